@@ -89,7 +89,9 @@ class HeadgateError(Exception):
     def diagnostic(self, source: str | None = None) -> Diagnostic:
         """The error as data; with the statement's text, a place becomes line, column and a caret."""
         place = locate(source, self.span) if source is not None and self.span is not None else None
-        return Diagnostic(self.code, self.message(), self.detail(), self.hint(), *(place or (None, None, None)))
+        return Diagnostic(
+            self.code, self.message(), self.detail(), self.hint(), *(place or (None, None, None))
+        )
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message()}"
@@ -105,11 +107,11 @@ def _rebuild(cls: type[HeadgateError], values: dict[str, Any], span: Span | None
     return made
 
 
-E_ = TypeVar("E_", bound=type[HeadgateError])
+AnyError = TypeVar("AnyError", bound=HeadgateError)
 
 
 @dataclass_transform(eq_default=False)
-def error(cls: E_) -> E_:
+def error(cls: type[AnyError]) -> type[AnyError]:
     """Make an error class a dataclass. Equality stays identity: two failures are two failures."""
     return dataclass(eq=False)(cls)
 
@@ -182,7 +184,11 @@ def locate(source: str, span: Span) -> tuple[int, int, str]:
     text, offset = _window(text, column - 1)
     gutter = f"{line} | "
     pad = "".join("\t" if c == "\t" else " " for c in text[:offset])
-    return line, column, f"{gutter}{text}\n{' ' * len(gutter)}{pad}{'^' * min(width, max(1, len(text) - offset))}"
+    return (
+        line,
+        column,
+        f"{gutter}{text}\n{' ' * len(gutter)}{pad}{'^' * min(width, max(1, len(text) - offset))}",
+    )
 
 
 def _window(text: str, offset: int, width: int = 160) -> tuple[str, int]:

@@ -1,0 +1,48 @@
+# Every target sets up what it needs first; nothing has to be typed before it.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test unit check format bench docs lock
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+setup: ## .venv with the command .venv/bin/headgate, and the jars
+	@if [ -z "$(PYTHON)" ]; then echo "Headgate needs Python 3.11 or newer, and none was found on the PATH."; \
+	echo "Install one (for example: apt-get install python3 python3-venv) and run make again."; exit 1; fi
+	@$(PYTHON) tools/setup.py
+
+demo: setup ## a whole world in one command, and what goes through it
+	@$(BIN)/python examples/demo.py
+
+test: setup ## every test, with the real services, which it starts itself
+	$(BIN)/pytest -m unit -n 2 --dist worksteal
+	$(BIN)/pytest -m "spark or e2e"
+
+unit: setup ## the tests that need neither Java nor a service
+	$(BIN)/pytest -m unit -n 2 --dist worksteal
+
+check: setup docs ## lint, types, the rules of the house, dependencies, docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+
+format: setup ## write the code in the house's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## ratios against peers measured in the same run
+	$(BIN)/python -m bench
+
+docs: setup ## the documentation, warnings as errors
+	$(BIN)/python tools/generate_docs.py --check
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+lock: setup ## pin dependencies and jars anew
+	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 --extra dev --no-emit-index-url \
+		--no-emit-find-links --no-header --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+	$(BIN)/python tools/lock_jars.py src/headgate/embedded/jars.lock

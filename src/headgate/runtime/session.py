@@ -1,0 +1,49 @@
+"""The Spark session: one per process, with Headgate's jars and the settings that streaming on it needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+# Each with its reason; a user's own settings come after them and win.
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",  # small batches: 200 tasks cost more than the rows in them
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "true",
+    # A regex in StreamExecution overflows the default stack on long errors that cross py4j.
+    "spark.driver.extraJavaOptions": "-Xss8m",
+}
+LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+def open_session(
+    jars: Sequence[Path],
+    *,
+    application: str = "headgate",
+    master: str = "local[8]",
+    java: Path | None = None,
+    warehouse: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session on ``master``. Eight local threads on fewer cores, because streaming tasks mostly wait."""
+    # Workers must run the Python that has our packages, whatever `python3` means on the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if java is not None:
+        os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
+    builder = SparkSession.builder.appName(application).master(master)
+    builder = builder.config("spark.jars", ",".join(map(str, jars)))
+    if warehouse is not None:
+        builder = builder.config("spark.sql.warehouse.dir", str(warehouse))
+    for key, value in {
+        **DEFAULTS,
+        **(LOCAL if master.startswith("local") else {}),
+        **(settings or {}),
+    }.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
