@@ -1,0 +1,232 @@
+"""Text of a query -> text that sqlglot's stock PostgreSQL parser reads as plain grammar.
+
+sqlglot is used for its grammar of expressions and clauses, not for its knowledge of functions and types: it would
+translate PostgreSQL's functions into Spark's and so change Spark's own. Hence, before it sees the text:
+- every function name gets a mark (`f(` -> `hgf_f(`), so that a call is opaque and its arguments stay as they are;
+- every type after `::` or in CAST becomes a placeholder (`x::decimal(9,2)` -> `x::hgt_0`), read by our own parser;
+- identifiers and strings of every spelling become "x" and 'x'.
+Offsets are mapped back, so that errors point into the text as it was written.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+from headgate.errors import Span
+from headgate.schema.parse import parse_type_prefix
+from headgate.schema.types import Type
+from headgate.sql.lexer import tokenize
+from headgate.sql.query.errors import MalformedQuery, QueryTooDeep
+from headgate.sql.tokens import Token, TokenKind
+
+FUNCTION_MARK = "hgf_"
+TYPE_MARK = "hgt_"
+MAX_DEPTH = 1000
+
+# Words before a parenthesis that are grammar, not the name of a function.
+_GRAMMAR = frozenset(
+    [
+        "ALL",
+        "AND",
+        "ANY",
+        "AS",
+        "BETWEEN",
+        "BY",
+        "CASE",
+        "CROSS",
+        "CUBE",
+        "DISTINCT",
+        "ELSE",
+        "EXCEPT",
+        "FROM",
+        "FULL",
+        "GROUP",
+        "HAVING",
+        "ILIKE",
+        "IN",
+        "INNER",
+        "INTERSECT",
+        "IS",
+        "JOIN",
+        "LATERAL",
+        "LIKE",
+        "LIMIT",
+        "MATERIALIZED",
+        "NATURAL",
+        "NOT",
+        "OFFSET",
+        "ON",
+        "OR",
+        "ORDER",
+        "OUTER",
+        "OVER",
+        "PARTITION",
+        "PIVOT",
+        "RECURSIVE",
+        "RLIKE",
+        "ROLLUP",
+        "ROW",
+        "SELECT",
+        "SEMI",
+        "ANTI",
+        "SETS",
+        "SIMILAR",
+        "SOME",
+        "TABLESAMPLE",
+        "THEN",
+        "TO",
+        "UNION",
+        "UNNEST",
+        "UNPIVOT",
+        "USING",
+        "VALUES",
+        "WHEN",
+        "WHERE",
+        "WITH",
+        "WITHIN",
+    ]
+)
+# Words that are grammar before a parenthesis only if one of these follows it; otherwise functions of Spark.
+_GRAMMAR_BEFORE = {
+    "EXISTS": frozenset({"SELECT", "WITH", "VALUES", "("}),
+    "FILTER": frozenset({"WHERE"}),
+    "ARRAY": frozenset({"SELECT"}),
+}
+_AFTER_NO_COMMA = frozenset(
+    {",", ")", "]", ";", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
+)
+_CASTS = frozenset({"CAST", "TRY_CAST"})
+# Functions with a grammar of their own between the parentheses, and the words that show that it is used.
+_KEYWORD_CALLS = {
+    "EXTRACT": frozenset({"FROM"}),
+    "POSITION": frozenset({"IN"}),
+    "SUBSTRING": frozenset({"FROM", "FOR"}),
+    "TRIM": frozenset({"FROM", "BOTH", "LEADING", "TRAILING"}),
+}
+_SAME_IN_POSTGRES = {"RLIKE": "~", "REGEXP": "~", "<=>": "IS NOT DISTINCT FROM"}
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    text: str
+    types: tuple[Type, ...]  # placeholder number -> type
+    breaks: tuple[tuple[int, int], ...]  # (offset here, offset in the original), ascending
+
+    def original(self, offset: int) -> int:
+        """The offset in the text as it was written."""
+        here, there = self.breaks[bisect_right(self.breaks, (offset, 1 << 60)) - 1]
+        return there + offset - here
+
+    def span(self, start: int, end: int) -> Span:
+        return Span(self.original(start), max(self.original(start) + 1, self.original(end)))
+
+
+def normalise(text: str) -> Normalised:
+    return _Normaliser(text).run()
+
+
+class _Normaliser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokenize(text)
+        self.starts = [token.start for token in self.tokens]
+        self.parts: list[str] = []
+        self.length = 0
+        self.breaks: list[tuple[int, int]] = [(0, 0)]
+        self.types: list[Type] = []
+        self.open: list[bool] = []  # for every open parenthesis: whether it is that of a CAST
+
+    def run(self) -> Normalised:
+        at, index = 0, 0
+        while self.tokens[index].kind is not TokenKind.END:
+            token = self.tokens[index]
+            self._copy(at, token.start)
+            at = token.end
+            written, type_start = self._token(token, index)
+            self._put(written, token.start)
+            if type_start is not None:
+                at, index = self._type(type_start)
+            else:
+                index += 1
+        self._copy(at, len(self.text))
+        return Normalised("".join(self.parts), tuple(self.types), tuple(self.breaks))
+
+    def _token(self, token: Token, index: int) -> tuple[str, int | None]:
+        """How the token is written, and where a type begins if one follows it."""
+        match token.kind:
+            case TokenKind.QUOTED:
+                return '"' + token.value.replace('"', '""') + '"', None
+            case TokenKind.STRING:
+                return "'" + token.value.replace("'", "''") + "'", None
+            case TokenKind.WORD:
+                return self._word(token, index)
+            case TokenKind.SYMBOL:
+                return self._symbol(token, index)
+            case _:
+                return token.value, None
+
+    def _word(self, token: Token, index: int) -> tuple[str, int | None]:
+        if token.word == "AS" and self.open and self.open[-1]:
+            self.open[-1] = False
+            return token.value, token.end
+        if token.word in _SAME_IN_POSTGRES:
+            return _SAME_IN_POSTGRES[token.word], None
+        if self.tokens[index + 1].word == "(" and self._is_function(token, index):
+            return FUNCTION_MARK + token.value, None
+        return token.value, None
+
+    def _is_function(self, token: Token, index: int) -> bool:
+        if token.word in _GRAMMAR or token.word in _CASTS:
+            return False
+        if token.word in _GRAMMAR_BEFORE:
+            return self.tokens[index + 2].word not in _GRAMMAR_BEFORE[token.word]
+        keywords = _KEYWORD_CALLS.get(token.word)
+        return keywords is None or not self._uses(keywords, index + 1)
+
+    def _uses(self, keywords: frozenset[str], index: int) -> bool:
+        """Whether one of the words stands directly inside the parenthesis that opens at the index."""
+        depth = 0
+        for token in self.tokens[index:]:
+            depth += (token.word == "(") - (token.word == ")")
+            if depth == 0:
+                return False
+            if depth == 1 and token.kind is TokenKind.WORD and token.word in keywords:
+                return True
+        return False
+
+    def _symbol(self, token: Token, index: int) -> tuple[str, int | None]:
+        if token.word == "(":
+            self.open.append(index > 0 and self.tokens[index - 1].word in _CASTS)
+            if len(self.open) > MAX_DEPTH:
+                raise QueryTooDeep(MAX_DEPTH).at(token.span)
+        elif token.word == ")" and self.open:
+            self.open.pop()
+        elif token.word == "::":
+            return "::", token.end
+        elif token.word == ",":
+            self._refuse_nothing_after(token, index)
+        return _SAME_IN_POSTGRES.get(token.word, token.value), None
+
+    def _refuse_nothing_after(self, comma: Token, index: int) -> None:
+        """sqlglot reads over a comma too many; a slip like that deserves an error."""
+        after = self.tokens[index + 1]
+        if after.kind is TokenKind.END or after.word in _AFTER_NO_COMMA:
+            raise MalformedQuery("nothing stands after this comma").at(comma.span)
+
+    def _type(self, start: int) -> tuple[int, int]:
+        """Read a type, put a placeholder; where the text and the tokens go on after it."""
+        type_, end = parse_type_prefix(self.text, start)
+        self._put(f" {TYPE_MARK}{len(self.types)}", start)
+        self.types.append(type_)
+        return end, bisect_left(self.starts, end)
+
+    def _copy(self, start: int, end: int) -> None:
+        if start < end:
+            self._put(self.text[start:end], start)
+
+    def _put(self, written: str, original: int) -> None:
+        if written:
+            self.breaks.append((self.length, original))
+            self.parts.append(written)
+            self.length += len(written)

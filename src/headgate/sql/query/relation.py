@@ -1,0 +1,58 @@
+"""What a query reads and what it gives: relations with typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from headgate.schema.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation, or of a query's result. ``type`` is None where only Spark can tell it."""
+
+    name: str
+    type: Type | None
+    nullable: bool = True
+    doc: str | None = None
+    origin: tuple[str, str] | None = None  # relation and column that it is a plain projection of
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation as a query sees it.
+
+    ``spark_name`` is the name of the view under which Spark knows it, ``hidden`` are columns that can be named but
+    are no part of `*`, ``advice`` maps a name that is no column to what to do about it.
+    """
+
+    name: str
+    spark_name: str
+    columns: tuple[Column, ...]
+    hidden: tuple[Column, ...] = ()
+    advice: tuple[tuple[str, str], ...] = ()
+
+
+class NamePart(NamedTuple):
+    name: str
+    quoted: bool
+
+
+FindRelation: TypeAlias = Callable[[tuple[NamePart, ...]], Relation]
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysedQuery:
+    """A query that is known to be sound, as far as can be told without Spark.
+
+    ``untyped`` names the functions whose result type is not in our table: their columns have no type yet.
+    ``stateless`` is true if every output row depends on one input row of one relation alone.
+    """
+
+    columns: tuple[Column, ...]
+    reads: tuple[str, ...]
+    spark_sql: str
+    stateless: bool
+    untyped: tuple[str, ...] = ()

@@ -1,0 +1,210 @@
+"""Types of operators, by Spark's rules (ANSI mode): arithmetic, comparison, the common type of branches.
+
+Every rule is checked against Spark's own analysis in `tests/sql/query/test_typing_agrees_with_spark.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headgate.schema.types import (
+    MAX_PRECISION,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Real,
+    Record,
+    Text,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
+
+MIN_SCALE_KEPT = 6  # Spark gives up scale for digits before the point, but keeps so much of it
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What an expression is. ``type`` None: not known here. ``null``: the literal NULL, which takes any type."""
+
+    type: Type | None
+    nullable: bool = True
+    null: bool = False
+    literal: int | None = None  # value of an integer literal, which counts with its own number of digits
+
+
+UNKNOWN = Typed(None)
+NULL = Typed(None, True, null=True)
+
+_RANK: dict[type, int] = {Integer: 0, Bigint: 1, Real: 3, Double: 4}
+_DIGITS: dict[type, int] = {Integer: 10, Bigint: 20}
+
+
+def is_numeric(type_: Type | None) -> bool:
+    return isinstance(type_, Integer | Bigint | Real | Double | Decimal)
+
+
+def is_text(type_: Type | None) -> bool:
+    """Types that are strings in Spark."""
+    return isinstance(type_, Text | Enum | Uuid | Json)
+
+
+def as_decimal(operand: Typed) -> Decimal | None:
+    """An exact number as the decimal that Spark makes of it."""
+    match operand.type:
+        case Decimal():
+            return operand.type
+        case Integer() | Bigint() if operand.literal is not None:
+            return Decimal(max(1, len(str(abs(operand.literal)))), 0)
+        case Integer() | Bigint():
+            return Decimal(_DIGITS[type(operand.type)], 0)
+        case _:
+            return None
+
+
+def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
+    """The type of `left operator right` for + - * / % and DIV. Unknown for dates and intervals: ask Spark."""
+    nullable = left.nullable or right.nullable or operator in ("/", "%", "DIV")
+    if left.null and right.null:
+        return UNKNOWN
+    if left.null or right.null:
+        left, right = (right, right) if left.null else (left, left)
+    if not (is_numeric(left.type) and is_numeric(right.type)):
+        return Typed(None, nullable)
+    if operator == "DIV":
+        return Typed(Bigint(), nullable)
+    exact = isinstance(left.type, Decimal) or isinstance(right.type, Decimal)
+    if exact and not isinstance(left.type, Real | Double) and not isinstance(right.type, Real | Double):
+        return Typed(_decimal(operator, left, right), nullable)
+    if operator == "/":
+        return Typed(Double(), nullable)
+    assert left.type is not None
+    assert right.type is not None
+    return Typed(_common_number(left.type, right.type), nullable)
+
+
+def _decimal(operator: str, left: Typed, right: Typed) -> Type | None:
+    a, b = as_decimal(left), as_decimal(right)
+    if a is None or b is None:
+        return None
+    whole_a, whole_b = a.precision - a.scale, b.precision - b.scale
+    match operator:
+        case "+" | "-":
+            scale = max(a.scale, b.scale)
+            return bounded(max(whole_a, whole_b) + scale + 1, scale)
+        case "*":
+            return bounded(a.precision + b.precision + 1, a.scale + b.scale)
+        case "/":
+            scale = max(MIN_SCALE_KEPT, a.scale + b.precision + 1)
+            return bounded(whole_a + b.scale + scale, scale)
+        case "%":
+            scale = max(a.scale, b.scale)
+            return bounded(min(whole_a, whole_b) + scale, scale)
+        case _:
+            return None
+
+
+def bounded(precision: int, scale: int) -> Decimal:
+    """Spark's DecimalType.adjustPrecisionScale."""
+    if precision <= MAX_PRECISION:
+        return Decimal(precision, scale)
+    whole = precision - scale
+    return Decimal(MAX_PRECISION, max(MAX_PRECISION - whole, min(scale, MIN_SCALE_KEPT)))
+
+
+def common(branches: Iterable[Typed]) -> Typed | None:
+    """The common type of CASE branches, COALESCE arguments, array elements, UNION sides; None if there is none."""
+    result: Typed | None = None
+    for branch in branches:
+        if result is None or result.null:
+            nullable = branch.nullable or (result is not None and result.null)
+            result = Typed(branch.type, nullable, branch.null, branch.literal)
+            continue
+        if branch.null:
+            result = Typed(result.type, True, False, result.literal)
+            continue
+        nullable = result.nullable or branch.nullable
+        if result.type is None or branch.type is None:
+            result = Typed(None, nullable)
+            continue
+        type_ = common_type(result.type, branch.type)
+        if type_ is None:
+            return None
+        result = Typed(type_, nullable)
+    return result or NULL
+
+
+def common_type(left: Type, right: Type) -> Type | None:
+    """The least type that both fit in, by Spark's rules, or None."""
+    if left == right:
+        return left
+    if is_numeric(left) and is_numeric(right):
+        return _common_number(left, right)
+    match left, right:
+        case ((Text() | Enum() | Uuid() | Json()), (Text() | Enum() | Uuid() | Json())):
+            return Text()
+        case Bytes(), Bytes():
+            return Bytes()
+        case (Date(), Timestamp() | TimestampTz()) | (Timestamp() | TimestampTz(), Date()):
+            return right if isinstance(left, Date) else left
+        case (Timestamp(), TimestampTz()) | (TimestampTz(), Timestamp()):
+            return TimestampTz()
+        case Array(), Array():
+            element = common_type(left.element, right.element)
+            return (
+                None if element is None else Array(element, left.element_nullable or right.element_nullable)
+            )
+        case Map(), Map():
+            value = common_type(left.value, right.value)
+            return None if value is None else Map(value, left.value_nullable or right.value_nullable)
+        case Record(), Record():
+            return _common_record(left, right)
+        case _:
+            return None
+
+
+def _common_number(left: Type, right: Type) -> Type:
+    if isinstance(left, Decimal) or isinstance(right, Decimal):
+        a, b = as_decimal(Typed(left)), as_decimal(Typed(right))
+        if a is None or b is None:
+            return Double()
+        scale = max(a.scale, b.scale)
+        whole = max(a.precision - a.scale, b.precision - b.scale)
+        if whole + scale > MAX_PRECISION:
+            return bounded(whole + scale, scale)
+        return Decimal(whole + scale, scale)
+    wider = left if _RANK[type(left)] >= _RANK[type(right)] else right
+    # In ANSI mode a bigint meets a real in a double, because a real cannot hold its digits.
+    if isinstance(wider, Real) and (
+        isinstance(left, Integer | Bigint) or isinstance(right, Integer | Bigint)
+    ):
+        return Double()
+    return wider
+
+
+def _common_record(left: Record, right: Record) -> Type | None:
+    if len(left.fields) != len(right.fields):
+        return None
+    fields = []
+    for a, b in zip(left.fields, right.fields, strict=True):
+        type_ = common_type(a.type, b.type) if a.name == b.name else None
+        if type_ is None:
+            return None
+        fields.append(Field(a.name, type_, a.nullable or b.nullable))
+    return Record(tuple(fields))
+
+
+def boolean(*operands: Typed) -> Typed:
+    """The type of a comparison: NULL if an operand is."""
+    return Typed(Boolean(), any(o.nullable for o in operands))

@@ -1,0 +1,73 @@
+"""Two relations that the tests of queries read, with a column of every kind of type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headgate.errors import near_names
+from headgate.schema.types import (
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Text,
+    Timestamp,
+    TimestampTz,
+    Type,
+)
+from headgate.sql.query.errors import UnknownAlias
+from headgate.sql.query.relation import Column, NamePart, Relation
+
+POINT = Record((Field("x", Integer()), Field("y", Integer())))
+KEY = Record((Field("f", Integer(), False), Field("g", Record((Field("h", Text()),)))))
+
+ORDERS = Relation(
+    "orders",
+    "rel_1",
+    (
+        Column("id", Bigint(), False, "the order's number", ("orders", "id")),
+        Column("price", Double(), True, "in EUR", ("orders", "price")),
+        Column("Name", Text(), False),
+        Column("n", Integer()),
+        Column("r", Real()),
+        Column("d", Decimal(10, 2)),
+        Column("paid", Boolean(), False),
+        Column("raw", Bytes()),
+        Column("day", Date()),
+        Column("ts", TimestampTz(), False),
+        Column("local", Timestamp()),
+        Column("k", KEY),
+        Column("arr", Array(Integer())),
+        Column("tags", Array(Text(), False), False),
+        Column("m", Map(Double())),
+        Column("j", Json()),
+    ),
+    hidden=(Column("_meta", Text(), False),),
+    advice=(("customer", "The source drops its key: add INCLUDE KEY to it."),),
+)
+CUSTOMERS = Relation("customers", "rel_2", (Column("id", Bigint(), False), Column("city", Text())))
+BOTH_CASES = Relation("cases", "rel_3", (Column("a", Integer()), Column("A", Text())))
+
+RELATIONS = {relation.name: relation for relation in (ORDERS, CUSTOMERS, BOTH_CASES)}
+
+
+def find_relation(parts: Sequence[NamePart]) -> Relation:
+    name = parts[-1].name
+    if name.lower() not in RELATIONS:
+        raise UnknownAlias(name, near_names(name, RELATIONS))
+    return RELATIONS[name.lower()]
+
+
+def resolve(named: Named) -> Type:
+    assert named.parts == ("point",)
+    return POINT
