@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypeAlias, assert_never, cast
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from headgate.errors import HeadgateError
+from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
+from headgate.registry.parsing.avro import read_avro
+from headgate.registry.parsing.avro_nodes import AvroType, Named
+from headgate.registry.parsing.avro_print import print_avro
+from headgate.registry.parsing.json_schema import check_json_schema
+from headgate.registry.parsing.json_text import Json, compact, read_json
+from headgate.registry.parsing.protobuf import read_protobuf
 
 
 class SchemaType(StrEnum):
@@ -12,7 +25,7 @@ class SchemaType(StrEnum):
     PROTOBUF = "PROTOBUF"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Reference:
     """A schema used by another: the name it is known by there, and where it is registered."""
 
@@ -28,3 +41,136 @@ class Schema:
     text: str
     type: SchemaType = SchemaType.AVRO
     references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedSchema:
+    """A schema that has been read and found well formed, with everything it refers to.
+
+    ``schema`` is as given, except that normalizing sorts its references. ``canonical`` is the text that decides
+    whether two schemas are the same. ``definition`` is the parsed JSON of an Avro or JSON schema, a
+    ``FileDescriptorProto`` for Protobuf. ``dependencies`` are all schemas that are referred to, also indirectly,
+    each once and after those that it refers to itself. ``name`` is the name by which a dependency is referred to,
+    empty for the schema that was asked for.
+    """
+
+    schema: Schema
+    canonical: str
+    definition: object
+    dependencies: tuple[ParsedSchema, ...] = ()
+    name: str = ""
+
+
+def parse(
+    schema: Schema, resolve: Callable[[Reference], Schema | None], *, normalize: bool = False
+) -> ParsedSchema:
+    """Read a schema and everything it refers to.
+
+    ``resolve`` gives the schema that a reference means; when it gives None or raises a :class:`HeadgateError`, the
+    reference is unknown. ``normalize`` makes the canonical text ignore also what is formatting only: the order of
+    JSON keys and of references. Raises MalformedSchema, UnknownReference or ReferenceCycle.
+    """
+    if normalize:
+        schema = replace(schema, references=tuple(sorted(set(schema.references))))
+    return _read(schema, _Dependencies(resolve).of(schema), "", normalize)
+
+
+def avro_types(parsed: ParsedSchema) -> AvroType:
+    """The linked nodes of an Avro schema, with the types of its references in place."""
+    return read_avro(cast(Json, parsed.definition), _known_names(parsed.dependencies))[0]
+
+
+class _Dependencies:
+    """Collects the schemas behind references, deepest first, each once."""
+
+    def __init__(self, resolve: Callable[[Reference], Schema | None]) -> None:
+        self._resolve = resolve
+        self._read: dict[Reference, ParsedSchema] = {}
+        self._open: list[Reference] = []
+
+    def of(self, schema: Schema) -> tuple[ParsedSchema, ...]:
+        found: dict[int, ParsedSchema] = {}
+        for reference in schema.references:
+            parsed = self._one(reference)
+            for each in (*parsed.dependencies, parsed):
+                found.setdefault(id(each), each)
+        return tuple(found.values())
+
+    def _one(self, reference: Reference) -> ParsedSchema:
+        place = (reference.subject, reference.version)
+        subjects = [(other.subject, other.version) for other in self._open]
+        if place in subjects:
+            around = [subject for subject, _ in subjects[subjects.index(place) :]]
+            raise ReferenceCycle((*around, reference.subject))
+        if reference not in self._read:
+            schema = self._look_up(reference)
+            self._open.append(reference)
+            self._read[reference] = _read(schema, self.of(schema), reference.name, normalize=False)
+            self._open.pop()
+        return self._read[reference]
+
+    def _look_up(self, reference: Reference) -> Schema:
+        unknown = UnknownReference(reference.name, reference.subject, reference.version)
+        try:
+            schema = self._resolve(reference)
+        except HeadgateError as wrong:
+            raise unknown from wrong
+        if schema is None:
+            raise unknown
+        return schema
+
+
+def _read(schema: Schema, dependencies: tuple[ParsedSchema, ...], name: str, normalize: bool) -> ParsedSchema:
+    strangers = [other for other in dependencies if other.schema.type is not schema.type]
+    if strangers:
+        reason = f'reference "{strangers[0].name}" is a schema of another type, {strangers[0].schema.type}'
+        raise MalformedSchema(schema.type.value, (Fault("", reason),))
+    try:
+        canonical, definition = _reader(schema.type)(schema.text, dependencies, normalize)
+    except RecursionError:
+        raise MalformedSchema(schema.type.value, (Fault("", "nested too deeply"),)) from None
+    return ParsedSchema(schema, canonical, definition, dependencies, name)
+
+
+_Reader: TypeAlias = Callable[[str, tuple[ParsedSchema, ...], bool], tuple[str, object]]
+
+
+def _reader(schema_type: SchemaType) -> _Reader:
+    match schema_type:
+        case SchemaType.AVRO:
+            return _read_avro
+        case SchemaType.JSON:
+            return _read_json_schema
+        case SchemaType.PROTOBUF:
+            return _read_protobuf
+        case _:
+            assert_never(schema_type)
+
+
+def _read_avro(text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool) -> tuple[str, object]:
+    definition = read_json(text, "AVRO")
+    known = _known_names(dependencies)
+    node, _ = read_avro(definition, known)
+    return print_avro(node, frozenset(known), normalize=normalize), definition
+
+
+def _known_names(dependencies: tuple[ParsedSchema, ...]) -> dict[str, Named]:
+    """The types that dependencies define. One that is referred to under two names defines them once."""
+    names: dict[str, Named] = {}
+    for definition in {other.canonical: other.definition for other in dependencies}.values():
+        _, names = read_avro(cast(Json, definition), names)
+    return names
+
+
+def _read_json_schema(
+    text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool
+) -> tuple[str, object]:
+    definition = read_json(text, "JSON")
+    check_json_schema(definition, [(other.name, cast(Json, other.definition)) for other in dependencies])
+    return compact(definition, sort_keys=normalize), definition
+
+
+def _read_protobuf(text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool) -> tuple[str, object]:
+    del normalize  # printing a descriptor already leaves out what is formatting only
+    others = [(other.name, cast(FileDescriptorProto, other.definition)) for other in dependencies]
+    return read_protobuf(text, others)

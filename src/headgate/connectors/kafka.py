@@ -1,0 +1,231 @@
+"""A Kafka cluster: described, checked and provisioned through librdkafka, read and written through Spark.
+
+Both clients take their settings from the same options; librdkafka and the Java client spell them differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from headgate.connectors.errors import (
+    BrokerRefusedLogin,
+    BrokerUnreachable,
+    ConnectorError,
+    KafkaFailed,
+    OptionMissing,
+    OptionsExclude,
+    TopicNotFound,
+    TopicRefused,
+)
+from headgate.connectors.options import Options
+from headgate.errors import near_names
+
+TIMEOUT = 10.0  # seconds for one answer of the broker
+
+_LOGIN_ERRORS = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}
+_DOWN_ERRORS = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._RESOLVE,
+}
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """``id`` tells this topic from a later one of the same name."""
+
+    name: str
+    id: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopicOptions:
+    partitions: int = 1
+    replicas: int = -1
+    config: tuple[tuple[str, str], ...] = ()
+
+
+class KafkaCluster:
+    """Safe to share between threads. Opens its client when it is first asked something."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.brokers = _brokers(options)
+        self._admin: AdminClient | None = None
+
+    def __repr__(self) -> str:
+        return f"KafkaCluster({self.brokers})"
+
+    # settings
+
+    def librdkafka(self) -> dict[str, Any]:
+        """Settings for confluent_kafka's clients."""
+        given = {
+            "security.protocol": self._options.get("SECURITY PROTOCOL"),
+            "sasl.mechanisms": self._options.get("SASL MECHANISMS"),
+            "sasl.username": self._options.get("SASL USERNAME"),
+            "sasl.password": self._options.get("SASL PASSWORD"),
+            "ssl.ca.pem": self._options.get("SSL CERTIFICATE AUTHORITY"),
+            "ssl.certificate.pem": self._options.get("SSL CERTIFICATE"),
+            "ssl.key.pem": self._options.get("SSL KEY"),
+        }
+        return {"bootstrap.servers": self.brokers, **{k: v for k, v in given.items() if v is not None}}
+
+    def spark(self) -> dict[str, str]:
+        """Options of Spark's Kafka reader and writer."""
+        settings = {"kafka.bootstrap.servers": self.brokers}
+        if protocol := self._options.get("SECURITY PROTOCOL"):
+            settings["kafka.security.protocol"] = protocol
+        if mechanism := self._options.get("SASL MECHANISMS"):
+            settings["kafka.sasl.mechanism"] = mechanism
+            settings["kafka.sasl.jaas.config"] = self._jaas(mechanism)
+        if authority := self._options.get("SSL CERTIFICATE AUTHORITY"):
+            settings |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.certificates": authority}
+        if certificate := self._options.get("SSL CERTIFICATE"):
+            settings |= {
+                "kafka.ssl.keystore.type": "PEM",
+                "kafka.ssl.keystore.certificate.chain": certificate,
+                "kafka.ssl.keystore.key": self._options.need("SSL KEY"),
+            }
+        return settings
+
+    def _jaas(self, mechanism: str) -> str:
+        module = (
+            "org.apache.kafka.common.security.scram.ScramLoginModule"
+            if mechanism.upper().startswith("SCRAM")
+            else "org.apache.kafka.common.security.plain.PlainLoginModule"
+        )
+        quoted = [
+            self._options.need(name).replace("\\", "\\\\").replace('"', '\\"')
+            for name in ("SASL USERNAME", "SASL PASSWORD")
+        ]
+        return f'{module} required username="{quoted[0]}" password="{quoted[1]}";'
+
+    # questions
+
+    def check(self) -> None:
+        """That the cluster answers and lets us in; otherwise one of two different errors."""
+        self._topic_names()
+
+    def topic(self, name: str) -> Topic:
+        found = self._futures("describe the topic", self._client().describe_topics(TopicCollection([name])))
+        described = next(iter(found.values()))
+        return Topic(name, str(described.topic_id), len(described.partitions))
+
+    def find_topic(self, name: str) -> Topic | None:
+        try:
+            return self.topic(name)
+        except TopicNotFound:
+            return None
+
+    def offsets(self, topic: Topic, *, latest: bool) -> dict[int, int]:
+        """The earliest or the next offset of every partition, committed transactions only."""
+        spec = OffsetSpec.latest() if latest else OffsetSpec.earliest()
+        wanted = {TopicPartition(topic.name, p): spec for p in range(topic.partitions)}
+        found = self._futures(
+            "read the offsets", self._client().list_offsets(wanted, request_timeout=TIMEOUT)
+        )
+        return {partition.partition: result.offset for partition, result in found.items()}
+
+    def offsets_at(self, topic: Topic, timestamp: int) -> dict[int, int]:
+        """The first offset of every partition at or after the time, in milliseconds; the end where there is none."""
+        end = self.offsets(topic, latest=True)
+        spec = OffsetSpec.for_timestamp(timestamp)
+        wanted = {TopicPartition(topic.name, p): spec for p in range(topic.partitions)}
+        found = self._futures(
+            "read the offsets", self._client().list_offsets(wanted, request_timeout=TIMEOUT)
+        )
+        return {p.partition: r.offset if r.offset >= 0 else end[p.partition] for p, r in found.items()}
+
+    def topic_config(self, name: str) -> dict[str, str]:
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        found = self._futures("read the topic's settings", self._client().describe_configs([resource]))
+        return {key: entry.value for key, entry in next(iter(found.values())).items()}
+
+    def record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
+        """Key and value of one record, or None if it is no longer there."""
+        settings = {**self.librdkafka(), "group.id": "headgate-look", "enable.auto.commit": False}
+        consumer = Consumer({**settings, "isolation.level": "read_committed", "auto.offset.reset": "error"})
+        try:
+            consumer.assign([TopicPartition(topic, partition, offset)])
+            message = consumer.poll(TIMEOUT)
+            if message is None or message.error() or message.offset() != offset:
+                return None
+            return message.key(), message.value()
+        finally:
+            consumer.close()
+
+    # provisioning
+
+    def create_topic(self, name: str, options: NewTopicOptions) -> None:
+        """Create the topic; one that is there already is left alone."""
+        new = NewTopic(name, options.partitions, options.replicas, config=dict(options.config))
+        try:
+            self._futures("create the topic", self._client().create_topics([new], operation_timeout=TIMEOUT))
+        except KafkaFailed as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            raise TopicRefused(name, error.reason) from cause
+
+    def delete_topic(self, name: str) -> None:
+        self._futures("delete the topic", self._client().delete_topics([name], operation_timeout=TIMEOUT))
+
+    # plumbing
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            quiet = {"log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
+            self._admin = AdminClient({**self.librdkafka(), **quiet})
+        return self._admin
+
+    def _topic_names(self) -> list[str]:
+        try:
+            return list(self._client().list_topics(timeout=TIMEOUT).topics)
+        except KafkaException as error:
+            raise self._translated("list the topics", error, None) from error
+
+    def _futures(self, what: str, futures: Mapping[Any, Future[Answer]]) -> dict[Any, Answer]:
+        answers = {}
+        for key, future in futures.items():
+            try:
+                answers[key] = future.result(TIMEOUT + 5)
+            except KafkaException as error:
+                raise self._translated(what, error, str(getattr(key, "topic", key))) from error
+            except TimeoutError as error:
+                raise BrokerUnreachable(self.brokers, f"No answer within {TIMEOUT:.0f} seconds.") from error
+        return answers
+
+    def _translated(self, what: str, error: KafkaException, topic: str | None) -> ConnectorError:
+        code, reason = error.args[0].code(), _sentence(error.args[0].str())
+        if code in _LOGIN_ERRORS:
+            return BrokerRefusedLogin(self.brokers, reason)
+        if code in _DOWN_ERRORS:
+            return BrokerUnreachable(self.brokers, reason)
+        if code == KafkaError.UNKNOWN_TOPIC_OR_PART and topic is not None:
+            return TopicNotFound(topic, near_names(topic, self._topic_names()))
+        return KafkaFailed(f'{what} "{topic}"' if topic else what, reason)
+
+
+def _brokers(options: Options) -> str:
+    one, several = options.get("BROKER"), options.all("BROKERS")
+    if one is not None and several:
+        raise OptionsExclude("BROKER", "BROKERS", options.connection)
+    brokers: Sequence[str] = several or ((one,) if one is not None else ())
+    if not brokers:
+        raise OptionMissing("BROKER", options.connection)
+    return ",".join(brokers)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."

@@ -1,0 +1,164 @@
+"""What is wrong with a statement that reads well: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks."""
+
+from __future__ import annotations
+
+from headgate.errors import HeadgateError, error
+
+
+class PlanError(HeadgateError):
+    """Family PLN."""
+
+
+@error
+class NotSupportedYet(PlanError):
+    code = "PLN-0101"
+    what: str
+
+    def message(self) -> str:
+        return f"{self.what} is not supported yet"
+
+
+@error
+class ColumnTwice(PlanError):
+    code = "PLN-0102"
+    column: str
+    relation: str
+
+    def message(self) -> str:
+        return f'column "{self.column}" of "{self.relation}" is given more than once'
+
+    def hint(self) -> str:
+        return (
+            "Give one of them another name with AS, or name all columns in a list after the relation's name."
+        )
+
+
+@error
+class TooManyNames(PlanError):
+    code = "PLN-0103"
+    relation: str
+    names: int
+    columns: int
+
+    def message(self) -> str:
+        return f'"{self.relation}" has {self.columns} columns, but {self.names} names are given'
+
+
+@error
+class ColumnOfUnknownType(PlanError):
+    code = "PLN-0104"
+    column: str
+
+    def message(self) -> str:
+        return f'the type of column "{self.column}" is not known'
+
+    def hint(self) -> str:
+        return "Write a cast, for example NULL::text."
+
+
+@error
+class ColumnCollision(PlanError):
+    code = "PLN-0201"
+    column: str
+    first: str
+    second: str
+    source: str
+
+    def message(self) -> str:
+        return f'column "{self.column}" of source "{self.source}" comes from two places: {self.first} and {self.second}'
+
+    def hint(self) -> str:
+        if "key" in self.first or "key" in self.second:
+            return "Write INCLUDE KEY AS <name> to keep the key in one column of its own, or name the columns in a list."
+        return "Give the metadata column another name with AS, or name the columns in a list."
+
+
+@error
+class KeyFormatMissing(PlanError):
+    code = "PLN-0202"
+    source: str
+    asked_by: str
+
+    def message(self) -> str:
+        return f'{self.asked_by} of source "{self.source}" needs to know the format of the key'
+
+    def hint(self) -> str:
+        return "Write KEY FORMAT … VALUE FORMAT … instead of FORMAT …"
+
+
+@error
+class KeyNotAllowed(PlanError):
+    code = "PLN-0203"
+    source: str
+
+    def message(self) -> str:
+        return f'INCLUDE KEY is not allowed for source "{self.source}" under ENVELOPE DEBEZIUM'
+
+    def hint(self) -> str:
+        return "The values of Debezium hold the columns of the key already: leave INCLUDE KEY out."
+
+
+@error
+class UpsertKeyUnknown(PlanError):
+    code = "PLN-0204"
+    column: str
+    source: str
+    similar: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        return f'key column "{self.column}" is no column of the values of source "{self.source}"'
+
+
+@error
+class SinkKeyMissing(PlanError):
+    code = "PLN-0301"
+    sink: str
+
+    def message(self) -> str:
+        return f'ENVELOPE UPSERT of sink "{self.sink}" needs a KEY'
+
+    def hint(self) -> str:
+        return "Write KEY (column, …) before FORMAT."
+
+
+@error
+class SinkKeyNotUnique(PlanError):
+    code = "PLN-0302"
+    sink: str
+    key: tuple[str, ...]
+    known: tuple[str, ...]
+
+    def message(self) -> str:
+        return f'key ({", ".join(self.key)}) of sink "{self.sink}" is not known to be unique'
+
+    def detail(self) -> str:
+        if not self.known:
+            return "The relation has no key."
+        return f"The relation's key is ({', '.join(self.known)})."
+
+    def hint(self) -> str:
+        return "Use the relation's key, or write KEY (…) NOT ENFORCED if you know that it is unique."
+
+
+@error
+class SinkFormatNeedsOneColumn(PlanError):
+    code = "PLN-0303"
+    sink: str
+    format: str
+    side: str
+    found: int
+
+    def message(self) -> str:
+        return f'{self.format} writes one column, but the {self.side} of sink "{self.sink}" has {self.found}'
+
+    def hint(self) -> str:
+        return "Select the one column in a view, or use a format that has fields."
+
+
+@error
+class KeyWithoutFormat(PlanError):
+    code = "PLN-0304"
+    sink: str
+
+    def message(self) -> str:
+        return f'KEY FORMAT of sink "{self.sink}" needs a KEY'

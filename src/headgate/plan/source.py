@@ -1,0 +1,346 @@
+"""A source: its columns, and how a record becomes them. Made from a purified CREATE SOURCE alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from headgate.errors import near_names
+from headgate.plan.errors import (
+    ColumnCollision,
+    KeyFormatMissing,
+    KeyNotAllowed,
+    NotSupportedYet,
+    TooManyNames,
+    UpsertKeyUnknown,
+)
+from headgate.schema.formats.avro.read import columns_of
+from headgate.schema.names import Found, find
+from headgate.schema.types import (
+    Array,
+    Bigint,
+    Bytes,
+    Field,
+    Integer,
+    Json,
+    Record,
+    Text,
+    TimestampTz,
+    Type,
+)
+from headgate.sql.ast.formats import (
+    AvroInline,
+    BytesFormat,
+    Format,
+    JsonFormat,
+    RegistryFormat,
+    SchemaStrategy,
+    SeedSchema,
+    Side,
+    TextFormat,
+)
+from headgate.sql.ast.sources import (
+    CreateSource,
+    DebeziumEnvelope,
+    IncludeHeader,
+    IncludeMetadata,
+    UpsertEnvelope,
+)
+from headgate.sql.ast.values import BooleanLiteral, Choice, option
+
+Policy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
+Following: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
+
+METADATA: dict[str, Field] = {
+    "PARTITION": Field("partition", Integer(), False),
+    "OFFSET": Field("offset", Bigint(), False),
+    "TIMESTAMP": Field("timestamp", TimestampTz(), False),
+    "TOPIC": Field("topic", Text(), False),
+    "HEADERS": Field(
+        "headers", Array(Record((Field("key", Text(), False), Field("value", Bytes()))), False), False
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextSide:
+    """The bytes are one UTF-8 text."""
+
+
+@dataclass(frozen=True, slots=True)
+class BytesSide:
+    """The bytes as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSide:
+    """The bytes are one JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class AvroSide:
+    """Avro by the schema ``reader``; ``references`` are those it uses, in the order in which they are needed.
+
+    ``framed`` values begin with the id of the schema they were written with, which the registry knows.
+    """
+
+    reader: str
+    references: tuple[str, ...] = ()
+    framed: bool = True
+    schema_id: int | None = None
+
+
+SidePlan: TypeAlias = TextSide | BytesSide | JsonSide | AvroSide
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a column's value lies: `key` or `value` and a field of it (None: the whole), or metadata by name."""
+
+    part: Literal["key", "value", "metadata", "header"]
+    name: str | None = None
+    as_bytes: bool = False
+
+    def describe(self) -> str:
+        match self.part:
+            case "metadata":
+                return f"metadata {(self.name or '').lower()}"
+            case "header":
+                return f'header "{self.name}"'
+            case _:
+                return self.part if self.name is None else f'{self.part} field "{self.name}"'
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    name: str
+    type: Type
+    nullable: bool
+    origin: Origin
+    doc: str | None = None
+    key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """Columns are key columns, value columns, metadata columns in the order written."""
+
+    name: str
+    columns: tuple[SourceColumn, ...]
+    value: SidePlan
+    key: SidePlan | None
+    envelope: Literal["NONE", "UPSERT"]
+    on_error: Policy
+    on_schema_change: Following
+    doc: str | None = None
+
+
+def plan_source(statement: CreateSource) -> SourcePlan:
+    """The plan of a purified statement. Raises before any dataflow exists if its columns collide."""
+    name = str(statement.name.parts[-1].name)
+    _refuse_later_features(statement)
+    value, key = sides(statement)
+    upsert = isinstance(statement.envelope, UpsertEnvelope)
+    columns = [
+        *_key_columns(statement, name, key, upsert),
+        *_value_columns(value),
+        *_metadata_columns(statement),
+    ]
+    columns = _renamed(columns, statement, name)
+    _check_collisions(columns, name)
+    columns = _with_upsert_key(columns, statement, name)
+    return SourcePlan(
+        name,
+        tuple(columns),
+        value,
+        key if any(c.origin.part == "key" for c in columns) else None,
+        "UPSERT" if upsert else "NONE",
+        _policy(statement),
+        _following(statement),
+        _side_doc(value),
+    )
+
+
+def _refuse_later_features(statement: CreateSource) -> None:
+    if isinstance(statement.envelope, DebeziumEnvelope):
+        if any(isinstance(i, IncludeMetadata) and i.what == "KEY" for i in statement.include):
+            raise KeyNotAllowed(str(statement.name))
+        raise NotSupportedYet("ENVELOPE DEBEZIUM")
+    if isinstance(statement.envelope, UpsertEnvelope) and statement.envelope.inline_errors:
+        raise NotSupportedYet("VALUE DECODING ERRORS = INLINE")
+
+
+# formats
+
+
+def sides(statement: CreateSource) -> tuple[SidePlan, SidePlan | None]:
+    """How values and keys are read. A bare TEXT, BYTES or JSON holds for the key too, a registry's if it has a key."""
+    formats = statement.formats
+    value = _side(formats.value, "VALUE")
+    assert value is not None
+    if formats.key is not None:
+        return value, _side(formats.key, "KEY")
+    if isinstance(formats.value, AvroInline):
+        return value, None
+    return value, _side(formats.value, "KEY")
+
+
+def _side(format_: Format, side: Side) -> SidePlan | None:
+    match format_:
+        case TextFormat():
+            return TextSide()
+        case BytesFormat():
+            return BytesSide()
+        case JsonFormat():
+            return JsonSide()
+        case AvroInline():
+            framed = option(format_.options, "CONFLUENT WIRE FORMAT")
+            return AvroSide(format_.schema, (), framed != BooleanLiteral(False))
+        case RegistryFormat(kind="AVRO"):
+            return _registry_side(format_, side)
+        case RegistryFormat():
+            raise NotSupportedYet(f"FORMAT {format_.kind}")
+        case _:
+            raise NotSupportedYet(f"FORMAT {type(format_).__name__.removesuffix('Format').upper()}")
+
+
+def _registry_side(format_: RegistryFormat, side: Side) -> AvroSide | None:
+    """The side's frozen schema. A format given for the key alone holds only a seed of its own side."""
+    seed = next((o for o in format_.options if isinstance(o, SeedSchema) and o.side == side), None)
+    if seed is None:
+        return None
+    return AvroSide(seed.schema, tuple(text for _, text in seed.references), True, seed.id)
+
+
+# columns
+
+
+def _key_columns(
+    statement: CreateSource, name: str, key: SidePlan | None, upsert: bool
+) -> list[SourceColumn]:
+    include = next((i for i in statement.include if isinstance(i, IncludeMetadata) and i.what == "KEY"), None)
+    of_value = isinstance(statement.envelope, UpsertEnvelope) and bool(statement.envelope.key)
+    if include is None and (not upsert or of_value):
+        return []
+    if key is None:
+        raise KeyFormatMissing(name, "INCLUDE KEY" if include else "ENVELOPE UPSERT")
+    alias = include.alias.name if include and include.alias else None
+    is_key = upsert and not of_value
+    fields = _fields(key)
+    if fields is None:
+        type_ = _whole(key)
+        return [SourceColumn(alias or "key", type_, not upsert, Origin("key"), key=is_key)]
+    if alias is not None:
+        return [SourceColumn(alias, Record(fields), not upsert, Origin("key"), key=is_key)]
+    return [
+        SourceColumn(f.name, f.type, f.nullable or not upsert, Origin("key", f.name), f.doc, is_key)
+        for f in fields
+    ]
+
+
+def _value_columns(value: SidePlan) -> list[SourceColumn]:
+    fields = _fields(value)
+    if fields is None:
+        name = {TextSide: "text", AvroSide: "value"}.get(type(value), "data")
+        nullable = isinstance(value, AvroSide) and columns_of(value.reader, value.references)[0].nullable
+        return [SourceColumn(name, _whole(value), nullable, Origin("value"))]
+    return [SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name), f.doc) for f in fields]
+
+
+def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:
+    columns = []
+    for include in statement.include:
+        if isinstance(include, IncludeHeader):
+            type_ = Bytes() if include.as_bytes else Text()
+            origin = Origin("header", include.header, include.as_bytes)
+            columns.append(SourceColumn(include.alias.name, type_, True, origin))
+        elif include.what != "KEY":
+            field = METADATA[include.what]
+            name = include.alias.name if include.alias else field.name
+            columns.append(SourceColumn(name, field.type, field.nullable, Origin("metadata", include.what)))
+    return columns
+
+
+def _fields(side: SidePlan) -> tuple[Field, ...] | None:
+    """The fields of a side that has some."""
+    if not isinstance(side, AvroSide):
+        return None
+    fields = columns_of(side.reader, side.references, column="")
+    return None if len(fields) == 1 and fields[0].name == "" else fields
+
+
+def _whole(side: SidePlan) -> Type:
+    match side:
+        case TextSide():
+            return Text()
+        case BytesSide():
+            return Bytes()
+        case JsonSide():
+            return Json()
+        case AvroSide():
+            return columns_of(side.reader, side.references)[0].type
+
+
+def _side_doc(side: SidePlan) -> str | None:
+    if not isinstance(side, AvroSide):
+        return None
+    from headgate.schema.formats.avro.read import from_avro
+
+    type_ = from_avro(side.reader, side.references)
+    return type_.doc if isinstance(type_, Record) else None
+
+
+def _renamed(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
+    names = [i.name for i in statement.columns]
+    if len(names) > len(columns):
+        raise TooManyNames(name, len(names), len(columns))
+    renamed = [replace(c, name=n) for c, n in zip(columns, names, strict=False)]
+    return renamed + columns[len(names) :]
+
+
+def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
+    seen: dict[str, SourceColumn] = {}
+    for column in columns:
+        first = seen.setdefault(column.name, column)
+        if first is not column:
+            raise ColumnCollision(column.name, first.origin.describe(), column.origin.describe(), source)
+
+
+def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
+    """UPSERT (KEY (c, …)): columns of the value are the key."""
+    if not isinstance(statement.envelope, UpsertEnvelope):
+        return columns
+    chosen = set()
+    values = [c.name for c in columns if c.origin.part == "value"]
+    for identifier in statement.envelope.key:
+        match find(identifier.name, identifier.quoted, values):
+            case Found(exact):
+                chosen.add(exact)
+            case _:
+                raise UpsertKeyUnknown(identifier.name, name, near_names(identifier.name, values))
+    return [replace(c, key=True) if c.name in chosen else c for c in columns]
+
+
+# policies
+
+
+def _policy(statement: CreateSource) -> Policy:
+    given = option(statement.with_options, "ON ERROR")
+    words = given.words if isinstance(given, Choice) else "HALT"
+    return "QUARANTINE" if words == "QUARANTINE" else "SKIP" if words == "SKIP" else "HALT"
+
+
+def _following(statement: CreateSource) -> Following:
+    given = option(statement.with_options, "ON SCHEMA CHANGE")
+    if isinstance(given, Choice):
+        return "PIN" if given.words == "PIN" else "HALT" if given.words == "HALT" else "FOLLOW"
+    return "FOLLOW" if follows_registry(statement.formats.value) else "PIN"
+
+
+def follows_registry(format_: Format) -> bool:
+    """Whether the latest schema of a subject is what is read, unless the statement says otherwise."""
+    if not isinstance(format_, RegistryFormat):
+        return False
+    strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == "VALUE"]
+    return all(type(s).__name__ == "LatestStrategy" for s in strategies)

@@ -1,0 +1,182 @@
+"""Can this Avro reader read everything that writer wrote?
+
+The rules are those of Avro's schema resolution as Java's ``SchemaCompatibility`` applies them, because that is what
+registries in use answer:
+
+- Logical types do not count: a decimal may change precision and scale, a date may become an int.
+- Named types match by their simple name, or when an alias of the reader is the writer's full name.
+- A branch of a union reads a writer's type when it is compatible with it, promotions included.
+- A type on its own reads a writer's union when it reads every branch.
+
+Paths are places in the reader; where the writer's branch matters, the message names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from headgate.registry.compatibility import Incompatibility
+from headgate.registry.parsing.avro_nodes import (
+    Array,
+    AvroType,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Union,
+    describe,
+)
+from headgate.registry.schemas import ParsedSchema, avro_types
+
+# What a reader of the first type can read beside its own.
+PROMOTIONS = {
+    "long": frozenset(("int",)),
+    "float": frozenset(("int", "long")),
+    "double": frozenset(("int", "long", "float")),
+    "bytes": frozenset(("string",)),
+    "string": frozenset(("bytes",)),
+}
+
+
+def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
+    """Everything that keeps ``reader`` from reading what was written with ``writer``; empty when nothing does."""
+    return _Check().run(avro_types(reader), avro_types(writer))
+
+
+@dataclass(slots=True)
+class _Check:
+    """Answers for pairs of types, remembered.
+
+    A pair that is met inside itself is taken as compatible: if it is not, that shows at the outer place. Such an
+    answer holds only if the assumption does, so the whole check is repeated with what was found incompatible until
+    nothing new is found; Java and Python keep the first answer, which can hide an incompatibility behind a union.
+    """
+
+    answers: dict[tuple[int, int], tuple[Incompatibility, ...]] = field(default_factory=dict)
+    refuted: dict[tuple[int, int], tuple[Incompatibility, ...]] = field(default_factory=dict)
+    in_progress: set[tuple[int, int]] = field(default_factory=set)
+    assumed: bool = False
+
+    def run(self, reader: AvroType, writer: AvroType) -> tuple[Incompatibility, ...]:
+        while True:
+            self.answers, self.assumed = {}, False
+            found = self.compare(reader, writer, "$")
+            refuted = {pair: answer for pair, answer in self.answers.items() if answer}
+            if not self.assumed or refuted.keys() == self.refuted.keys():
+                return tuple(dict.fromkeys(found))
+            self.refuted = refuted
+
+    def compare(self, reader: AvroType, writer: AvroType, path: str) -> tuple[Incompatibility, ...]:
+        pair = (id(reader), id(writer))
+        if pair in self.answers:
+            return self.answers[pair]
+        if pair in self.in_progress:
+            self.assumed = self.assumed or pair not in self.refuted
+            return self.refuted.get(pair, ())
+        self.in_progress.add(pair)
+        answer = tuple(self._differences(reader, writer, path))
+        self.in_progress.remove(pair)
+        self.answers[pair] = answer
+        return answer
+
+    def _differences(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[Incompatibility]:
+        match reader, writer:
+            case _, Union():
+                for branch in writer.branches:
+                    yield from self.compare(reader, branch, path)
+            case Union(), _:
+                yield from self._reader_union(reader, writer, path)
+            case Array(), Array():
+                yield from self.compare(reader.items, writer.items, f"{path}.items")
+            case Map(), Map():
+                yield from self.compare(reader.values, writer.values, f"{path}.values")
+            case Fixed(), Fixed():
+                yield from _name_mismatch(reader, writer, path)
+                yield from _size_mismatch(reader, writer, path)
+            case Enum(), Enum():
+                yield from _name_mismatch(reader, writer, path)
+                yield from _missing_symbols(reader, writer, path)
+            case Record(), Record():
+                # Fields of records that have nothing to do with each other would only distract.
+                other = [*_name_mismatch(reader, writer, path)]
+                yield from other or self._fields(reader, writer, path)
+            case _:
+                if not _reads(reader, writer):
+                    message = f"the reader's {describe(reader)} cannot read the writer's {describe(writer)}"
+                    yield Incompatibility(path, "TYPE_MISMATCH", message)
+
+    def _reader_union(self, reader: Union, writer: AvroType, path: str) -> Iterator[Incompatibility]:
+        """One branch must read it. If the one that seems meant does not, what keeps it is named too."""
+        reasons: list[Incompatibility] = []
+        for index, branch in enumerate(reader.branches):
+            answer = self.compare(branch, writer, f"{path}[{index}]")
+            if not answer:
+                return
+            if _seems_meant(branch, writer):
+                reasons.extend(answer)
+        message = f"no branch of the reader's {describe(reader)} reads the writer's {describe(writer)}"
+        yield Incompatibility(path, "MISSING_UNION_BRANCH", message)
+        yield from reasons
+
+    def _fields(self, reader: Record, writer: Record, path: str) -> Iterator[Incompatibility]:
+        for index, member in enumerate(reader.fields):
+            place = f"{path}.fields[{index}]"
+            sources = _writer_fields(member, writer)
+            if len(sources) > 1:
+                names = " and ".join(f'"{source.name}"' for source in sources)
+                message = f'field "{member.name}" of {describe(reader)} may stand for {names} of the writer'
+                yield Incompatibility(place, "NAME_MISMATCH", message)
+            elif sources:
+                yield from self.compare(member.type, sources[0].type, f"{place}.type")
+            elif not member.has_default:
+                message = (
+                    f'field "{member.name}" of {describe(reader)}, of type {describe(member.type)}, is not '
+                    f"written by {describe(writer)} and has no default"
+                )
+                yield Incompatibility(place, "READER_FIELD_MISSING_DEFAULT_VALUE", message)
+
+
+def _reads(reader: AvroType, writer: AvroType) -> bool:
+    match reader, writer:
+        case Primitive(), Primitive():
+            return reader.kind == writer.kind or writer.kind in PROMOTIONS.get(reader.kind, ())
+        case _:
+            return False
+
+
+def _seems_meant(reader: AvroType, writer: AvroType) -> bool:
+    if isinstance(reader, Fixed | Enum | Record) and isinstance(writer, Fixed | Enum | Record):
+        return type(reader) is type(writer) and next(_name_mismatch(reader, writer, ""), None) is None
+    return type(reader) is type(writer) and not isinstance(reader, Primitive)
+
+
+def _writer_fields(member: Field, writer: Record) -> list[Field]:
+    """The writer's fields that the reader's may stand for: by its name, or by one of its aliases."""
+    names = {member.name, *member.aliases}
+    return [source for source in writer.fields if source.name in names]
+
+
+def _name_mismatch(reader: Named, writer: Named, path: str) -> Iterator[Incompatibility]:
+    if reader.name.simple != writer.name.simple and writer.name.full not in reader.aliases:
+        message = (
+            f"the reader's {describe(reader)} is neither named nor aliased as the writer's {describe(writer)}"
+        )
+        yield Incompatibility(f"{path}.name", "NAME_MISMATCH", message)
+
+
+def _size_mismatch(reader: Fixed, writer: Fixed, path: str) -> Iterator[Incompatibility]:
+    if reader.size != writer.size:
+        message = f"{describe(reader)} has {reader.size} bytes, the writer's has {writer.size}"
+        yield Incompatibility(f"{path}.size", "FIXED_SIZE_MISMATCH", message)
+
+
+def _missing_symbols(reader: Enum, writer: Enum, path: str) -> Iterator[Incompatibility]:
+    missing = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
+    if missing and reader.default is None:
+        symbols = ", ".join(f'"{symbol}"' for symbol in missing)
+        message = f"{describe(reader)} has no default and lacks {symbols} of the writer's {describe(writer)}"
+        yield Incompatibility(f"{path}.symbols", "MISSING_ENUM_SYMBOLS", message)

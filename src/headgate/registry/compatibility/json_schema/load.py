@@ -1,0 +1,307 @@
+"""JSON Schema documents into nodes.
+
+Keywords that constrain the same JSON type make one node; several nodes are joined by an ``allOf`` as if it had been
+written. Up to draft 7 a ``$ref`` silences everything beside it; since 2019-09 it is one constraint among others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+from headgate.registry.compatibility.json_schema.nodes import (
+    Anything,
+    Array,
+    Boolean,
+    Combined,
+    Common,
+    Conditional,
+    Const,
+    Enum,
+    Node,
+    Not,
+    Nothing,
+    Null,
+    Number,
+    Object,
+    Reference,
+    String,
+)
+from headgate.registry.parsing.json_documents import REFERENCES, Documents, Draft
+from headgate.registry.parsing.json_text import Json, compact
+
+Schema = dict[str, Json]
+
+COMBINATIONS = ("allOf", "anyOf", "oneOf")
+CONDITIONS = ("if", "then", "else")
+NUMBER_KEYWORDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+STRING_KEYWORDS = frozenset(("minLength", "maxLength", "pattern", "format"))
+ARRAY_KEYWORDS = frozenset(
+    (
+        "items",
+        "additionalItems",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "prefixItems",
+        "unevaluatedItems",
+        "contains",
+    )
+)
+OBJECT_KEYWORDS = frozenset(
+    (
+        *("properties", "required", "minProperties", "maxProperties", "dependencies", "patternProperties"),
+        *(
+            "additionalProperties",
+            "propertyNames",
+            "dependentRequired",
+            "dependentSchemas",
+            "unevaluatedProperties",
+        ),
+    )
+)
+KEYWORDS = {
+    "string": STRING_KEYWORDS,
+    "integer": NUMBER_KEYWORDS,
+    "number": NUMBER_KEYWORDS,
+    "array": ARRAY_KEYWORDS,
+    "object": OBJECT_KEYWORDS,
+}
+_SINCE_6 = (Draft.V6, Draft.V7, Draft.V2019_09, Draft.V2020_12)
+# The drafts that know a keyword, for those that not all of them know.
+LIFE = {
+    "contains": _SINCE_6,
+    "propertyNames": _SINCE_6,
+    "prefixItems": (Draft.V2020_12,),
+    "additionalItems": (Draft.V4, *_SINCE_6[:3]),
+    "unevaluatedItems": _SINCE_6[2:],
+    "unevaluatedProperties": _SINCE_6[2:],
+    "dependentRequired": _SINCE_6[2:],
+    "dependentSchemas": _SINCE_6[2:],
+    "dependencies": (Draft.V4, *_SINCE_6[:2]),
+}
+UNTYPED = ("array", "object", "number", "string")
+
+
+class Loader:
+    """Nodes of one web of documents. The same schema always gives the same node object."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._nodes: dict[int, Node] = {}
+        self._targets: dict[int, Json] = {}
+        # Kept as long as the loader, because pairs of nodes are remembered by identity.
+        self._anything, self._nothing = Anything(), Nothing()
+
+    def root(self) -> Node:
+        return self.node(self._documents.root)
+
+    def target(self, reference: Reference) -> Node:
+        """The node that a reference leads to, through any references on the way."""
+        seen: set[int] = set()
+        node: Node = reference
+        while isinstance(node, Reference):
+            if node.target in seen:
+                return self._anything  # a reference that leads to itself constrains nothing
+            seen.add(node.target)
+            node = self.node(self._targets[node.target])
+        return node
+
+    def node(self, schema: Json) -> Node:
+        if not isinstance(schema, dict):
+            return self._nothing if schema is False else self._anything
+        if id(schema) not in self._nodes:
+            self._nodes[id(schema)] = self._load(schema)
+        return self._nodes[id(schema)]
+
+    def _load(self, schema: Schema) -> Node:
+        parts = [*self._parts(schema)]
+        common = _common(schema, self._documents.draft(schema))
+        if not parts:
+            return Anything(common)
+        node = parts[0] if len(parts) == 1 else Combined("allOf", tuple(parts))
+        return replace(node, common=common)
+
+    def _parts(self, schema: Schema) -> Iterator[Node]:
+        draft = self._documents.draft(schema)
+        for keyword in REFERENCES if draft > Draft.V7 else ("$ref",):
+            if isinstance(reference := schema.get(keyword), str):
+                yield self._reference(schema, reference)
+                if draft <= Draft.V7:
+                    return
+        if isinstance(values := schema.get("enum"), list):
+            yield Enum(frozenset(_text(value) for value in values))
+        for criterion in COMBINATIONS:
+            if isinstance(members := schema.get(criterion), list):
+                yield Combined(criterion, tuple(self.node(member) for member in members))
+        if "not" in schema:
+            yield Not(self.node(schema["not"]))
+        if "const" in schema and draft >= Draft.V6:
+            yield Const(_text(schema["const"]))
+        yield from self._typed(schema)
+        if draft >= Draft.V7 and any(keyword in schema for keyword in CONDITIONS):
+            yield Conditional(compact([schema.get(keyword) for keyword in CONDITIONS], sort_keys=True))
+
+    def _typed(self, schema: Schema) -> Iterator[Node]:
+        """What ``type`` says, then what keywords of other types say about values of those types."""
+        written = schema.get("type")
+        named = [written] if isinstance(written, str) else written if isinstance(written, list) else []
+        types = [name for name in named if isinstance(name, str)]
+        if isinstance(written, str):
+            yield self._of_type(schema, written)
+        elif types:
+            yield Combined("anyOf", tuple(self._of_type(schema, name) for name in types))
+        spoken = frozenset(keyword for name in types for keyword in KEYWORDS.get(name, ()))
+        draft = self._documents.draft(schema)
+        present = {keyword for keyword in schema if draft in LIFE.get(keyword, Draft)}
+        for name in UNTYPED:
+            if (KEYWORDS[name] - spoken) & present:
+                yield self._of_type(schema, name)
+
+    def _of_type(self, schema: Schema, name: str) -> Node:
+        match name:
+            case "string":
+                pattern = schema.get("pattern")
+                longest, shortest = _number(schema, "maxLength"), _number(schema, "minLength")
+                return String(longest, shortest, pattern if isinstance(pattern, str) else None)
+            case "number" | "integer":
+                return self._of_number(schema, is_integer=name == "integer")
+            case "array":
+                return self._of_array(schema)
+            case "object":
+                return self._of_object(schema)
+            case "boolean":
+                return Boolean()
+            case _:
+                return Null()
+
+    def _of_number(self, schema: Schema, *, is_integer: bool) -> Number:
+        # Draft 4 has "exclusiveMaximum": true beside "maximum". Confluent does not compare it, so neither is it here.
+        return Number(
+            _number(schema, "maximum"),
+            _number(schema, "minimum"),
+            _number(schema, "exclusiveMaximum"),
+            _number(schema, "exclusiveMinimum"),
+            _number(schema, "multipleOf"),
+            is_integer,
+        )
+
+    def _of_array(self, schema: Schema) -> Array:
+        draft = self._documents.draft(schema)
+        contains = "contains" in schema and draft >= Draft.V2019_09
+        array = Array(
+            max_items=_number(schema, "maxItems"),
+            min_items=_number(schema, "minItems"),
+            max_contains=_number(schema, "maxContains") if contains else None,
+            min_contains=_number({"minContains": 1, **schema}, "minContains") if contains else None,
+            is_unique=schema.get("uniqueItems") is True,
+            unevaluated=self._if_there(schema, "unevaluatedItems") if draft >= Draft.V2019_09 else None,
+        )
+        return self._with_items(schema, array, draft)
+
+    def _with_items(self, schema: Schema, array: Array, draft: Draft) -> Array:
+        """2020-12 says ``prefixItems`` and ``items`` where earlier drafts said ``items`` and ``additionalItems``."""
+        items, prefix = schema.get("items"), schema.get("prefixItems")
+        if draft >= Draft.V2020_12:
+            if isinstance(items, dict) and not isinstance(prefix, list):
+                return replace(array, every=self.node(items))
+            return self._with_additional(self._with_tuple(array, prefix), items)
+        rest = schema.get("additionalItems")
+        if isinstance(items, dict | bool):
+            array = replace(array, every=self.node(items))
+            return array if rest is False else self._with_additional(array, rest)
+        return self._with_additional(self._with_tuple(array, items), rest)
+
+    def _with_tuple(self, array: Array, items: Json) -> Array:
+        members = items if isinstance(items, list) else []
+        return replace(array, tuple_=tuple(self.node(item) for item in members))
+
+    def _with_additional(self, array: Array, rest: Json) -> Array:
+        if isinstance(rest, dict):
+            return replace(array, additional=self.node(rest))
+        return replace(array, permits_additional=rest is not False)
+
+    def _of_object(self, schema: Schema) -> Object:
+        draft = self._documents.draft(schema)
+        rest, required = schema.get("additionalProperties"), schema.get("required")
+        names = required if isinstance(required, list) else []
+        node = Object(
+            properties=self._named(schema, "properties"),
+            required=frozenset(name for name in names if isinstance(name, str)),
+            permits_additional=rest is not False,
+            additional=self.node(rest) if isinstance(rest, dict) else None,
+            unevaluated=self._if_there(schema, "unevaluatedProperties") if draft >= Draft.V2019_09 else None,
+            patterns=self._named(schema, "patternProperties"),
+            max_properties=_number(schema, "maxProperties"),
+            min_properties=_number(schema, "minProperties"),
+        )
+        if draft >= Draft.V2019_09:
+            schemas = self._named(schema, "dependentSchemas")
+            return replace(
+                node, property_dependencies=_lists(schema, "dependentRequired"), schema_dependencies=schemas
+            )
+        schemas = self._named(schema, "dependencies")
+        return replace(
+            node, property_dependencies=_lists(schema, "dependencies"), schema_dependencies=schemas
+        )
+
+    def _named(self, schema: Schema, keyword: str) -> dict[str, Node]:
+        named = schema.get(keyword)
+        members = named.items() if isinstance(named, dict) else ()
+        return {name: self.node(inner) for name, inner in members if isinstance(inner, dict | bool)}
+
+    def _if_there(self, schema: Schema, keyword: str) -> Node | None:
+        return self.node(schema[keyword]) if keyword in schema else None
+
+    def _reference(self, schema: Schema, written: str) -> Reference:
+        target, _ = self._documents.follow(schema, written)
+        self._targets[id(target)] = target
+        return Reference(id(target), written)
+
+
+def _common(schema: Schema, draft: Draft) -> Common:
+    return Common(
+        _string(schema, "id" if draft is Draft.V4 else "$id"),
+        _string(schema, "title"),
+        _string(schema, "description"),
+        _text(schema["default"]) if "default" in schema else None,
+        schema.get("connect.type") == "bytes",
+    )
+
+
+def _lists(schema: Schema, keyword: str) -> dict[str, frozenset[str]]:
+    named = schema.get(keyword)
+    members = named.items() if isinstance(named, dict) else ()
+    return {
+        name: frozenset(text for text in texts if isinstance(text, str))
+        for name, texts in members
+        if isinstance(texts, list)
+    }
+
+
+def _number(schema: Schema, keyword: str) -> Decimal | None:
+    value = schema.get(keyword)
+    return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _string(schema: Schema, keyword: str) -> str | None:
+    value = schema.get(keyword)
+    return value if isinstance(value, str) else None
+
+
+def _text(value: Json) -> str:
+    """JSON text that is equal for equal values: 1.0 is 1, and the order of keys does not count."""
+    return compact(_plain_numbers(value), sort_keys=True)
+
+
+def _plain_numbers(value: Json) -> Json:
+    match value:
+        case float():
+            return int(value) if value.is_integer() else value
+        case list():
+            return [_plain_numbers(item) for item in value]
+        case dict():
+            return {key: _plain_numbers(item) for key, item in value.items()}
+        case _:
+            return value

@@ -1,0 +1,79 @@
+"""The seven compatibility levels: which earlier versions a new one is compared with, and in which direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import assert_never
+
+from headgate.registry.compatibility import Incompatibility, avro, protobuf
+from headgate.registry.compatibility.json_schema import compare as json_schema
+from headgate.registry.schemas import ParsedSchema, SchemaType
+
+
+class Level(StrEnum):
+    """Backward: the new schema reads old data. Forward: an old schema reads new data. Transitive: of every version."""
+
+    BACKWARD = "BACKWARD"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD = "FORWARD"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL = "FULL"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+    NONE = "NONE"
+
+    @property
+    def is_transitive(self) -> bool:
+        return self.value.endswith("_TRANSITIVE")
+
+    @property
+    def reads_old(self) -> bool:
+        return self.value.startswith(("BACKWARD", "FULL"))
+
+    @property
+    def is_read_by_old(self) -> bool:
+        return self.value.startswith(("FORWARD", "FULL"))
+
+
+def check(new: ParsedSchema, earlier: Sequence[ParsedSchema], level: Level) -> tuple[Incompatibility, ...]:
+    """What keeps ``new`` from following ``earlier`` (oldest first); empty when nothing does.
+
+    The latest version is compared first. With a level that is not transitive it is the only one. An incompatibility
+    that several versions or both directions have in common is named once.
+    """
+    if level is Level.NONE:
+        return ()
+    versions = list(earlier)[::-1]
+    found: dict[Incompatibility, None] = {}
+    for old in versions if level.is_transitive else versions[:1]:
+        if level.reads_old:
+            found.update(dict.fromkeys(incompatibilities(new, old)))
+        if level.is_read_by_old:
+            found.update(dict.fromkeys(incompatibilities(old, new)))
+    return tuple(found)
+
+
+def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
+    """What keeps ``reader`` from reading what was written with ``writer``, whatever their type."""
+    if reader.schema.type is not writer.schema.type:
+        types = " and ".join(sorted((reader.schema.type, writer.schema.type)))
+        message = f"schemas of types {types} cannot read each other's data"
+        return (Incompatibility("$", "SCHEMA_TYPE_CHANGED", message),)
+    try:
+        return _of_one_type(reader, writer)
+    except RecursionError:
+        # Thousands of types, each inside the next. Nobody can say that they are compatible.
+        message = "the schemas refer through too many types to be compared"
+        return (Incompatibility("$", "TOO_DEEP_TO_COMPARE", message),)
+
+
+def _of_one_type(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
+    match reader.schema.type:
+        case SchemaType.AVRO:
+            return avro.incompatibilities(reader, writer)
+        case SchemaType.JSON:
+            return json_schema.incompatibilities(reader, writer)
+        case SchemaType.PROTOBUF:
+            return protobuf.incompatibilities(reader, writer)
+        case other:
+            assert_never(other)

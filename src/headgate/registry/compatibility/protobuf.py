@@ -1,0 +1,268 @@
+"""Can a Protobuf reader read what a writer wrote: by number on the wire, by name for messages.
+
+The kinds, and which of them are harmless, are those of Confluent's registry. Where its check lets data be lost, this
+one is stricter: a repeated number is never read as a single one, also when the label is left out (proto3); a field
+that becomes required is refused whatever its type; a group is no message; fields of two oneofs cannot share one.
+"Compatible" is meant as Protobuf's own guide means it: numbers of one wire form may be exchanged for another, and a
+value that the reader's type cannot hold is cut, as is a list that is read as a single value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FileDescriptorProto,
+)
+
+from headgate.registry.compatibility import Incompatibility
+from headgate.registry.compatibility.protobuf_types import Definitions, Kind, Label, Member
+from headgate.registry.schemas import ParsedSchema
+
+HARMLESS = frozenset(
+    {
+        "PACKAGE_CHANGED", "MESSAGE_ADDED", "MESSAGE_MOVED", "ENUM_ADDED", "ENUM_REMOVED", "ENUM_CONST_ADDED",
+        "ENUM_CONST_CHANGED", "ENUM_CONST_REMOVED", "FIELD_ADDED", "FIELD_REMOVED", "FIELD_NAME_CHANGED",
+        "FIELD_STRING_OR_BYTES_LABEL_CHANGED", "ONEOF_ADDED", "ONEOF_REMOVED", "ONEOF_FIELD_ADDED",
+    }
+)  # fmt: skip
+
+
+def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
+    """Why the reader cannot read what was written with the writer; empty when it can. Paths are `#/Message/field`."""
+    return tuple(found for found in differences(reader, writer) if found.kind not in HARMLESS)
+
+
+def differences(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
+    """Everything that differs, harmless or not, each once and in the order of the file."""
+    sides = _Sides(_definitions(reader), _definitions(writer))
+    return tuple(dict.fromkeys(_Comparison(sides).files()))
+
+
+def _definitions(schema: ParsedSchema) -> Definitions:
+    files = {
+        dependency.name: cast(FileDescriptorProto, dependency.definition)
+        for dependency in schema.dependencies
+    }
+    return Definitions.of(cast(FileDescriptorProto, schema.definition), files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    reader: Definitions
+    writer: Definitions
+
+
+class _Comparison:
+    def __init__(self, sides: _Sides) -> None:
+        self.reader, self.writer = sides.reader, sides.writer
+        self.open: set[tuple[str, str]] = set()  # pairs of imported messages under comparison
+
+    def files(self) -> Iterator[Incompatibility]:
+        reader, writer = self.reader.file, self.writer.file
+        if reader.package != writer.package:
+            yield _found("#/", "PACKAGE_CHANGED", f'package "{writer.package}" became "{reader.package}"')
+        yield from self._messages(
+            list(reader.message_type), list(writer.message_type), (reader.package, writer.package), "#"
+        )
+        yield from _enums(list(reader.enum_type), list(writer.enum_type), "#")
+
+    def _messages(
+        self, reader: list[DescriptorProto], writer: list[DescriptorProto], scopes: tuple[str, str], path: str
+    ) -> Iterator[Incompatibility]:
+        """Messages of one level, by name; those made for maps are the business of their fields."""
+        old = {message.name: (index, message) for index, message in enumerate(_declared(writer))}
+        new = {message.name: (index, message) for index, message in enumerate(_declared(reader))}
+        for name in (*old, *(name for name in new if name not in old)):
+            here = f"{path}/{name}"
+            if name not in new:
+                yield _found(here, "MESSAGE_REMOVED", f'message "{name}" was removed')
+            elif name not in old:
+                yield _found(here, "MESSAGE_ADDED", f'message "{name}" was added')
+            else:
+                if new[name][0] != old[name][0]:
+                    yield _found(here, "MESSAGE_MOVED", f'message "{name}" is at another place in the file')
+                yield from self._message(
+                    new[name][1], old[name][1], (_join(scopes[0], name), _join(scopes[1], name)), here
+                )
+
+    def _message(
+        self, reader: DescriptorProto, writer: DescriptorProto, scopes: tuple[str, str], path: str
+    ) -> Iterator[Incompatibility]:
+        new = {field.number: self.reader.member(field, reader, scopes[0]) for field in reader.field}
+        old = {field.number: self.writer.member(field, writer, scopes[1]) for field in writer.field}
+        yield from _oneofs(reader, writer, new, old, path)
+        for number in sorted({*old, *new}):
+            if number not in new:
+                yield from _removed(old[number], {name.name for name in reader.oneof_decl}, path)
+            elif number not in old:
+                yield from _added(new[number], {name.name for name in writer.oneof_decl}, path)
+            else:
+                yield from self._field(new[number], old[number], path)
+        yield from self._messages(list(reader.nested_type), list(writer.nested_type), scopes, path)
+        yield from _enums(list(reader.enum_type), list(writer.enum_type), path)
+
+    def _field(self, new: Member, old: Member, path: str) -> Iterator[Incompatibility]:
+        here = f"{path}/{new.name}"
+        what = f'field "{new.name}" (number {new.number})'
+        if new.name != old.name:
+            yield _found(here, "FIELD_NAME_CHANGED", f'{what} was called "{old.name}"')
+        if new.label is Label.REQUIRED and old.label is not Label.REQUIRED:
+            yield _found(
+                here, "REQUIRED_FIELD_ADDED", f"{what} became required, and what was written may lack it"
+            )
+        elif new.shape.kind is old.shape.kind is Kind.SCALAR and new.shape.wire == old.shape.wire:
+            yield from _labels(new, old, here, what)
+        yield from self._types(new, old, here, what)
+
+    def _types(self, new: Member, old: Member, path: str, what: str) -> Iterator[Incompatibility]:
+        changed = f"{what} changed from {old.shape.text} to {new.shape.text}"
+        if new.shape.kind is not old.shape.kind:
+            yield _found(path, "FIELD_KIND_CHANGED", changed)
+        elif new.shape.kind is Kind.SCALAR:
+            if new.shape.wire != old.shape.wire:
+                yield _found(
+                    path, "FIELD_SCALAR_KIND_CHANGED", f"{changed}, which is another form on the wire"
+                )
+        elif new.shape.kind is Kind.MAP:
+            for part, other in zip(new.parts, old.parts, strict=True):
+                yield from self._types(part, other, path, f"the {part.name} of {what}")
+        else:
+            yield from self._named(new, old, path, what, changed)
+
+    def _named(
+        self, new: Member, old: Member, path: str, what: str, changed: str
+    ) -> Iterator[Incompatibility]:
+        """Messages by their names without package. What is in the files themselves is compared there already."""
+        ours, theirs = self.reader.find(new.shape.text), self.writer.find(old.shape.text)
+        if ours is None or theirs is None:
+            if new.shape.text != old.shape.text:
+                yield _found(path, "FIELD_NAMED_TYPE_CHANGED", changed)
+            return
+        if ours.local != theirs.local:
+            yield _found(path, "FIELD_NAMED_TYPE_CHANGED", changed)
+        elif not (ours.own and theirs.own) and ours.message != theirs.message:
+            pair = (new.shape.text, old.shape.text)
+            if pair in self.open:
+                return
+            self.open.add(pair)
+            below = list(
+                self._message(ours.message, theirs.message, pair, "#/" + ours.local.replace(".", "/"))
+            )
+            yield from below
+            self.open.discard(pair)
+            if any(found.kind not in HARMLESS for found in below):
+                yield _found(path, "FIELD_NAMED_TYPE_CHANGED", f"the message of {what} changed incompatibly")
+
+
+def _labels(new: Member, old: Member, path: str, what: str) -> Iterator[Incompatibility]:
+    repeated = (new.label is Label.REPEATED) != (old.label is Label.REPEATED)
+    stated = Label.NONE not in (new.label, old.label) and new.label is not old.label
+    if not (repeated or stated):
+        return
+    kind = (
+        "FIELD_STRING_OR_BYTES_LABEL_CHANGED" if new.shape.wire == "length" else "FIELD_NUMERIC_LABEL_CHANGED"
+    )
+    yield _found(path, kind, f"{what} changed from {old.label.value} to {new.label.value}")
+
+
+def _removed(old: Member, kept_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
+    what = f'field "{old.name}" (number {old.number})'
+    if old.oneof is not None:
+        if old.oneof in kept_oneofs:
+            yield _found(
+                f"{path}/{old.oneof}/{old.name}",
+                "ONEOF_FIELD_REMOVED",
+                f'{what} was removed from oneof "{old.oneof}"',
+            )
+    elif old.label is Label.REQUIRED:
+        yield _found(f"{path}/{old.name}", "REQUIRED_FIELD_REMOVED", f"required {what} was removed")
+    else:
+        yield _found(f"{path}/{old.name}", "FIELD_REMOVED", f"{what} was removed")
+
+
+def _added(new: Member, old_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
+    what = f'field "{new.name}" (number {new.number})'
+    if new.oneof is not None:
+        if new.oneof in old_oneofs:
+            yield _found(
+                f"{path}/{new.oneof}/{new.name}",
+                "ONEOF_FIELD_ADDED",
+                f'{what} was added to oneof "{new.oneof}"',
+            )
+    elif new.label is Label.REQUIRED:
+        yield _found(f"{path}/{new.name}", "REQUIRED_FIELD_ADDED", f"required {what} was added")
+    else:
+        yield _found(f"{path}/{new.name}", "FIELD_ADDED", f"{what} was added")
+
+
+def _oneofs(
+    reader: DescriptorProto,
+    writer: DescriptorProto,
+    new: dict[int, Member],
+    old: dict[int, Member],
+    path: str,
+) -> Iterator[Incompatibility]:
+    """A oneof holds one value: fields that could be set together before must not meet in it."""
+    shown = {member.oneof for member in new.values()}, {member.oneof for member in old.values()}
+    for oneof in (found.name for found in reader.oneof_decl if found.name in shown[0]):
+        sources = [old[number] for number, member in new.items() if member.oneof == oneof and number in old]
+        single = sum(member.oneof is None for member in sources)
+        shared = {member.oneof for member in sources if member.oneof is not None}
+        here, what = f"{path}/{oneof}", f'oneof "{oneof}"'
+        if single > 1 or (single == 0 and len(shared) > 1):
+            yield _found(here, "MULTIPLE_FIELDS_MOVED_TO_ONEOF", f"several fields were moved into {what}")
+        elif single == 1 and shared:
+            yield _found(
+                here,
+                "FIELD_MOVED_TO_EXISTING_ONEOF",
+                f"a field was moved into {what}, which had fields already",
+            )
+        if oneof not in shown[1]:
+            yield _found(here, "ONEOF_ADDED", f"{what} was added")
+    for oneof in (found.name for found in writer.oneof_decl if found.name in shown[1] - shown[0]):
+        yield _found(f"{path}/{oneof}", "ONEOF_REMOVED", f'oneof "{oneof}" was removed')
+
+
+def _enums(
+    reader: list[EnumDescriptorProto], writer: list[EnumDescriptorProto], path: str
+) -> Iterator[Incompatibility]:
+    new, old = ({enum.name: enum for enum in enums} for enums in (reader, writer))
+    for name in (*old, *(name for name in new if name not in old)):
+        here = f"{path}/{name}"
+        if name not in new:
+            yield _found(here, "ENUM_REMOVED", f'enum "{name}" was removed')
+        elif name not in old:
+            yield _found(here, "ENUM_ADDED", f'enum "{name}" was added')
+        else:
+            yield from _enum(new[name], old[name], here)
+
+
+def _enum(reader: EnumDescriptorProto, writer: EnumDescriptorProto, path: str) -> Iterator[Incompatibility]:
+    new, old = ({value.number: value.name for value in enum.value} for enum in (reader, writer))
+    for number in sorted({*new, *old}):
+        here = f"{path}/{new.get(number, old.get(number, ''))}"
+        if number not in new:
+            yield _found(here, "ENUM_CONST_REMOVED", f'value "{old[number]}" ({number}) was removed')
+        elif number not in old:
+            yield _found(here, "ENUM_CONST_ADDED", f'value "{new[number]}" ({number}) was added')
+        elif new[number] != old[number]:
+            yield _found(
+                here, "ENUM_CONST_CHANGED", f'value "{old[number]}" ({number}) became "{new[number]}"'
+            )
+
+
+def _declared(messages: list[DescriptorProto]) -> list[DescriptorProto]:
+    return [message for message in messages if not message.options.map_entry]
+
+
+def _join(scope: str, name: str) -> str:
+    return f"{scope}.{name}" if scope else name
+
+
+def _found(path: str, kind: str, message: str) -> Incompatibility:
+    return Incompatibility(path, kind, f"{message} at {path}")

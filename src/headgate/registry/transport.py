@@ -1,0 +1,255 @@
+"""HTTP to a registry that may be slow, restarting, or one of several: time-outs, fail-over, retries.
+
+Out: the registry's JSON, or what it says in its own error body; an error of ours when there is no way to an answer.
+Retried are: connections that fail, HTTP 429 and 5xx. A deletion whose answer was lost is not sent again, because
+the second one would fail; everything else in this API can be repeated.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TypeAlias
+from urllib.parse import unquote
+
+import httpx
+
+from headgate.errors import InternalError
+from headgate.registry.auth import Basic, Credentials, Tls, httpx_auth, user_of
+from headgate.registry.errors import (
+    InvalidRegistrySetting,
+    NotAllowed,
+    RegistryAnswerUnreadable,
+    RegistryError,
+    RegistryFailed,
+    RegistryUnreachable,
+    WrongCredentials,
+)
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+_HEADERS = {"Accept": f"{CONTENT_TYPE}, application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """Seconds. The pause doubles from ``first`` to ``longest``, and is cut by chance to between half and all of it."""
+
+    attempts: int = 4
+    first: float = 0.2
+    longest: float = 5.0
+    longest_asked_for: float = 30.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def pause(self, attempt: int, asked_for: float | None) -> None:
+        """Wait before the next attempt; a registry that says how long to wait (Retry-After) is obeyed, within reason."""
+        delay = min(self.longest, self.first * 2**attempt) * random.uniform(0.5, 1)
+        self.sleep(max(delay, min(asked_for or 0.0, self.longest_asked_for)))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the registry said: its JSON, or with an HTTP status from 400 its error code and message."""
+
+    url: str
+    status: int
+    body: Json
+    content_type: str = ""
+
+    @property
+    def is_refusal(self) -> bool:
+        return self.status >= 400
+
+    @property
+    def registry_code(self) -> int:
+        """The HTTP status where the registry has no code of its own; Apicurio then says 0."""
+        code = self.body.get("error_code") if isinstance(self.body, dict) else None
+        return code if isinstance(code, int) and code else self.status
+
+    @property
+    def reason(self) -> str:
+        message = self.body.get("message") if isinstance(self.body, dict) else None
+        return message if isinstance(message, str) else ""
+
+    def unreadable(self, problem: str) -> RegistryAnswerUnreadable:
+        return RegistryAnswerUnreadable(self.url, self.status, self.content_type, problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """An attempt that may be repeated."""
+
+    error: RegistryError
+    retry_after: float | None = None
+    may_have_been_done: bool = False
+
+
+class Transport:
+    """Safe to use from several threads."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        credentials: Credentials | None = None,
+        tls: Tls | None = None,
+        timeout: float = 10.0,
+        retries: Retries | None = None,
+    ) -> None:
+        self.urls, found = _without_credentials(urls)
+        self._credentials = credentials or found
+        self._retries = retries or Retries()
+        self._preferred = 0
+        self._http = httpx.Client(
+            auth=httpx_auth(self._credentials),
+            verify=_context(tls, self.urls),
+            timeout=timeout,
+            headers=_HEADERS,
+            # A proxy from the environment is for the world outside, not for this machine; nor is .netrc for us.
+            trust_env=not all(_is_loopback(url) for url in self.urls),
+        )
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        *,
+        query: Mapping[str, str | int] | None = None,
+        body: Json = None,
+    ) -> Answer:
+        """``what`` says in a verb phrase what is being done, for errors: "read subject x"."""
+        request = _Request(method, path, what, dict(query or {}), body)
+        for attempt in range(self._retries.attempts):
+            outcome = self._try_each_url(request)
+            if isinstance(outcome, Answer):
+                return outcome
+            last = attempt + 1 == self._retries.attempts
+            if last or (outcome.may_have_been_done and method == "DELETE"):
+                raise outcome.error
+            self._retries.pause(attempt, outcome.retry_after)
+        raise InternalError("a registry client was made with no attempts")
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _try_each_url(self, request: _Request) -> Answer | _Failed:
+        """The URL that answered last goes first: a dead one costs its time-out once only."""
+        start, count = self._preferred, len(self.urls)
+        failed: _Failed | None = None
+        for position in range(start, start + count):
+            outcome = self._try(self.urls[position % count], request)
+            if isinstance(outcome, Answer):
+                self._preferred = position % count
+                return outcome
+            failed = outcome
+            if failed.may_have_been_done and request.method == "DELETE":
+                break
+        assert failed is not None, "there is at least one URL"
+        return failed
+
+    def _try(self, url: str, request: _Request) -> Answer | _Failed:
+        content = None if request.body is None else {"Content-Type": CONTENT_TYPE}
+        try:
+            response = self._http.request(
+                request.method, url + request.path, params=request.query, json=request.body, headers=content
+            )
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as failure:
+            return _Failed(RegistryUnreachable(url, _reason(failure)))
+        except httpx.TransportError as failure:
+            return _Failed(RegistryUnreachable(url, _reason(failure)), may_have_been_done=True)
+        return self._judge(url, request, response)
+
+    def _judge(self, url: str, request: _Request, response: httpx.Response) -> Answer | _Failed:
+        user = user_of(self._credentials)
+        if response.status_code == 401:
+            raise WrongCredentials(url, user)
+        if response.status_code == 403:
+            raise NotAllowed(url, request.what, user)
+        answer = _read(url, response)
+        if response.status_code >= 500 or response.status_code == 429:
+            error = RegistryFailed(url, request.what, response.status_code, answer.reason)
+            return _Failed(error, _retry_after(response), may_have_been_done=response.status_code != 429)
+        if not response.is_success and not (isinstance(answer.body, dict) and "error_code" in answer.body):
+            raise answer.unreadable("it is an error that is not the registry's")
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    what: str
+    query: dict[str, str | int]
+    body: Json
+
+
+def _read(url: str, response: httpx.Response) -> Answer:
+    content_type = response.headers.get("content-type", "")
+    try:
+        return Answer(url, response.status_code, response.json(), content_type)
+    except ValueError:
+        unread = Answer(url, response.status_code, None, content_type)
+    if response.status_code >= 500:
+        return unread  # a gateway's error page; the status says enough
+    if response.is_redirect:
+        raise unread.unreadable("it sends the client elsewhere")
+    raise unread.unreadable("it is an HTML page" if "html" in content_type else "it is not JSON")
+
+
+def _reason(failure: httpx.TransportError) -> str:
+    if isinstance(failure, httpx.TimeoutException):
+        return "It did not answer in time."
+    return f"{str(failure) or type(failure).__name__}."
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """Seconds, from a number or a date."""
+    text = response.headers.get("retry-after", "")
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+    except (ValueError, TypeError):
+        return None
+
+
+def _without_credentials(urls: Sequence[str]) -> tuple[tuple[str, ...], Credentials | None]:
+    """The URLs without user and password, which must never be shown, and those two as credentials."""
+    if not urls:
+        raise InvalidRegistrySetting("url", "there is none")
+    plain, found = [], None
+    for text in urls:
+        try:
+            url = httpx.URL(text.strip().rstrip("/"))
+        except httpx.InvalidURL:
+            raise InvalidRegistrySetting("url", "it is not written as a URL") from None
+        if url.scheme not in ("http", "https") or not url.host:
+            raise InvalidRegistrySetting("url", "it must start with http:// or https:// and a host")
+        if url.username:
+            found = Basic(unquote(url.username), unquote(url.password))
+        plain.append(str(url.copy_with(username=None, password=None)).rstrip("/"))
+    return tuple(plain), found
+
+
+def _context(tls: Tls | None, urls: Sequence[str]) -> ssl.SSLContext:
+    """For plain HTTP one that trusts nobody: loading the system's authorities takes longer than a call does."""
+    if tls is None and all(url.startswith("http://") for url in urls):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return (tls or Tls()).context()
+
+
+def _is_loopback(url: str) -> bool:
+    host = httpx.URL(url).host
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,118 @@
+"""What can go wrong while data flows: RUN-01xx records, RUN-02xx tasks, RUN-03xx the engine and Spark."""
+
+from __future__ import annotations
+
+from headgate.errors import HeadgateError, error
+
+
+class RunError(HeadgateError):
+    """Family RUN."""
+
+
+@error
+class BadRecord(RunError):
+    """A record that cannot be decoded. Tells where it lies and why, never what it holds."""
+
+    code = "RUN-0101"
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    side: str
+    reason: str
+    path: str | None = None
+    schema_id: int | None = None
+
+    def message(self) -> str:
+        place = f'topic "{self.topic}" partition {self.partition} offset {self.offset}'
+        return f'the {self.side} of a record of source "{self.source}" cannot be decoded ({place})'
+
+    def detail(self) -> str:
+        at = f" at {self.path}" if self.path else ""
+        by = f" It was written with schema id {self.schema_id}." if self.schema_id is not None else ""
+        return f"{self.reason}{at}.{by}"
+
+    def hint(self) -> str:
+        return "Set ON ERROR = QUARANTINE or SKIP on the source to go on without such records."
+
+
+@error
+class TopicReplaced(RunError):
+    code = "RUN-0102"
+    topic: str
+    task: str
+
+    def message(self) -> str:
+        return f'topic "{self.topic}" was deleted and created again while {self.task} was reading it'
+
+    def detail(self) -> str:
+        return "Its records have other offsets now, so going on would skip or repeat some in silence."
+
+    def hint(self) -> str:
+        return "Drop the source and create it again to read the new topic from its start."
+
+
+@error
+class RecordsLost(RunError):
+    code = "RUN-0103"
+    topic: str
+    partition: int
+    wanted: int
+    earliest: int
+
+    def message(self) -> str:
+        return (
+            f'records of topic "{self.topic}" partition {self.partition} from offset {self.wanted} were deleted '
+            f"before they were read; the earliest is {self.earliest}"
+        )
+
+    def hint(self) -> str:
+        return "Raise the topic's retention. To go on without them, drop the task and create it again."
+
+
+@error
+class TaskFailed(RunError):
+    code = "RUN-0201"
+    task: str
+    reason: str
+
+    def message(self) -> str:
+        return f"{self.task} failed: {self.reason}"
+
+    def hint(self) -> str:
+        return "The engine's log has the whole trace. ALTER … RESUME tries again."
+
+
+@error
+class SparkRefused(RunError):
+    code = "RUN-0301"
+    reason: str
+
+    def message(self) -> str:
+        return f"Spark refused the query: {self.reason}"
+
+
+@error
+class SparkGone(RunError):
+    code = "RUN-0302"
+    reason: str
+
+    def message(self) -> str:
+        return "the connection to Spark is lost"
+
+    def detail(self) -> str:
+        return self.reason
+
+    def hint(self) -> str:
+        return "The engine starts Spark again by itself. If this repeats, look at its log and at the machine's memory."
+
+
+@error
+class NotANumber(RunError):
+    """A value that a query computed and that its target cannot hold."""
+
+    code = "RUN-0104"
+    reason: str
+
+    def message(self) -> str:
+        return f"a value cannot be computed: {self.reason}"

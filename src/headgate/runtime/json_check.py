@@ -1,0 +1,36 @@
+"""Whether bytes are one JSON text: in Arrow batches, by jiter, which refuses what Spark's parsers let pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import jiter
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql.pandas.functions import arrow_udf
+
+
+def json_problem(data: Column) -> Column:
+    """NULL for a JSON text, else why it is none (never any of it). Trailing text and duplicate members are refused."""
+    checked: Column = arrow_udf(_problems, "string")(data)
+    return checked
+
+
+def _problems(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    for texts in batches:
+        yield pa.array([problem_of(text) for text in texts.to_pylist()], pa.string())
+
+
+def problem_of(text: bytes | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        jiter.from_json(text, float_mode="lossless-float", catch_duplicate_keys=True)
+    except ValueError as error:
+        reason = str(error)
+        if "duplicate" in reason.lower():
+            return "it has a member twice"
+        place = re.search(r"at line \d+ column \d+", reason)
+        return f"it is not JSON{' ' + place[0] if place else ''}"
+    return None

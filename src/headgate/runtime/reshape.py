@@ -1,0 +1,127 @@
+"""What Spark's Avro reader gives -> the columns that we say an Avro schema has.
+
+They agree but for a few types that Spark reads more plainly than we do. Anything that agrees is left alone, so that
+an ordinary schema costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headgate.schema.types import Array, Date, Map, Record, Time, TimestampTz, Type
+
+
+def reshape(column: Column, schema: object, type_: Type) -> Column:
+    """The column that Spark made of a schema, as the neutral type of that schema."""
+    return _reshape(column, schema, type_, _named(schema)) if differs(schema) else column
+
+
+def differs(schema: object) -> bool:
+    """Whether anything in the schema is read differently by Spark: unions of several types, times in milliseconds,
+    dates and times marked only by Connect's or Debezium's names."""
+    match schema:
+        case list():
+            return _is_split(schema) or any(differs(branch) for branch in schema)
+        case dict():
+            special = schema.get("logicalType") == "time-millis" or "connect.name" in schema
+            inner = [schema.get("type"), schema.get("items"), schema.get("values"), *_fields(schema)]
+            return special or any(differs(part) for part in inner if isinstance(part, list | dict))
+        case _:
+            return False
+
+
+def _reshape(column: Column, schema: object, type_: Type, named: Mapping[str, object]) -> Column:
+    schema = _plain(schema, named)
+    match type_:
+        case Record() if isinstance(schema, dict) and "fields" in schema:
+            fields = _record_fields(column, schema, type_, named)
+            return F.when(column.isNotNull(), F.struct(*fields))
+        case Array():
+            items = schema.get("items") if isinstance(schema, dict) else None
+            return F.transform(column, lambda item: _reshape(item, items, type_.element, named))
+        case Map():
+            values = schema.get("values") if isinstance(schema, dict) else None
+            return F.transform_values(column, lambda _, value: _reshape(value, values, type_.value, named))
+        case Time() if isinstance(schema, dict) and schema.get("type") == "int":
+            return F.call_function("time_from_millis", column)
+        case Date() if _is(schema, "int") and not _logical(schema):
+            return F.date_from_unix_date(column)
+        case TimestampTz() if _is(schema, "long") and not _logical(schema):
+            micros = (
+                str(schema.get("connect.name", "")).endswith("MicroTimestamp")
+                if isinstance(schema, dict)
+                else False
+            )
+            return F.timestamp_micros(column) if micros else F.timestamp_millis(column)
+        case _:
+            return column
+
+
+def _record_fields(
+    column: Column, schema: Mapping[str, object], type_: Record, named: Mapping[str, object]
+) -> list[Column]:
+    made: list[Column] = []
+    wanted = list(type_.fields)
+    for field in _fields(schema):
+        assert isinstance(field, dict)
+        inner = column.getField(str(field["name"]))
+        branches = field["type"] if isinstance(field["type"], list) else None
+        if branches is not None and _is_split(branches):
+            for number, branch in enumerate(b for b in branches if b != "null"):
+                target = wanted.pop(0)
+                made.append(
+                    _reshape(inner.getField(f"member{number}"), branch, target.type, named).alias(target.name)
+                )
+        else:
+            target = wanted.pop(0)
+            made.append(_reshape(inner, field["type"], target.type, named).alias(target.name))
+    return made
+
+
+def _is_split(branches: list[object]) -> bool:
+    """Whether a union becomes several columns. Spark itself merges int with long, and float with double."""
+    return len([b for b in branches if b != "null"]) > 1
+
+
+def _plain(schema: object, named: Mapping[str, object]) -> object:
+    """The schema behind a nullable union, a wrapper or a name."""
+    while True:
+        if isinstance(schema, list):
+            schema = next((b for b in schema if b != "null"), "null")
+        elif isinstance(schema, str) and schema in named:
+            schema = named[schema]
+        elif isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):
+            schema = schema["type"]
+        else:
+            return schema
+
+
+def _named(schema: object) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if isinstance(schema, list):
+        for branch in schema:
+            found |= _named(branch)
+    elif isinstance(schema, dict):
+        if isinstance(schema.get("name"), str) and "fields" in schema:
+            found[str(schema["name"])] = schema
+            if schema.get("namespace"):
+                found[f"{schema['namespace']}.{schema['name']}"] = schema
+        for part in [schema.get("type"), schema.get("items"), schema.get("values"), *_fields(schema)]:
+            found |= _named(part) if isinstance(part, list | dict) else {}
+    return found
+
+
+def _fields(schema: Mapping[str, object]) -> list[object]:
+    fields = schema.get("fields")
+    return fields if isinstance(fields, list) else []
+
+
+def _is(schema: object, primitive: str) -> bool:
+    return schema == primitive or (isinstance(schema, dict) and schema.get("type") == primitive)
+
+
+def _logical(schema: object) -> object:
+    return schema.get("logicalType") if isinstance(schema, dict) else None

@@ -1,0 +1,267 @@
+"""The client against Headgate's own registry: what each call gives, and which error a refusal becomes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headgate.registry.answers import RegisteredSchema, SubjectVersion, Verdict
+from headgate.registry.client import RegistryClient
+from headgate.registry.compatibility.levels import Level
+from headgate.registry.errors import (
+    IncompatibleSchema,
+    NotDeletedFirst,
+    RequestRefused,
+    SchemaIdNotFound,
+    SchemaNotFound,
+    SchemaRefused,
+    StillReferenced,
+    SubjectDeleted,
+    SubjectNotFound,
+    UnknownReference,
+    VersionNotFound,
+)
+from headgate.registry.schemas import Reference, Schema, SchemaType
+from headgate.registry.transport import Retries
+from tests.registry.running import avro, registry
+
+pytestmark = pytest.mark.unit
+
+
+def record(*fields: str, defaults: bool = True) -> Schema:
+    return Schema(avro(*fields, defaults=defaults)["schema"])
+
+
+ADDRESS = Schema('{"type": "record", "name": "address", "fields": []}')
+PERSON = Schema(
+    '{"type": "record", "name": "person", "fields": [{"name": "home", "type": "address"}]}',
+    references=(Reference("address", "address", 1),),
+)
+
+
+@pytest.fixture
+def client(registry_url: str) -> Iterator[RegistryClient]:
+    with RegistryClient([registry_url]) as made:
+        yield made
+
+
+def test_a_schema_is_registered_read_and_looked_up(client: RegistryClient) -> None:
+    schema_id = client.register("orders", record("x"))
+    expected = RegisteredSchema("orders", 1, schema_id, record("x"))
+    assert client.schema_by_id(schema_id) == record("x")
+    assert client.latest("orders") == expected
+    assert client.version("orders", 1) == expected
+    assert client.look_up("orders", record("x")) == expected
+    assert client.subjects() == ("orders",)
+    assert client.versions("orders") == (1,)
+    assert client.versions_of_id(schema_id) == (SubjectVersion("orders", 1),)
+    assert set(client.types()) == {"AVRO", "JSON", "PROTOBUF"}
+
+
+def test_type_and_references_come_back_as_they_were_sent(client: RegistryClient) -> None:
+    client.register("address", ADDRESS)
+    schema_id = client.register("person", PERSON)
+    assert client.schema_by_id(schema_id) == PERSON
+    assert client.referenced_by("address", 1) == (schema_id,)
+    document = Schema('{"type": "object"}', SchemaType.JSON)
+    assert client.schema_by_id(client.register("document", document)) == document
+
+
+def test_a_subject_with_awkward_characters_is_one_name(client: RegistryClient) -> None:
+    name = "a/b c%2F?d=ü&#é:x"
+    client.register(name, record("x"))
+    assert client.subjects() == (name,)
+    client.set_level(Level.NONE, name)
+    assert client.level(name) is Level.NONE
+    assert client.delete_subject(name) == (1,)
+
+
+def test_a_subject_that_does_not_exist_is_told_with_near_names(client: RegistryClient) -> None:
+    client.register("orders-value", record("x"))
+    for call in (client.latest, client.versions, lambda s: client.version(s, 1), client.delete_subject):
+        with pytest.raises(SubjectNotFound) as missing:
+            call("order-value")
+        assert missing.value.similar == ("orders-value",)
+        assert missing.value.hint() == 'Did you mean "orders-value"?'
+    with pytest.raises(SubjectNotFound) as far:
+        client.look_up("people", record("x"))
+    assert far.value.similar == ()
+
+
+def test_a_version_that_does_not_exist_is_not_a_missing_subject(client: RegistryClient) -> None:
+    client.register("orders", record("x"))
+    with pytest.raises(VersionNotFound) as missing:
+        client.version("orders", 7)
+    assert missing.value.message() == 'version 7 of subject "orders" does not exist'
+    with pytest.raises(VersionNotFound):
+        client.compatibility("orders", record("x"), 7)
+    with pytest.raises(VersionNotFound):
+        client.referenced_by("orders", 7)
+
+
+def test_a_schema_that_the_subject_does_not_have_is_not_a_missing_subject(client: RegistryClient) -> None:
+    client.register("orders", record("x"))
+    with pytest.raises(SchemaNotFound):
+        client.look_up("orders", record("y"))
+
+
+def test_an_id_that_does_not_exist_is_its_own_error(client: RegistryClient) -> None:
+    with pytest.raises(SchemaIdNotFound) as missing:
+        client.schema_by_id(77)
+    assert missing.value.message() == "schema id 77 does not exist in the registry"
+    with pytest.raises(SchemaIdNotFound):
+        client.versions_of_id(77)
+
+
+def test_a_deleted_subject_is_told_from_one_that_never_was(client: RegistryClient) -> None:
+    client.register("orders", record("x"))
+    assert client.delete_subject("orders") == (1,)
+    for call in (client.latest, client.versions, lambda s: client.version(s, 1), client.delete_subject):
+        with pytest.raises(SubjectDeleted) as deleted:
+            call("orders")
+        assert deleted.value.message() == 'subject "orders" is deleted'
+    with pytest.raises(SubjectDeleted):
+        client.look_up("orders", record("x"))
+    assert client.look_up("orders", record("x"), deleted=True).version == 1
+    assert client.version("orders", 1, deleted=True).version == 1
+    assert client.versions("orders", deleted=True) == (1,)
+    assert client.subjects(deleted=True) == ("orders",)
+    assert client.delete_subject("orders", permanent=True) == (1,)
+    with pytest.raises(SubjectNotFound):
+        client.latest("orders")
+
+
+def test_deleting_permanently_first_is_told_as_such(client: RegistryClient) -> None:
+    client.register("orders", record("x"))
+    with pytest.raises(NotDeletedFirst) as version:
+        client.delete_version("orders", 1, permanent=True)
+    assert version.value.message() == 'version 1 of subject "orders" cannot be deleted permanently'
+    with pytest.raises(NotDeletedFirst) as subject:
+        client.delete_subject("orders", permanent=True)
+    assert subject.value.message() == 'subject "orders" cannot be deleted permanently'
+    assert client.delete_version("orders", 1) == 1
+    assert client.delete_version("orders", 1, permanent=True) == 1
+
+
+def test_what_others_refer_to_is_told_as_such(client: RegistryClient) -> None:
+    client.register("address", ADDRESS)
+    client.register("person", PERSON)
+    with pytest.raises(StillReferenced):
+        client.delete_subject("address")
+    with pytest.raises(StillReferenced):
+        client.delete_version("address", 1)
+
+
+def test_an_incompatible_schema_comes_with_the_registrys_reasons(client: RegistryClient) -> None:
+    client.register("orders", record("x"))
+    bad = record("x", "y", defaults=False)
+    verdict = client.compatibility("orders", bad)
+    assert not verdict.is_compatible
+    with pytest.raises(IncompatibleSchema) as refused:
+        client.register("orders", bad)
+    assert refused.value.reasons == verdict.messages
+    assert "$.fields[1]" in (refused.value.detail() or "")
+    assert client.compatibility("orders", record("x", "y")) == Verdict(True)
+    assert client.compatibility("orders", bad, 1) == verdict
+
+
+def test_a_schema_that_the_registry_cannot_read_is_refused_with_its_reason(client: RegistryClient) -> None:
+    with pytest.raises(SchemaRefused) as malformed:
+        client.register("orders", Schema("nix"))
+    assert "malformed" in malformed.value.detail()
+    with pytest.raises(SchemaRefused) as unknown:
+        client.register("person", PERSON)
+    assert 'subject "address" cannot be found' in unknown.value.detail()
+
+
+def test_levels_are_read_set_and_taken_back(client: RegistryClient) -> None:
+    assert client.level() is Level.BACKWARD
+    assert client.level("orders") is Level.BACKWARD
+    for level in Level:
+        client.set_level(level, "orders")
+        assert client.level("orders") is level
+    client.set_level(None, "orders")
+    assert client.level("orders") is Level.BACKWARD
+    client.set_level(Level.FULL)
+    assert client.level("orders") is Level.FULL
+
+
+def test_modes_are_read_set_and_taken_back(client: RegistryClient) -> None:
+    client.register("orders", record("x"))
+    client.set_mode("READONLY", "orders")
+    assert (client.mode("orders"), client.mode()) == ("READONLY", "READWRITE")
+    with pytest.raises(RequestRefused) as refused:
+        client.register("orders", record("x", "y"))
+    assert refused.value.registry_code == 42205
+    assert refused.value.message() == (
+        'the registry refuses to register a schema for subject "orders" (its code 42205)'
+    )
+    client.set_mode(None, "orders")
+    with pytest.raises(RequestRefused):
+        client.set_mode("IMPORT", "orders")
+    client.set_mode("IMPORT", "orders", force=True)
+    assert client.register("orders", record("z"), schema_id=50, version=5) == 50
+    assert client.versions("orders") == (1, 5)
+
+
+def test_normalizing_finds_what_is_written_differently(client: RegistryClient) -> None:
+    one, two = (
+        Schema(json.dumps(d), SchemaType.JSON)
+        for d in ({"title": "t", "type": "null"}, {"type": "null", "title": "t"})
+    )
+    first = client.register("j", one)
+    assert client.look_up("j", two, normalize=True).schema_id == first
+    assert client.register("j", two, normalize=True) == first
+    assert client.register("j", two) != first
+
+
+def test_references_are_resolved_to_any_depth(client: RegistryClient) -> None:
+    city = Schema('{"type": "record", "name": "city", "fields": []}')
+    address = Schema(
+        '{"type": "record", "name": "address", "fields": [{"name": "city", "type": "city"}]}',
+        references=(Reference("city", "city", 1),),
+    )
+    client.register("city", city)
+    client.register("address", address)
+    parsed = client.resolved(PERSON)
+    assert [dependency.schema for dependency in parsed.dependencies] == [city, address]
+
+
+def test_a_reference_that_is_deleted_meanwhile_is_still_resolved(client: RegistryClient) -> None:
+    client.register("address", ADDRESS)
+    client.delete_subject("address")
+    assert client.resolved(PERSON).dependencies[0].schema == ADDRESS
+
+
+def test_an_unknown_reference_is_named(client: RegistryClient) -> None:
+    with pytest.raises(UnknownReference) as unknown:
+        client.resolved(PERSON)
+    assert unknown.value.subject == "address"
+
+
+def test_what_never_changes_is_asked_for_once(tmp_path: Path) -> None:
+    with registry(tmp_path) as url:
+        client = RegistryClient([url], retries=Retries(attempts=1))
+        client.register("address", ADDRESS)
+        schema_id = client.register("person", PERSON)
+        first, parsed = client.schema_by_id(schema_id), client.resolved(PERSON)
+    with client:
+        assert client.schema_by_id(schema_id) == first
+        assert client.resolved(PERSON) == parsed
+
+
+def test_subjects_are_listed_by_prefix(client: RegistryClient) -> None:
+    for subject in ("b", "a-1", "a-2"):
+        client.register(subject, record("x"))
+    assert client.subjects("a-") == ("a-1", "a-2")
+
+
+def test_every_error_of_the_client_crosses_a_process_border(client: RegistryClient) -> None:
+    with pytest.raises(SubjectNotFound) as missing:
+        client.latest("nix")
+    copied = pickle.loads(pickle.dumps(missing.value))
+    assert copied.diagnostic() == missing.value.diagnostic()
