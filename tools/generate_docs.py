@@ -1,0 +1,149 @@
+"""Write the pages that are made from the code: errors, types, grammar, command line. `--check` compares instead."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+import click
+
+import headgate
+from headgate.cli.main import COMMANDS, EXIT_STATUS
+from headgate.cli.main import headgate as command_line
+from headgate.errors import HeadgateError
+from headgate.schema.formats.tables import FORMATS, loss_table, reading_table, type_table
+from headgate.sql.parser.synopses import all_option_tables, all_rules, all_synopses, wrapped
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+GENERATED = "<!-- Made by tools/generate_docs.py from the code. Do not edit. -->\n\n"
+
+FAMILIES = {
+    "SQL": "the text of a statement",
+    "SCH": "schemas, types and values",
+    "PLN": "plans",
+    "CAT": "the catalog",
+    "CON": "connections",
+    "RUN": "running",
+    "REG": "the registry",
+    "WLD": "the embedded world",
+    "CLI": "the command line",
+    "INT": "Headgate itself",
+}
+
+
+def main(check: bool) -> int:
+    pages = {"errors.md": errors(), "types.md": types(), "grammar.md": grammar(), "cli.md": commands()}
+    stale = []
+    for name, text in pages.items():
+        path = DOCS / name
+        if not path.exists() or path.read_text() != text:
+            stale.append(name)
+            if not check:
+                path.write_text(text)
+    if stale and check:
+        print(f"out of date: {', '.join(stale)}. Run `.venv/bin/python tools/generate_docs.py` and commit.")
+        return 1
+    return 0
+
+
+def errors() -> str:
+    for module in pkgutil.walk_packages(headgate.__path__, "headgate."):
+        if module.name.endswith(".errors"):
+            importlib.import_module(module.name)
+    by_code = {cls.code: cls for cls in _subclasses(HeadgateError) if cls.code}
+    parts = [GENERATED, "# Errors\n\n", ERRORS_INTRO]
+    for family, title in FAMILIES.items():
+        rows = [_error_row(by_code[code]) for code in sorted(by_code) if code.startswith(family)]
+        if rows:
+            parts += [f"\n## {family}: {title}\n\n| code | name | what it means |\n|---|---|---|\n", *rows]
+    return "".join(parts)
+
+
+ERRORS_INTRO = """Every error has a code that never changes, a message, and where it helps a detail and a hint that says what to write.
+Values of records and secrets never appear in one. The command line's exit status tells the family:
+
+""" + "".join(
+    ["| family | status |\n|---|---|\n"] + [f"| {family} | {status} |\n" for family, status in EXIT_STATUS.items()]
+)
+
+
+def _error_row(cls: type[HeadgateError]) -> str:
+    doc = (cls.__doc__ or "").strip()
+    own = "" if doc.startswith(f"{cls.__name__}(") else " ".join(doc.split("\n\n")[0].split())
+    return f"| `{cls.code}` | {_spoken(cls.__name__)} | {own or '-'} |\n"
+
+
+def _spoken(name: str) -> str:
+    return "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(name))
+
+
+def _subclasses(cls: type[HeadgateError]) -> list[type[HeadgateError]]:
+    found = []
+    for sub in cls.__subclasses__():
+        if sub.__module__.startswith("headgate."):
+            found += [sub, *_subclasses(sub)]
+    return found
+
+
+def types() -> str:
+    parts = [GENERATED, "# Types\n\n", TYPES_INTRO, type_table(), "\n"]
+    for format_ in FORMATS:
+        parts.append(f"\n## {format_}\n\nWhat does not come back as it went in:\n\n{loss_table(format_)}\n")
+        if reading := reading_table(format_):
+            parts.append(f"\nWhat is read as something more general:\n\n{reading}\n")
+    return "".join(parts)
+
+
+TYPES_INTRO = """One type system, whatever format a value came in and whatever target it goes to. The table is made by really mapping
+every type; what stands in it is what happens.
+
+"""
+
+
+def grammar() -> str:
+    parts = [GENERATED, "# Statements\n\n", GRAMMAR_INTRO]
+    for name, synopsis in sorted(all_synopses().items()):
+        parts.append(f"\n## {name}\n\n```text\n{synopsis}\n```\n")
+    parts.append("\n## Parts\n")
+    for name, rule in sorted(all_rules().items()):
+        parts.append(f"\n### {name}\n\n```text\n{wrapped(rule)}\n```\n")
+    parts.append("\n## Options\n\nOptions are `NAME [=] value`. Names may be written with `_` for a blank, in any case.\n")
+    for name, table in sorted(all_option_tables().items()):
+        parts.append(f"\n### {name}s\n\n| option | takes |\n|---|---|\n")
+        for rule_ in table.rules:
+            takes = " \\| ".join(rule_.choices) if rule_.choices else rule_.kind.value
+            parts.append(f"| `{rule_.name}` | {takes} |\n")
+    return "".join(parts)
+
+
+GRAMMAR_INTRO = """Keywords may be written in any case, and any of them can be a name when quoted. `[x]` is optional, `{a | b}` is a choice,
+`<x>` stands for something of your own or for a part below, `[, ...]` means that more may follow. A test expands every
+line here and gives it to the parser.
+"""
+
+
+def commands() -> str:
+    parts = [GENERATED, "# Command line\n"]
+    context = click.Context(command_line, info_name="headgate")
+    for name in sorted(COMMANDS):
+        command = command_line.get_command(context, name)
+        assert command is not None
+        parts += _help(command, context, f"headgate {name}", 2)
+    return "".join(parts)
+
+
+def _help(command: click.Command, parent: click.Context, title: str, depth: int) -> list[str]:
+    context = click.Context(command, info_name=title.rpartition(" ")[2], parent=parent, max_content_width=100)
+    parts = [f"\n{'#' * depth} {title}\n\n```text\n{command.get_help(context)}\n```\n"]
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            parts += _help(inner, context, f"{title} {name}", depth + 1)
+    return parts
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))
