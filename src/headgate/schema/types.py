@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 MAX_PRECISION = 38  # Spark's; a decimal beyond it is refused by the mappers, never rounded
+MAX_DEPTH = (
+    100  # levels of arrays, maps and records; every walk over a type is a recursion, and Python's is finite
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,3 +158,22 @@ def plain(type_: Type) -> Type:
             return replace(type_, value=plain(type_.value))
         case _:
             return type_
+
+
+def depth(type_: Type) -> int:
+    """How many arrays, maps and records are inside each other; a scalar has depth 0. Safe for any depth."""
+    deepest, waiting = 0, [(type_, 0)]
+    while waiting:
+        current, level = waiting.pop()
+        deepest = max(deepest, level)
+        match current:
+            case Record():
+                deepest = max(deepest, level + 1)
+                waiting.extend((field.type, level + 1) for field in current.fields)
+            case Array():
+                waiting.append((current.element, level + 1))
+            case Map():
+                waiting.append((current.value, level + 1))
+            case _:
+                pass
+    return deepest

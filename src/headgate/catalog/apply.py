@@ -1,0 +1,281 @@
+"""The rules of change: a snapshot and a change in, the next snapshot or an error out. Pure.
+
+What a user can get wrong (a name taken, an object in use, a cycle) raises an error of the catalog; what only a
+planner can get wrong (an id that is not there) raises `InternalError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from headgate.catalog.changes import (
+    Change,
+    ColumnsChanged,
+    CommentImported,
+    CommentSet,
+    DefinitionChanged,
+    ObjectCreated,
+    ObjectDropped,
+    ObjectRenamed,
+    SecretChanged,
+    TaskTold,
+)
+from headgate.catalog.errors import AlreadyExists, DependencyCycle, ReservedName
+from headgate.catalog.graph import check_droppable, find_cycle, named_types, type_at
+from headgate.catalog.objects import (
+    MAY_BE_TASKS,
+    ROOT,
+    TASKS,
+    Column,
+    Comment,
+    Desired,
+    Kind,
+    Object,
+    Use,
+    read_type,
+    with_comment,
+)
+from headgate.catalog.retype import retype
+from headgate.catalog.secrets import redacted_statement
+from headgate.catalog.snapshot import SYSTEM_SCHEMAS, Catalog, Draft
+from headgate.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change and what it did to the object that it is about: None before it was created, after it was dropped."""
+
+    change: Change
+    before: Object | None
+    after: Object | None
+    name_before: str
+    name_after: str
+
+
+def apply(catalog: Catalog, *changes: Change) -> Catalog:
+    """The snapshot after all the changes in order; an error in any of them leaves no trace."""
+    return steps(catalog, changes)[0]
+
+
+def steps(catalog: Catalog, changes: Iterable[Change]) -> tuple[Catalog, tuple[Step, ...]]:
+    """As `apply`, with what each change did."""
+    draft = Draft(catalog)
+    done = tuple([_step(draft, change) for change in changes])
+    return draft.view(), done
+
+
+def subject(change: Change) -> int:
+    """The id of the object that the change is about."""
+    return change.object.id if isinstance(change, ObjectCreated) else change.id
+
+
+def _step(draft: Draft, change: Change) -> Step:
+    id_ = subject(change)
+    before, name_before = draft.objects.get(id_), _shown(draft, id_)
+    _apply(draft, change)
+    draft.version += 1
+    after, name_after = draft.objects.get(id_), _shown(draft, id_)
+    return Step(change, before, after, name_before or name_after, name_after or name_before)
+
+
+def _shown(draft: Draft, id_: int) -> str:
+    return draft.view().shown(id_) if id_ in draft.objects else ""
+
+
+def _apply(draft: Draft, change: Change) -> None:
+    match change:
+        case ObjectCreated():
+            _create(draft, change)
+        case ObjectDropped():
+            _drop(draft, change.id)
+        case ObjectRenamed():
+            _rename(draft, change)
+        case DefinitionChanged():
+            _redefine(draft, change)
+        case ColumnsChanged():
+            _change_columns(draft, change)
+        case CommentSet() | CommentImported():
+            _comment(draft, change)
+        case SecretChanged():
+            _change_secret(draft, change)
+        case TaskTold():
+            _tell(draft, change)
+        case _:
+            assert_never(change)
+
+
+def _create(draft: Draft, change: ObjectCreated) -> None:
+    new, view = change.object, draft.view()
+    if new.id < draft.next_id:
+        raise InternalError(f"object id {new.id} was used before")
+    if (change.secret is None) is (new.kind is Kind.SECRET):
+        raise InternalError("a secret, and nothing else, is created with its value")
+    _check_parent(view, new)
+    _check_name(view, new)
+    if change.secret is not None:
+        new = replace(new, statement=redacted_statement("CREATE", new.name, change.secret), purified="{}")
+        draft.secrets[new.id] = change.secret
+    _check_definition(view, new)
+    draft.put(new)
+    draft.next_id = new.id + 1
+    if new.kind in TASKS:
+        draft.desired[new.id] = Desired.RUNNING
+
+
+def _drop(draft: Draft, id_: int) -> None:
+    view = draft.view()
+    check_droppable(view, id_)
+    for user in (view.get(i) for i in view.users.get(id_, ())):
+        if user.id != id_:
+            draft.put(replace(user, dependencies=tuple(d for d in user.dependencies if d.on != id_)))
+    draft.remove(id_)
+
+
+def _rename(draft: Draft, change: ObjectRenamed) -> None:
+    old = draft.view().get(change.id)
+    new = replace(old, name=change.name)
+    if new.name == old.name:
+        return
+    _check_name(draft.view(), new)
+    moved = _types_below(draft.view(), old)
+    before = {type_.id: draft.view().path(type_.id) for type_ in moved}
+    draft.put(new)
+    names = {path: draft.view().path(id_) for id_, path in before.items()}
+    for user in {i for id_ in before for i in draft.users.get(id_, ())}:
+        draft.put(retype(draft.objects[user], names))
+
+
+def _redefine(draft: Draft, change: DefinitionChanged) -> None:
+    old = draft.view().get(change.id)
+    if old.kind is Kind.SECRET:
+        raise InternalError("a secret is changed by SecretChanged")
+    new = replace(
+        old,
+        statement=change.statement,
+        purified=change.purified,
+        dependencies=change.dependencies,
+        columns=_merge_columns(old, change.columns),
+        growth=change.growth,
+        body=change.body,
+    )
+    _check_definition(draft.view(), new)
+    draft.put(new)
+
+
+def _change_columns(draft: Draft, change: ColumnsChanged) -> None:
+    old = draft.view().get(change.id)
+    new = replace(old, columns=_merge_columns(old, change.columns))
+    _check_definition(draft.view(), new)
+    draft.put(new)
+
+
+def _merge_columns(old: Object, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    known = {c.id: c for c in old.columns}
+    reused = [c.id for c in columns if c.id not in known and c.id < old.next_column]
+    if reused:
+        raise InternalError(f'column ids {reused} of {old.kind} "{old.name}" were used before')
+    return tuple(_keep_comment(known.get(c.id), c) for c in columns)
+
+
+def _keep_comment(old: Column | None, new: Column) -> Column:
+    """What a user said about a column changes only when the user says something else."""
+    if old is None:
+        return new
+    kept = Comment(old.comment.explicit, new.comment.imported, old.comment.suppressed)
+    return replace(new, comment=kept)
+
+
+def _comment(draft: Draft, change: CommentSet | CommentImported) -> None:
+    target = draft.view().get(change.id)
+    place = target if change.column is None else target.column(change.column)
+    if place is None:
+        raise InternalError(f'{target.kind} "{target.name}" has no column with id {change.column}')
+    if isinstance(change, CommentSet):
+        comment = Comment(change.text, place.comment.imported, suppressed=change.text is None)
+    else:
+        comment = replace(place.comment, imported=change.text)
+    draft.put(with_comment(target, change.column, comment))
+
+
+def _change_secret(draft: Draft, change: SecretChanged) -> None:
+    target = draft.view().get(change.id)
+    if target.kind is not Kind.SECRET:
+        raise InternalError(f'{target.kind} "{target.name}" is not a secret')
+    statement = redacted_statement("CREATE", target.name, change.secret)
+    draft.secrets[target.id] = change.secret
+    draft.put(replace(target, statement=statement))
+
+
+def _tell(draft: Draft, change: TaskTold) -> None:
+    target = draft.view().get(change.id)
+    if target.kind not in MAY_BE_TASKS:
+        raise InternalError(f'{target.kind} "{target.name}" is not a task')
+    draft.desired[target.id] = change.desired
+
+
+def _check_parent(view: Catalog, new: Object) -> None:
+    if new.kind is Kind.DATABASE:
+        fits = new.parent == ROOT
+    else:
+        wanted = Kind.DATABASE if new.kind is Kind.SCHEMA else Kind.SCHEMA
+        fits = new.parent != ROOT and view.get(new.parent).kind is wanted
+    if not fits:
+        raise InternalError(f'{new.kind} "{new.name}" has parent {new.parent}, which cannot hold it')
+
+
+def _check_name(view: Catalog, new: Object) -> None:
+    if new.kind is Kind.SCHEMA and new.name.lower() in SYSTEM_SCHEMAS:
+        raise ReservedName(new.kind, new.name)
+    existing = view.exactly(new.parent, new.namespace, new.name)
+    if existing is not None and existing.id != new.id:
+        raise AlreadyExists(existing.kind, new.name, existing.name)
+
+
+def _check_definition(view: Catalog, new: Object) -> None:
+    """The object's columns are told apart by id and name, and all it uses is there and does not use it."""
+    if len({c.id for c in new.columns}) < len(new.columns) or len({c.name for c in new.columns}) < len(
+        new.columns
+    ):
+        raise InternalError(f'{new.kind} "{new.name}" has two columns with the same id or name')
+    missing = [d.on for d in new.dependencies if d.on not in view.objects and d.on != new.id]
+    if missing:
+        raise InternalError(f'{new.kind} "{new.name}" depends on objects {missing}, which do not exist')
+    cycle = _cycle(view, new)
+    if cycle:
+        raise DependencyCycle(new.kind, new.name, cycle)
+    _check_types_listed(view, new)
+
+
+def _cycle(view: Catalog, new: Object) -> tuple[str, ...]:
+    if any(d.on == new.id for d in new.dependencies):
+        return new.name, new.name
+    if new.id not in view.users:  # nobody uses it, so nothing it uses can lead back
+        return ()
+    return tuple(view.shown(o.id) for o in find_cycle(view, new.id, new.dependencies))
+
+
+def _check_types_listed(view: Catalog, new: Object) -> None:
+    """Renames reach a type's users through the dependencies, so every type that is mentioned must be in them."""
+    listed = {d.on for d in new.dependencies if d.use is Use.TYPE}
+    texts = [c.type for c in new.columns] + ([new.body] if new.body is not None else [])
+    for path in (path for text in texts for path in named_types(read_type(text))):
+        used = type_at(view, path)
+        if used is None or used.id not in listed:
+            raise InternalError(
+                f'{new.kind} "{new.name}" mentions type {".".join(path)} without depending on it'
+            )
+
+
+def _types_below(view: Catalog, renamed: Object) -> list[Object]:
+    """The types whose full name changes when this object's name does."""
+    match renamed.kind:
+        case Kind.TYPE:
+            return [renamed]
+        case Kind.SCHEMA:
+            return [o for o in view.children(renamed.id) if o.kind is Kind.TYPE]
+        case Kind.DATABASE:
+            return [o for o in view.of_kind(Kind.TYPE) if view.get(o.parent).parent == renamed.id]
+        case _:
+            return []

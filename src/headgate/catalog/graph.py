@@ -1,0 +1,138 @@
+"""What uses what: who would be hurt by a change, in which order things can go, and where dependencies go round.
+
+All walks are loops, not recursion: a chain of views may be longer than Python's stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from headgate.catalog.errors import InUse, NotEmpty
+from headgate.catalog.objects import ROOT, Dependency, Kind, Object, Use
+from headgate.catalog.snapshot import Catalog
+from headgate.schema.types import Array, Map, Named, Record, Type
+
+CONTAINERS = (Kind.DATABASE, Kind.SCHEMA)
+
+
+def holders(catalog: Catalog, id_: int) -> tuple[Object, ...]:
+    """Objects that use this one and keep it from being dropped, in the order they were created."""
+    users = (catalog.objects[i] for i in catalog.users.get(id_, ()))
+    return tuple(u for u in users if u.id != id_ and any(d.on == id_ and d.holds for d in u.dependencies))
+
+
+def downstream(catalog: Catalog, id_: int) -> tuple[Object, ...]:
+    """Everything that uses this object at any depth, nearest first."""
+    return _reach(catalog, id_, lambda at: catalog.users.get(at, ()))
+
+
+def upstream(catalog: Catalog, id_: int) -> tuple[Object, ...]:
+    """Everything that this object uses at any depth, nearest first."""
+    return _reach(catalog, id_, lambda at: [d.on for d in catalog.get(at).dependencies])
+
+
+def drop_order(catalog: Catalog, ids: Iterable[int]) -> tuple[Object, ...]:
+    """All that DROP … CASCADE of these objects drops: contents and users first, each object after all of them."""
+    starts = tuple(ids)
+    contents = _contents(catalog) if any(catalog.get(i).kind in CONTAINERS for i in starts) else {}
+    done: dict[int, Object] = {}
+    entered: set[int] = set()
+    waiting = list(reversed(starts))
+    while waiting:
+        at = waiting[-1]
+        if at in entered:
+            waiting.pop()
+            done.setdefault(at, catalog.get(at))
+            continue
+        entered.add(at)
+        before = (*contents.get(at, ()), *(o.id for o in holders(catalog, at)))
+        waiting.extend(i for i in reversed(before) if i not in entered)
+    return tuple(done.values())
+
+
+def check_droppable(catalog: Catalog, id_: int) -> None:
+    """Raise if the object cannot go alone: something is in it, or something uses it."""
+    target = catalog.get(id_)
+    inside = tuple(catalog.children(id_)) if target.kind in CONTAINERS else ()
+    if inside:
+        raise NotEmpty(target.kind, catalog.shown(id_), _named(catalog, inside))
+    if holders(catalog, id_):
+        users = [o for o in reversed(drop_order(catalog, (id_,))) if o.id != id_]
+        raise InUse(target.kind, catalog.shown(id_), _named(catalog, users))
+
+
+def find_cycle(catalog: Catalog, id_: int, dependencies: Iterable[Dependency]) -> tuple[Object, ...]:
+    """The way from the object back to itself, if it had these dependencies; empty if there is none."""
+    came_from: dict[int, int] = {d.on: id_ for d in dependencies}
+    open_ = list(came_from)
+    while open_:
+        at = open_.pop()
+        if at == id_:
+            return _way_back(catalog, id_, came_from)
+        for dependency in catalog.objects[at].dependencies:
+            if dependency.on not in came_from:
+                came_from[dependency.on] = at
+                open_.append(dependency.on)
+    return ()
+
+
+def named_types(type_: Type) -> Iterator[tuple[str, ...]]:
+    """The full names of the catalog's types that a type mentions, each place once."""
+    match type_:
+        case Named():
+            yield type_.parts
+        case Array():
+            yield from named_types(type_.element)
+        case Map():
+            yield from named_types(type_.value)
+        case Record():
+            for inner in type_.fields:
+                yield from named_types(inner.type)
+        case _:
+            pass
+
+
+def type_dependencies(catalog: Catalog, types: Iterable[Type]) -> tuple[Dependency, ...]:
+    """The dependencies that columns of these types bring, each type once; names unknown here are left out."""
+    found = {path: type_at(catalog, path) for type_ in types for path in named_types(type_)}
+    return tuple(Dependency(t.id, Use.TYPE) for t in found.values() if t is not None)
+
+
+def type_at(catalog: Catalog, path: tuple[str, ...]) -> Object | None:
+    """The type of exactly this full name."""
+    parent, kinds = ROOT, (Kind.DATABASE, Kind.SCHEMA, Kind.TYPE)
+    found: Object | None = None
+    for kind, name in zip(kinds, path, strict=False):
+        found = catalog.exactly(parent, kind.namespace, name)
+        if found is None:
+            return None
+        parent = found.id
+    return found if found is not None and found.kind is Kind.TYPE else None
+
+
+def _contents(catalog: Catalog) -> dict[int, list[int]]:
+    inside: dict[int, list[int]] = {}
+    for entry in catalog.objects.values():
+        inside.setdefault(entry.parent, []).append(entry.id)
+    return inside
+
+
+def _reach(catalog: Catalog, start: int, step: Callable[[int], Iterable[int]]) -> tuple[Object, ...]:
+    reached: dict[int, None] = {start: None}
+    for at in (queue := [start]):
+        for next_ in step(at):
+            if next_ not in reached:
+                reached[next_] = None
+                queue.append(next_)
+    return tuple(catalog.get(i) for i in reached if i != start)
+
+
+def _way_back(catalog: Catalog, start: int, came_from: dict[int, int]) -> tuple[Object, ...]:
+    way = [start]
+    while (at := came_from[way[-1]]) != start:
+        way.append(at)
+    return tuple(catalog.get(i) for i in (start, *reversed(way)))
+
+
+def _named(catalog: Catalog, objects: Iterable[Object]) -> tuple[tuple[str, str], ...]:
+    return tuple((o.kind.value, catalog.shown(o.id)) for o in objects)

@@ -1,0 +1,107 @@
+"""What the history says about a change: one line per object or column that it touched. Pure.
+
+Lines hold names and types as they were at the time, never a comment's text, a statement's literal or a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from headgate.catalog.apply import Step
+from headgate.catalog.changes import (
+    ColumnsChanged,
+    CommentImported,
+    CommentSet,
+    DefinitionChanged,
+    ObjectCreated,
+    ObjectDropped,
+    ObjectRenamed,
+    SecretChanged,
+    TaskTold,
+)
+from headgate.catalog.objects import Column, Desired, Object
+from headgate.schema.names import quote_identifier
+from headgate.schema.render import print_type
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored line. `sequence` only grows. `position` is the record that brought the change, if one did."""
+
+    sequence: int
+    time: datetime
+    object_id: int
+    object: str
+    change: str
+    cause: str
+    position: str | None
+    statement: str | None
+
+
+def describe(step: Step) -> tuple[str, ...]:
+    """The lines for one change."""
+    if step.before is None or step.after is None:
+        return (_came_or_went(step),)
+    match step.change:
+        case ObjectCreated() | ObjectDropped():
+            return ()
+        case ObjectRenamed():
+            return (f"renamed from {step.name_before} to {step.name_after}",)
+        case DefinitionChanged():
+            return (f"redefined {step.after.kind}", *_columns(step.before, step.after))
+        case ColumnsChanged():
+            return tuple(_columns(step.before, step.after)) or ("columns unchanged",)
+        case CommentSet() | CommentImported():
+            return (_comment(step.change, step.after),)
+        case SecretChanged():
+            return ("secret changed",)
+        case TaskTold():
+            return ("paused" if step.change.desired is Desired.PAUSED else "resumed",)
+        case _:
+            assert_never(step.change)
+
+
+def _came_or_went(step: Step) -> str:
+    if step.after is not None:
+        return f"created {step.after.kind}"
+    return f"dropped {step.before.kind}" if step.before is not None else "nothing"
+
+
+def _comment(change: CommentSet | CommentImported, target: Object) -> str:
+    column = target.column(change.column) if change.column is not None else None
+    place = "comment" if column is None else f"comment on column {quote_identifier(column.name)}"
+    verb = "set" if isinstance(change, CommentSet) else "imported"
+    return f"{place} {verb if change.text is not None else 'removed'}"
+
+
+def _columns(before: Object, after: Object) -> Iterator[str]:
+    old, new = {c.id: c for c in before.columns}, {c.id: c for c in after.columns}
+    for id_, column in new.items():
+        if id_ not in old:
+            yield f"column {quote_identifier(column.name)} added as {_short(column)}"
+        else:
+            yield from _column(old[id_], column)
+    for id_ in old.keys() - new.keys():
+        yield f"column {quote_identifier(old[id_].name)} removed"
+    kept = [i for i in old if i in new]
+    if kept != [i for i in new if i in old]:
+        yield "columns reordered"
+
+
+def _column(old: Column, new: Column) -> Iterator[str]:
+    name = f"column {quote_identifier(new.name)}"
+    if old.name != new.name:
+        yield f"column {quote_identifier(old.name)} renamed to {quote_identifier(new.name)}"
+    if old.type != new.type:
+        yield f"{name} changed from {_short(old)} to {_short(new)}"
+    if old.nullable != new.nullable:
+        yield f"{name} {'may be null' if new.nullable else 'may not be null'} now"
+    if old.key != new.key:
+        yield f"{name} is {'part of the key' if new.key else 'no part of the key'} now"
+
+
+def _short(column: Column) -> str:
+    return print_type(column.parsed)

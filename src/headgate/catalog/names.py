@@ -1,0 +1,266 @@
+"""From a name as it is written to the object it means, by the search path and the rules of case.
+
+A name has one to three parts: `object`, `schema.object`, `database.schema.object`. One part is looked for in each
+schema of the search path in turn, two in the databases of the search path. Each part by itself follows the rule of
+`headgate.schema.names`: without quotes any case will do if one candidate exists, in quotes only the exact name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from headgate.catalog.errors import (
+    AlreadyExists,
+    AmbiguousColumn,
+    AmbiguousName,
+    CatalogError,
+    ColumnWithoutObject,
+    NameTooLong,
+    NoColumns,
+    ReservedName,
+    UnknownColumn,
+    UnknownObject,
+    WrongKind,
+)
+from headgate.catalog.objects import RELATIONS, ROOT, Column, Kind, Namespace, Object
+from headgate.catalog.snapshot import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
+from headgate.errors import Span, near_names
+from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
+from headgate.schema.names import find as find_name
+from headgate.sql.ast.names import NO_SPAN, Identifier, ObjectName
+
+Name = Sequence[Identifier]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPath:
+    """Schemas by exact database and name, in the order they are looked through. New objects go into the first."""
+
+    entries: tuple[tuple[str, str], ...] = ((DEFAULT_DATABASE, DEFAULT_SCHEMA),)
+
+    def databases(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(database for database, _ in self.entries)) or (DEFAULT_DATABASE,)
+
+
+DEFAULT_PATH = SearchPath()
+
+
+def resolve(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) -> Object:
+    """The object that the name means, of one of the kinds (of any, if none is given), or an error that says why not."""
+    with _at(name):
+        schemas = list(_schemas(catalog, path, name.parts, must_exist=True))
+        found = _find_in(catalog, schemas, name.parts, kinds)
+        if found is not None:
+            return found
+        other = _find_in(catalog, schemas, name.parts, ())
+        if other is not None:
+            raise WrongKind(catalog.shown(other.id), other.kind, tuple(k.value for k in kinds))
+        raise UnknownObject(_word(kinds), str(name), _similar(catalog, schemas, name.parts[-1], kinds))
+
+
+def find(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) -> Object | None:
+    """As `resolve`, for IF EXISTS: None where nothing has that name among these kinds."""
+    with _at(name):
+        return _find_in(catalog, _schemas(catalog, path, name.parts, must_exist=False), name.parts, kinds)
+
+
+def resolve_schema(catalog: Catalog, path: SearchPath, name: ObjectName) -> Object:
+    """A schema named by `schema` or `database.schema`."""
+    with _at(name):
+        return _schema(catalog, path, name.parts)
+
+
+def resolve_database(catalog: Catalog, name: ObjectName) -> Object:
+    with _at(name):
+        return _database(catalog, name.parts)
+
+
+def search_path(catalog: Catalog, path: SearchPath, names: Iterable[ObjectName]) -> SearchPath:
+    """The path that SET search_path asks for; none asks for the default. Every schema must exist."""
+    entries = []
+    for name in names:
+        if len(name.parts) == 1 and fold(name.parts[0].name) in SYSTEM_SCHEMAS:
+            entries.append((path.databases()[0], fold(name.parts[0].name)))
+        else:
+            schema = resolve_schema(catalog, path, name)
+            entries.append((catalog.get(schema.parent).name, schema.name))
+    return SearchPath(tuple(entries)) if entries else DEFAULT_PATH
+
+
+def resolve_column_of(
+    catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind
+) -> tuple[Object, Column]:
+    """A column named by its object's name and its own, as COMMENT ON COLUMN and DOC ON COLUMN have it."""
+    if len(name.parts) < 2:
+        raise ColumnWithoutObject(str(name)).at(span_of(name))
+    relation = resolve(catalog, path, ObjectName(name.parts[:-1], span=name.span), *kinds)
+    with _at(name):
+        return relation, resolve_column(catalog, relation, name.parts[-1])
+
+
+def resolve_column(catalog: Catalog, relation: Object, column: Identifier) -> Column:
+    """The column of a relation or record type that the identifier means."""
+    if not relation.columns:
+        raise NoColumns(relation.kind, catalog.shown(relation.id))
+    match find_name(column.name, column.quoted, (c.name for c in relation.columns)):
+        case Found(name):
+            return next(c for c in relation.columns if c.name == name)
+        case Ambiguous(candidates):
+            quoted = tuple(force_quotes(c) for c in candidates)
+            raise AmbiguousColumn(column.name, relation.kind, catalog.shown(relation.id), quoted)
+        case NotFound(similar):
+            raise UnknownColumn(column.name, relation.kind, catalog.shown(relation.id), similar)
+
+
+def place(catalog: Catalog, path: SearchPath, name: ObjectName, kind: Kind) -> tuple[int, str]:
+    """Parent and name for a new object; an error if its schema is unknown or the name is taken.
+
+    Written without quotes, a name is taken if it would find an existing object of that namespace in the same schema
+    whatever the case, because it already means that object; in quotes it is taken only by exactly itself.
+    """
+    with _at(name):
+        parent, new = _parent(catalog, path, name.parts, kind), name.parts[-1]
+        if kind is Kind.SCHEMA and fold(new.name) in SYSTEM_SCHEMAS:
+            raise ReservedName(kind, new.name)
+        same = catalog.same_folded(parent, kind.namespace, new.name)
+        taken = [o for o in same if o.name == new.name] or ([] if new.quoted else same)
+        if taken:
+            raise AlreadyExists(taken[0].kind, new.name, taken[0].name)
+        return parent, new.name
+
+
+def _parent(catalog: Catalog, path: SearchPath, name: Name, kind: Kind) -> int:
+    if kind is Kind.DATABASE:
+        _check_parts(name, most=1)
+        return ROOT
+    if kind is Kind.SCHEMA:
+        _check_parts(name, most=2)
+        return _database(catalog, name[:1] if len(name) == 2 else _quoted(path.databases()[:1])).id
+    _check_parts(name, most=3)
+    if len(name) == 1:
+        first = path.entries[0] if path.entries else DEFAULT_PATH.entries[0]
+        return _schema(catalog, path, _quoted(first)).id
+    if fold(name[-2].name) in SYSTEM_SCHEMAS:
+        raise ReservedName("schema", name[-2].name)
+    return _schema(catalog, path, name[:-1]).id
+
+
+def _schema(catalog: Catalog, path: SearchPath, name: Name) -> Object:
+    _check_parts(name, most=2)
+    databases = [_database(catalog, name[:1])] if len(name) == 2 else _databases(catalog, path)
+    for database in databases:
+        found = _pick(catalog, catalog.same_folded(database.id, Namespace.SCHEMA, name[-1].name), name[-1])
+        if found is not None:
+            return found
+    known = (o.name for database in databases for o in catalog.children(database.id))
+    raise UnknownObject("schema", _text(name), near_names(name[-1].name, known))
+
+
+def _database(catalog: Catalog, name: Name) -> Object:
+    _check_parts(name, most=1)
+    found = _pick(catalog, catalog.same_folded(ROOT, Namespace.DATABASE, name[0].name), name[0])
+    if found is None:
+        known = (o.name for o in catalog.children(ROOT))
+        raise UnknownObject("database", name[0].name, near_names(name[0].name, known))
+    return found
+
+
+def _schemas(catalog: Catalog, path: SearchPath, name: Name, *, must_exist: bool) -> Iterator[Object]:
+    """The schemas to look through. Entries of the search path that do not exist are passed over."""
+    _check_parts(name, most=3)
+    if len(name) == 1:
+        for database, schema in path.entries:
+            above = catalog.exactly(ROOT, Namespace.DATABASE, database)
+            found = above and catalog.exactly(above.id, Namespace.SCHEMA, schema)
+            if found:
+                yield found
+        return
+    try:
+        yield _schema(catalog, path, name[:-1])
+    except UnknownObject:
+        if must_exist:
+            raise
+
+
+def _find_in(catalog: Catalog, schemas: Iterable[Object], name: Name, kinds: Sequence[Kind]) -> Object | None:
+    """The first schema that has the name decides, even if what it has is of another kind."""
+    namespaces = tuple(dict.fromkeys(k.namespace for k in kinds)) or tuple(Namespace)
+    for schema in schemas:
+        same = (catalog.same_folded(schema.id, namespace, name[-1].name) for namespace in namespaces)
+        found = [o for o in (_pick(catalog, candidates, name[-1]) for candidates in same) if o is not None]
+        fitting = [o for o in found if not kinds or o.kind in kinds]
+        if fitting:
+            return fitting[0]
+        if found:
+            raise WrongKind(catalog.shown(found[0].id), found[0].kind, tuple(k.value for k in kinds))
+    return None
+
+
+def _pick(catalog: Catalog, same: Sequence[Object], written: Identifier) -> Object | None:
+    match find_name(written.name, written.quoted, (o.name for o in same)):
+        case Found(name):
+            return next(o for o in same if o.name == name)
+        case Ambiguous():
+            raise AmbiguousName(written.name, tuple(_exact(catalog, o) for o in same))
+        case NotFound():
+            return None
+
+
+def _databases(catalog: Catalog, path: SearchPath) -> list[Object]:
+    found = (catalog.exactly(ROOT, Namespace.DATABASE, database) for database in path.databases())
+    return [database for database in found if database is not None]
+
+
+def _similar(
+    catalog: Catalog, schemas: Sequence[Object], written: Identifier, kinds: Sequence[Kind]
+) -> tuple[str, ...]:
+    """Names near to the one written in the schemas looked through, or the same name in some other schema."""
+    ids, wanted = {s.id for s in schemas}, kinds or tuple(Kind)
+    near = near_names(written.name, (o.name for o in catalog.of_kind(*wanted) if o.parent in ids))
+    if near:
+        return near
+    elsewhere = (o for o in catalog.of_kind(*wanted) if fold(o.name) == fold(written.name))
+    return tuple(catalog.shown(o.id) for o in elsewhere)[:3]
+
+
+def _exact(catalog: Catalog, candidate: Object) -> str:
+    """The candidate's name, its last part in quotes, so that it can be copied into the statement."""
+    above = catalog.shown(candidate.id)
+    bare = print_name((candidate.name,))
+    return above[: len(above) - len(bare)] + force_quotes(candidate.name)
+
+
+def _word(kinds: Sequence[Kind]) -> str:
+    if len(kinds) == 1:
+        return kinds[0].value
+    return "relation" if kinds and all(k in RELATIONS for k in kinds) else "object"
+
+
+def _quoted(names: Iterable[str]) -> list[Identifier]:
+    return [Identifier(name, quoted=True) for name in names]
+
+
+@contextmanager
+def _at(name: ObjectName) -> Iterator[None]:
+    """Errors within point at the name in the statement."""
+    try:
+        yield
+    except CatalogError as error:
+        error.at(span_of(name))
+        raise
+
+
+def span_of(name: ObjectName) -> Span | None:
+    """The place of a name that was written; None for one that was made."""
+    return None if name.span == NO_SPAN else name.span
+
+
+def _text(name: Name) -> str:
+    return ".".join(part.name for part in name)
+
+
+def _check_parts(name: Name, most: int) -> None:
+    if len(name) > most:
+        raise NameTooLong(_text(name), most)

@@ -1,0 +1,45 @@
+"""A type of the catalog got another name: the stored types that mention it, written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from headgate.catalog.objects import Column, Object, read_type
+from headgate.schema.render import print_type
+from headgate.schema.types import Array, Map, Named, Record, Type
+
+Path = tuple[str, ...]
+
+
+def retype(user: Object, names: Mapping[Path, Path]) -> Object:
+    """The object with every mention of an old full name replaced by the new one."""
+    columns = tuple(_column(c, names) for c in user.columns)
+    body = None if user.body is None else _text(user.body, names)
+    return replace(user, columns=columns, body=body)
+
+
+def _column(column: Column, names: Mapping[Path, Path]) -> Column:
+    return replace(column, type=_text(column.type, names))
+
+
+def _text(text: str, names: Mapping[Path, Path]) -> str:
+    before = read_type(text)
+    after = rename_types(before, names)
+    return text if after == before else print_type(after, full=True)
+
+
+def rename_types(type_: Type, names: Mapping[Path, Path]) -> Type:
+    match type_:
+        case Named():
+            return Named(names.get(type_.parts, type_.parts))
+        case Array():
+            return replace(type_, element=rename_types(type_.element, names))
+        case Map():
+            return replace(type_, value=rename_types(type_.value, names))
+        case Record():
+            return replace(
+                type_, fields=tuple(replace(f, type=rename_types(f.type, names)) for f in type_.fields)
+            )
+        case _:
+            return type_

@@ -1,0 +1,221 @@
+"""`headgate_catalog`: the catalog as relations. `SHOW <kind>S` and the like are short forms of queries over these.
+
+Names of other objects (`object`, `depends_on`, `task`) are printed as short as they can be found on the default
+search path. Nothing here shows a secret, a statement's literal that was one, or a record's payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headgate.catalog.comments import effective, object_comment, own
+from headgate.catalog.objects import Comment, Desired, Object
+from headgate.catalog.snapshot import Catalog
+from headgate.catalog.store import Reader
+from headgate.catalog.system import Row, SystemRelation, record
+from headgate.catalog.tasks import State
+from headgate.schema.render import print_type
+
+_SCHEMA = "headgate_catalog"
+
+
+def _objects(catalog: Catalog, _: Reader) -> Iterator[Row]:
+    for o in catalog.objects.values():
+        yield (o.id, *_home(catalog, o), o.name, o.kind.value, o.created, object_comment(o))
+
+
+def _columns(catalog: Catalog, _: Reader) -> Iterator[Row]:
+    for o in catalog.objects.values():
+        for position, c in enumerate(o.columns, 1):
+            comment = effective(catalog, c)
+            text = None if comment is None else comment.text
+            type_ = print_type(c.parsed)
+            yield (o.id, *_home(catalog, o), o.name, c.id, position, c.name, type_, c.nullable, c.key, text)
+
+
+def _comments(catalog: Catalog, _: Reader) -> Iterator[Row]:
+    """Only what is said; a comment that IS NULL silenced is there too, without text."""
+    for o in catalog.objects.values():
+        home = (*_home(catalog, o), o.name, o.kind.value)
+        mine = own(o.comment)
+        if mine is not None or _silenced(o.comment):
+            yield (*home, None, mine and mine.text, mine.origin.value if mine else "suppressed")
+        for c in o.columns:
+            found = effective(catalog, c)
+            if found is not None or _silenced(c.comment):
+                yield (*home, c.name, found and found.text, found.origin.value if found else "suppressed")
+
+
+def _dependencies(catalog: Catalog, _: Reader) -> Iterator[Row]:
+    for o in catalog.objects.values():
+        for on in dict.fromkeys(d.on for d in o.dependencies):
+            yield catalog.shown(o.id), catalog.shown(on), o.kind.value
+
+
+def _tasks(catalog: Catalog, reader: Reader) -> Iterator[Row]:
+    """Every task; one that no engine has reported on yet is starting, or disabled if it is told to pause."""
+    known = {status.task: status for status in reader.statuses()}
+    for id_, desired in sorted(catalog.desired.items()):
+        task, status = catalog.get(id_), known.get(id_)
+        name, kind = catalog.shown(id_), task.kind.value
+        if status is None:
+            state = State.DISABLED if desired is Desired.PAUSED else State.STARTING
+            yield name, kind, state.value, None, None, 0, 0, None, task.created
+        else:
+            yield (
+                name, kind, status.state.value, status.error, status.batch, status.rows, status.skipped, status.lag,
+                status.since,
+            )  # fmt: skip
+
+
+def _events(_: Catalog, reader: Reader) -> Iterator[Row]:
+    return ((e.time, e.object, e.event, e.detail) for e in reader.events())
+
+
+def _history(_: Catalog, reader: Reader) -> Iterator[Row]:
+    return ((e.time, e.object, e.change, e.cause, e.position, e.statement) for e in reader.history())
+
+
+def _schemas(_: Catalog, reader: Reader) -> Iterator[Row]:
+    return ((s.id, s.subject, s.version, s.text, s.format, s.registry) for s in reader.schemas_seen())
+
+
+def _quarantine(catalog: Catalog, reader: Reader) -> Iterator[Row]:
+    for q in reader.quarantined():
+        yield (
+            catalog.shown(q.object), catalog.shown(q.task), q.topic, q.partition, q.offset, q.time, q.schema_id,
+            q.path, q.expected, q.reason, q.raw,
+        )  # fmt: skip
+
+
+def _home(catalog: Catalog, o: Object) -> tuple[str | None, str | None]:
+    """Database and schema that the object is in; a schema is in a database only, a database in neither."""
+    above = catalog.path(o.id)[:-1]
+    return (above[0] if above else None, above[1] if len(above) > 1 else None)
+
+
+def _silenced(comment: Comment) -> bool:
+    return comment.suppressed and comment.imported is not None
+
+
+HEADGATE_CATALOG = (
+    SystemRelation(
+        _SCHEMA,
+        "objects",
+        record(
+            "id bigint not null",
+            "database text",
+            "schema text",
+            "name text not null",
+            "kind text not null",
+            "created timestamptz not null",
+            "comment text",
+        ),
+        _objects,
+    ),
+    SystemRelation(
+        _SCHEMA,
+        "columns",
+        record(
+            "object_id bigint not null",
+            "database text",
+            "schema text",
+            "object text not null",
+            "id bigint not null",
+            "position integer not null",
+            "name text not null",
+            "type text not null",
+            "nullable boolean not null",
+            "key boolean not null",
+            "comment text",
+        ),
+        _columns,
+    ),
+    SystemRelation(
+        _SCHEMA,
+        "comments",
+        record(
+            "database text",
+            "schema text",
+            "object text not null",
+            "kind text not null",
+            "column text",
+            "comment text",
+            "origin text not null",
+        ),
+        _comments,
+    ),
+    SystemRelation(
+        _SCHEMA,
+        "dependencies",
+        record("object text not null", "depends_on text not null", "kind text not null"),
+        _dependencies,
+    ),
+    SystemRelation(
+        _SCHEMA,
+        "tasks",
+        record(
+            "name text not null",
+            "kind text not null",
+            "state text not null",
+            "error text",
+            "batch bigint",
+            "rows bigint not null",
+            "skipped bigint not null",
+            "lag bigint",
+            "since timestamptz not null",
+        ),
+        _tasks,
+    ),
+    SystemRelation(
+        _SCHEMA,
+        "events",
+        record("time timestamptz not null", "object text not null", "event text not null", "detail text"),
+        _events,
+    ),
+    SystemRelation(
+        _SCHEMA,
+        "history",
+        record(
+            "time timestamptz not null",
+            "object text not null",
+            "change text not null",
+            "cause text not null",
+            "position text",
+            "statement text",
+        ),
+        _history,
+    ),
+    SystemRelation(
+        _SCHEMA,
+        "schemas",
+        record(
+            "id bigint not null",
+            "subject text not null",
+            "version integer not null",
+            "text text not null",
+            "format text not null",
+            "registry text not null",
+        ),
+        _schemas,
+    ),
+    SystemRelation(
+        _SCHEMA,
+        "quarantine",
+        record(
+            "object text not null",
+            "task text not null",
+            "topic text",
+            "partition integer",
+            "offset bigint",
+            "time timestamptz not null",
+            "schema_id bigint",
+            "path text",
+            "expected text",
+            "reason text not null",
+            "raw bytes",
+        ),
+        _quarantine,
+        hidden=frozenset({"raw"}),
+    ),
+)

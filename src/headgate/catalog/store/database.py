@@ -1,0 +1,143 @@
+"""The SQLite file itself: how it is opened, how a transaction goes, and what its errors mean to a user."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from headgate.catalog.errors import (
+    CatalogBusy,
+    CatalogDamaged,
+    CatalogError,
+    CatalogFull,
+    CatalogTooNew,
+    CatalogTooOld,
+    CatalogUnreachable,
+    NotACatalog,
+    NotUnicode,
+)
+from headgate.catalog.store.migrations import format_of, migrate
+from headgate.errors import InternalError
+
+APPLICATION_ID = 0x48474154  # "HGAT", in the header of the file
+BUSY_SECONDS = 10.0
+
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+# A limit on the size of files shows itself as a failed write, a full disk also as a failed extension of the -shm file.
+_FULL = {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+
+
+def connect(path: Path, scripts: tuple[str, ...], *, writer: bool) -> sqlite3.Connection:
+    """A connection to a catalog that is known to be one of ours and of a format we can use.
+
+    A writer creates the file if there is none, and may find an older format, which `migrate` then changes. A reader
+    creates and changes nothing.
+    """
+    with translated(path):
+        database = _open(path, writer=writer)
+    try:
+        with translated(path):
+            _check_format(database, path, scripts, writer=writer)
+            if writer:
+                _make_ready(database, scripts)
+            else:
+                database.execute("PRAGMA query_only = ON")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, path: Path, *, write: bool) -> Iterator[None]:
+    """All of the block or nothing; a write takes the file's lock at once, so that it cannot fail half-way for it."""
+    with translated(path):
+        database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            yield
+            database.execute("COMMIT")
+        except BaseException:
+            if database.in_transaction:  # SQLite has rolled back by itself when the disk is full
+                database.execute("ROLLBACK")
+            raise
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Errors of SQLite as errors of the catalog."""
+    try:
+        yield
+    except sqlite3.ProgrammingError as failure:
+        raise InternalError(f"the catalog was used wrongly: {failure}") from failure
+    except sqlite3.Error as failure:
+        raise _meaning(failure, str(path)) from failure
+    except UnicodeEncodeError as failure:
+        raise NotUnicode() from failure
+    except OSError as failure:
+        raise CatalogUnreachable(str(path), failure.strerror or "unknown reason") from failure
+
+
+def _meaning(failure: sqlite3.Error, path: str) -> CatalogError:
+    extended = getattr(failure, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    primary = extended & 0xFF
+    if primary in _DAMAGED:
+        return CatalogDamaged(path, str(failure))
+    if primary == sqlite3.SQLITE_FULL or extended in _FULL:
+        return CatalogFull(path)
+    if primary in _BUSY:
+        return CatalogBusy(path)
+    if primary in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH):
+        return CatalogDamaged(path, str(failure))  # our own statements do not fail on a sound file
+    return CatalogUnreachable(path, str(failure))
+
+
+def _open(path: Path, *, writer: bool) -> sqlite3.Connection:
+    if writer:
+        path.touch(
+            mode=0o600
+        )  # statements may hold what is nobody else's business; -wal and -shm take the same mode
+    database = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    database.execute("PRAGMA synchronous = FULL")
+    return database
+
+
+def _check_format(
+    database: sqlite3.Connection, path: Path, scripts: tuple[str, ...], *, writer: bool
+) -> None:
+    ours = database.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    empty = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    if not ours and not empty:
+        raise NotACatalog(str(path))
+    found, newest = format_of(database), len(scripts)
+    if found > newest:
+        raise CatalogTooNew(str(path), found, newest)
+    if found == 0 and not writer:
+        raise CatalogUnreachable(str(path), "nothing has been written to it yet")
+    if found < newest and not writer:
+        raise CatalogTooOld(str(path), found, newest)
+
+
+def _make_ready(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
+    """A new file gets its tables here; an older one is changed only by who holds the lease."""
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA secure_delete = ON")
+    if format_of(database) > 0:
+        return
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        migrate(database, scripts)
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise

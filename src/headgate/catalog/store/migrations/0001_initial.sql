@@ -1,0 +1,169 @@
+-- Instants are microseconds of the epoch in UTC. Ids of objects are never used twice (state.next_id).
+
+CREATE TABLE state (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    version  INTEGER NOT NULL,
+    next_id  INTEGER NOT NULL
+);
+
+CREATE TABLE objects (
+    id          INTEGER PRIMARY KEY,
+    kind        TEXT    NOT NULL,
+    parent      INTEGER NOT NULL,
+    name        TEXT    NOT NULL,
+    created     INTEGER NOT NULL,
+    statement   TEXT    NOT NULL,
+    purified    TEXT    NOT NULL,
+    growth      TEXT,
+    body        TEXT,
+    next_column INTEGER NOT NULL,
+    explicit    TEXT,
+    imported    TEXT,
+    suppressed  INTEGER NOT NULL
+);
+
+CREATE TABLE columns (
+    object        INTEGER NOT NULL,
+    position      INTEGER NOT NULL,
+    id            INTEGER NOT NULL,
+    name          TEXT    NOT NULL,
+    type          TEXT    NOT NULL,
+    nullable      INTEGER NOT NULL,
+    key           INTEGER NOT NULL,
+    origin_object INTEGER,
+    origin_column INTEGER,
+    explicit      TEXT,
+    imported      TEXT,
+    suppressed    INTEGER NOT NULL,
+    PRIMARY KEY (object, position)
+) WITHOUT ROWID;
+
+CREATE TABLE dependencies (
+    object     INTEGER NOT NULL,
+    position   INTEGER NOT NULL,
+    depends_on INTEGER NOT NULL,
+    use        TEXT    NOT NULL,
+    holds      INTEGER NOT NULL,
+    PRIMARY KEY (object, position)
+) WITHOUT ROWID;
+
+CREATE TABLE secrets (
+    object  INTEGER PRIMARY KEY,
+    place   TEXT NOT NULL,  -- sealed, environment, file
+    content TEXT NOT NULL
+);
+
+CREATE TABLE desired (
+    task  INTEGER PRIMARY KEY,
+    state TEXT NOT NULL
+);
+
+-- A statement of a megabyte that touches a thousand objects is stored once.
+CREATE TABLE statements (
+    id   INTEGER PRIMARY KEY AUTOINCREMENT,
+    text TEXT NOT NULL
+);
+
+CREATE TABLE history (
+    sequence  INTEGER PRIMARY KEY AUTOINCREMENT,
+    time      INTEGER NOT NULL,
+    object_id INTEGER NOT NULL,
+    object    TEXT    NOT NULL,
+    change    TEXT    NOT NULL,
+    cause     TEXT    NOT NULL,
+    position  TEXT,
+    statement INTEGER
+);
+
+CREATE INDEX history_by_object ON history (object_id);
+
+CREATE TABLE events (
+    sequence  INTEGER PRIMARY KEY AUTOINCREMENT,
+    time      INTEGER NOT NULL,
+    object_id INTEGER NOT NULL,
+    object    TEXT    NOT NULL,
+    event     TEXT    NOT NULL,
+    detail    TEXT
+);
+
+CREATE TRIGGER history_is_never_changed BEFORE UPDATE ON history
+BEGIN SELECT RAISE(ABORT, 'the history only grows'); END;
+
+CREATE TRIGGER history_is_never_cut BEFORE DELETE ON history
+BEGIN SELECT RAISE(ABORT, 'the history only grows'); END;
+
+CREATE TRIGGER events_are_never_changed BEFORE UPDATE ON events
+BEGIN SELECT RAISE(ABORT, 'the event log only grows'); END;
+
+CREATE TRIGGER events_are_never_cut BEFORE DELETE ON events
+BEGIN SELECT RAISE(ABORT, 'the event log only grows'); END;
+
+CREATE TABLE lease (
+    only_row  INTEGER PRIMARY KEY CHECK (only_row = 1),
+    epoch     INTEGER NOT NULL,
+    holder    TEXT,           -- NULL: released
+    host      TEXT,
+    pid       INTEGER,
+    started   REAL,
+    since     INTEGER,
+    heartbeat INTEGER
+);
+
+CREATE TABLE task_status (
+    task    INTEGER PRIMARY KEY,
+    state   TEXT    NOT NULL,
+    since   INTEGER NOT NULL,
+    error   TEXT,
+    batch   INTEGER,
+    rows    INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    lag     INTEGER
+);
+
+CREATE TABLE ledgers (
+    task       INTEGER PRIMARY KEY,
+    generation INTEGER NOT NULL,
+    batch      INTEGER NOT NULL,
+    offsets    TEXT    NOT NULL,  -- JSON: [[topic, partition, offset, topic_id], ..]
+    versions   TEXT    NOT NULL   -- JSON: [[relation, version], ..]
+);
+
+CREATE TABLE intents (
+    task            INTEGER NOT NULL,
+    generation      INTEGER NOT NULL,
+    batch           INTEGER NOT NULL,
+    offsets         TEXT    NOT NULL,
+    versions        TEXT    NOT NULL,
+    schema_ids      TEXT    NOT NULL,
+    catalog_version INTEGER NOT NULL,
+    now             INTEGER NOT NULL,
+    PRIMARY KEY (task, generation, batch)
+) WITHOUT ROWID;
+
+CREATE TABLE quarantine (
+    sequence  INTEGER PRIMARY KEY AUTOINCREMENT,
+    object    INTEGER NOT NULL,
+    task      INTEGER NOT NULL,
+    topic     TEXT,
+    partition INTEGER,
+    "offset"  INTEGER,
+    time      INTEGER NOT NULL,
+    schema_id INTEGER,
+    path      TEXT,
+    expected  TEXT,
+    reason    TEXT    NOT NULL,
+    raw       BLOB
+);
+
+-- One row per record and task, however often a batch is replayed.
+CREATE UNIQUE INDEX quarantine_once ON quarantine (task, topic, partition, "offset");
+
+CREATE TABLE schemas_seen (
+    registry TEXT    NOT NULL,
+    id       INTEGER NOT NULL,
+    subject  TEXT    NOT NULL,
+    version  INTEGER NOT NULL,
+    format   TEXT    NOT NULL,
+    text     TEXT    NOT NULL,
+    PRIMARY KEY (registry, subject, version)
+) WITHOUT ROWID;

@@ -1,0 +1,264 @@
+"""The catalog in one SQLite file: one writer by lease, many readers, every commit whole.
+
+The writer keeps the snapshot in memory and writes only what a commit changed; a reader asks the file for its
+version and reads it again when that moved. Instances may be used from several threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from headgate.catalog.apply import steps
+from headgate.catalog.changes import Change, SecretChanged, Unit
+from headgate.catalog.errors import CatalogDamaged, CatalogError, CatalogMoved
+from headgate.catalog.events import Event
+from headgate.catalog.history import Entry
+from headgate.catalog.lease import Lease
+from headgate.catalog.objects import ROOT
+from headgate.catalog.secrets import Sealed, Secret
+from headgate.catalog.snapshot import Catalog, initial
+from headgate.catalog.store import leases, log, progress
+from headgate.catalog.store.database import connect, transaction
+from headgate.catalog.store.keys import Keys, key_file_beside
+from headgate.catalog.store.migrations import migrate, migrations
+from headgate.catalog.store.rows import read_catalog, read_version, write_difference
+from headgate.catalog.tasks import Intent, Ledger, Quarantined, SchemaSeen, TaskStatus
+
+Clock = Callable[[], datetime]
+T_ = TypeVar("T_")
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SqliteReader:
+    """A catalog opened for reading: no lease, no change, no file created."""
+
+    _writer = False
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        environment: Mapping[str, str] = os.environ,
+        scripts: tuple[str, ...] | None = None,
+    ) -> None:
+        self.path = path
+        self.keys = Keys(key_file_beside(path), environment)
+        self._lock = threading.RLock()
+        self._scripts = migrations() if scripts is None else scripts
+        self._database = connect(path, self._scripts, writer=self._writer)
+        self._snapshot: Catalog | None = None
+
+    def load(self) -> Catalog:
+        with self._reading() as database:
+            if self._snapshot is None or read_version(database) != self._snapshot.version:
+                self._snapshot = self._read(database)
+            return self._snapshot
+
+    def reveal(self, secret: int) -> Secret:
+        """The value of a secret, read from wherever it is kept, to be used and not to be stored."""
+        catalog = self.load()
+        return self.keys.reveal(catalog.shown(secret), catalog.secrets[secret])
+
+    def history(self, object_id: int | None = None) -> tuple[Entry, ...]:
+        return self._all(lambda database: log.read_history(database, object_id))
+
+    def events(self, after: int = 0) -> tuple[Event, ...]:
+        return self._all(lambda database: log.read_events(database, after))
+
+    def statuses(self) -> tuple[TaskStatus, ...]:
+        return self._all(progress.read_statuses)
+
+    def ledger(self, task: int) -> Ledger | None:
+        with self._reading() as database:
+            return progress.read_ledger(database, task)
+
+    def intent(self, task: int, generation: int, batch: int) -> Intent | None:
+        with self._reading() as database:
+            return progress.read_intent(database, task, generation, batch)
+
+    def quarantined(self, task: int | None = None) -> tuple[Quarantined, ...]:
+        return self._all(lambda database: progress.read_quarantine(database, task))
+
+    def schemas_seen(self) -> tuple[SchemaSeen, ...]:
+        return self._all(progress.read_schemas)
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, transaction(self._database, self.path, write=False):
+            yield self._database
+
+    def _all(self, query: Callable[[sqlite3.Connection], Iterable[T_]]) -> tuple[T_, ...]:
+        with self._reading() as database:
+            return tuple(query(database))
+
+    def _read(self, database: sqlite3.Connection) -> Catalog:
+        """The stored snapshot, whole or not at all."""
+        try:
+            catalog = read_catalog(database)
+        except (ValueError, KeyError, TypeError) as failure:
+            raise CatalogDamaged(str(self.path), f"a row that cannot be read ({failure})") from failure
+        lost = _dangling(catalog)
+        if lost is not None:
+            raise CatalogDamaged(str(self.path), lost)
+        return catalog
+
+
+class SqliteStore(SqliteReader):
+    """A catalog opened for writing; it holds the lease until it is closed."""
+
+    _writer = True
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock = utc_now,
+        environment: Mapping[str, str] = os.environ,
+        scripts: tuple[str, ...] | None = None,
+    ) -> None:
+        super().__init__(path, environment=environment, scripts=scripts)
+        self._clock = clock
+        self._closed = False
+        try:
+            self._lease = self._begin()
+        except BaseException:
+            self._database.close()
+            raise
+
+    def commit(
+        self,
+        changes: Sequence[Change],
+        *,
+        cause: str,
+        statement: str | None = None,
+        position: str | None = None,
+        planned: int | None = None,
+    ) -> Catalog:
+        """See `Store.commit`."""
+        return self.commit_all([Unit(tuple(changes), cause, statement, position)], planned=planned)
+
+    def commit_all(self, units: Sequence[Unit], *, planned: int | None = None) -> Catalog:
+        """See `Store.commit_all`."""
+        with self._lock:
+            before = after = self.load()
+            if planned is not None and planned != before.version:
+                raise CatalogMoved(planned, before.version)
+            with self._writing() as database:
+                for unit in units:
+                    after, done = steps(after, unit.changes)
+                    log.append(database, unit, done, self._clock())
+                write_difference(database, before, after)
+            self._snapshot = after
+            return after
+
+    def emit(self, object_id: int, event: str, detail: str | None = None) -> Event:
+        name = self.load().shown(object_id)
+        with self._writing() as database:
+            return log.append_event(database, object_id, name, event, detail, self._clock())
+
+    def beat(self) -> None:
+        with self._writing():
+            pass
+
+    def report(self, status: TaskStatus) -> None:
+        with self._writing() as database:
+            progress.write_status(database, status)
+
+    def advance(self, ledger: Ledger) -> None:
+        with self._writing() as database:
+            progress.write_ledger(database, ledger)
+
+    def intend(self, intent: Intent) -> Intent:
+        with self._writing() as database:
+            progress.write_intent(database, intent)
+            return progress.read_intent(database, intent.task, intent.generation, intent.batch) or intent
+
+    def quarantine(self, records: Iterable[Quarantined]) -> None:
+        with self._writing() as database:
+            progress.write_quarantine(database, records)
+
+    def release(self, task: int) -> None:
+        with self._writing() as database:
+            progress.delete_quarantine(database, task)
+
+    def saw(self, schemas: Iterable[SchemaSeen]) -> None:
+        with self._writing() as database:
+            progress.write_schemas(database, schemas)
+
+    def seal(self, secret: Secret) -> Sealed:
+        """The secret as a change may carry it; makes a key file the first time."""
+        return self.keys.vault(create=True).seal(secret)
+
+    def change_key(self) -> Catalog:
+        """Seal every secret anew: with a new key, or with the first of the keys in the environment.
+
+        At any moment of it, a crash leaves every secret readable: the old key goes last.
+        """
+        if self.keys.in_file:
+            self.keys.add_new_key()
+        catalog, vault = self.load(), self.keys.vault(create=False)
+        sealed = {i: s for i, s in catalog.secrets.items() if isinstance(s, Sealed)}
+        changes = [SecretChanged(i, vault.renew(catalog.shown(i), s)) for i, s in sealed.items()]
+        after = self.commit(changes, cause="change of the secret key", planned=catalog.version)
+        if self.keys.in_file:
+            self.keys.forget_old_keys()
+        return after
+
+    def close(self) -> None:
+        """Give the lease back. A lease that cannot be given back (a full disk) ends with this process."""
+        with self._lock, contextlib.closing(self._database), contextlib.suppress(CatalogError):
+            if not self._closed:
+                with transaction(self._database, self.path, write=True):
+                    leases.give_back(self._database, self._lease)
+            self._closed = True
+
+    def _begin(self) -> Lease:
+        """Take the lease, then bring the file up to date, in one transaction."""
+        now = self._clock()
+        with transaction(self._database, self.path, write=True):
+            lease = leases.take(self._database, self.path, leases.this_process(), now)
+            migrate(self._database, self._scripts)
+            if read_version(self._database) is None:
+                write_difference(self._database, None, initial(now))
+        return lease
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, transaction(self._database, self.path, write=True):
+            leases.beat(self._database, self.path, self._lease, self._clock())
+            yield self._database
+
+
+def _dangling(catalog: Catalog) -> str | None:
+    """An object that points to none, which no sound file holds."""
+    for entry in catalog.objects.values():
+        pointed = [d.on for d in entry.dependencies] + ([entry.parent] if entry.parent != ROOT else [])
+        if any(i not in catalog.objects for i in pointed):
+            return f"object {entry.id} refers to an object that is not there"
+    if any(i not in catalog.objects for i in (*catalog.secrets, *catalog.desired)):
+        return "a secret or a task without its object"
+    return None

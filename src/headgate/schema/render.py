@@ -1,0 +1,116 @@
+"""The one printed form of a type; `parse` is its inverse.
+
+The short form leaves docs and foreign names out and is what `DESCRIBE` shows: `parse_type(print_type(t))` is
+`plain(t)`. The full form is what the catalog stores: `parse_type(print_type(t, full=True))` is `t` itself. It puts
+what a record or an enum is called and said to be before its parenthesis, so that a field's own comment can follow:
+
+    record "shop.Order" comment 'one order' (id bigint not null comment 'from the till', size enum "shop.Size"
+    default 's' ('s', 'm'))
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from headgate.schema.names import RESERVED, force_quotes, print_name, quote_identifier, quote_literal
+from headgate.schema.types import (
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
+
+WORDS: dict[type, str] = {
+    Boolean: "boolean",
+    Integer: "integer",
+    Bigint: "bigint",
+    Real: "real",
+    Double: "double",
+    Text: "text",
+    Date: "date",
+    Time: "time",
+    Timestamp: "timestamp",
+    TimestampTz: "timestamptz",
+    Uuid: "uuid",
+    Json: "json",
+}
+
+# Every word that, unquoted and alone, is read as a built-in type or refused: a type of the catalog that is called
+# so is printed in quotes.
+_TYPE_WORDS = """
+any array bigint bool boolean bytea bytes char character date decimal double enum float float4 float8 f32 f64
+i32 i64 int int2 int4 int8 integer json jsonb list long map numeric object real record short smallint string
+struct text time timestamp timestamptz tinyint uuid varbinary varchar
+"""
+TYPE_WORDS = frozenset(_TYPE_WORDS.split())
+_RESERVED_ALONE = RESERVED | TYPE_WORDS
+
+
+def print_type(type_: Type, *, full: bool = False) -> str:
+    match type_:
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case Bytes(length):
+            return "bytes" if length is None else f"bytes({length})"
+        case Enum():
+            symbols = ", ".join(quote_literal(symbol) for symbol in type_.symbols)
+            return f"enum{_about_enum(type_) if full else ''}({symbols})"
+        case Array(element, nullable):
+            return f"array<{print_type(element, full=full)}{_not_null(nullable)}>"
+        case Map(value, nullable):
+            return f"map<text, {print_type(value, full=full)}{_not_null(nullable)}>"
+        case Record():
+            fields = ", ".join([print_field(field, full=full) for field in type_.fields])
+            return f"record{_about(type_.name, None, type_.doc) if full else ''}({fields})"
+        case Named(parts):
+            # Only a name of one part can be taken for a built-in type.
+            return print_name(parts, _RESERVED_ALONE if len(parts) == 1 else RESERVED)
+        case (
+            Boolean() | Integer() | Bigint() | Real() | Double() | Text() | Date() | Time() | Timestamp()
+            | TimestampTz() | Uuid() | Json()
+        ):  # fmt: skip
+            return WORDS[type(type_)]
+        case _:
+            assert_never(type_)
+
+
+def print_field(field: Field, *, full: bool = False) -> str:
+    """A field as it stands inside a record, and a column as it stands in a list of columns."""
+    comment = f" comment {quote_literal(field.doc)}" if full and field.doc is not None else ""
+    type_ = print_type(field.type, full=full)
+    return f"{quote_identifier(field.name)} {type_}{_not_null(field.nullable)}{comment}"
+
+
+def _not_null(nullable: bool) -> str:
+    return "" if nullable else " not null"
+
+
+def _about_enum(type_: Enum) -> str:
+    return _about(type_.name, type_.default, type_.doc)
+
+
+def _about(name: str | None, default: str | None, doc: str | None) -> str:
+    parts = [
+        force_quotes(name) if name is not None else "",
+        f"default {quote_literal(default)}" if default is not None else "",
+        f"comment {quote_literal(doc)}" if doc is not None else "",
+    ]
+    said = " ".join(part for part in parts if part)
+    return f" {said} " if said else ""

@@ -1,0 +1,82 @@
+"""A catalog in few words, for tests."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from headgate.catalog.apply import apply
+from headgate.catalog.changes import Change, ObjectCreated
+from headgate.catalog.objects import Column, Dependency, Kind, Object, Use
+from headgate.catalog.secrets import FromEnvironment
+from headgate.catalog.snapshot import Catalog, initial
+from headgate.sql.ast.names import Identifier, ObjectName
+
+NOW = datetime(2024, 5, 1, 12, 30, 15, 123456, tzinfo=UTC)
+START = initial(NOW)
+PUBLIC = 2  # the id of headgate.public
+
+
+def written(text: str) -> ObjectName:
+    """`a."B".c` as the parser would give it; no dots inside quotes."""
+    return ObjectName(tuple(_identifier(part) for part in text.split(".")))
+
+
+def _identifier(part: str) -> Identifier:
+    return Identifier(part.strip('"'), quoted=part.startswith('"'))
+
+
+def created(
+    catalog: Catalog,
+    kind: Kind,
+    name: str,
+    *columns: str,
+    parent: int = PUBLIC,
+    reads: tuple[int, ...] = (),
+    types: tuple[int, ...] = (),
+    body: str | None = None,
+) -> ObjectCreated:
+    """The change that creates an object; columns are written `name type`."""
+    uses = tuple(Dependency(i) for i in reads) + tuple(Dependency(i, Use.TYPE) for i in types)
+    made = Object(
+        catalog.next_id,
+        kind,
+        parent,
+        name,
+        NOW,
+        statement=f"CREATE {kind.upper()} {name}",
+        columns=numbered(*columns),
+        body=body,
+        dependencies=uses,
+    )
+    return ObjectCreated(made, FromEnvironment("PASSWORD") if kind is Kind.SECRET else None)
+
+
+def numbered(*columns: str) -> tuple[Column, ...]:
+    pairs = (column.split(" ", 1) for column in columns)
+    return tuple(Column(i, name, type_) for i, (name, type_) in enumerate(pairs, 1))
+
+
+class Building:
+    """A catalog that grows; each `add` gives the new object's id."""
+
+    def __init__(self) -> None:
+        self.catalog = START
+
+    def add(
+        self,
+        kind: Kind,
+        name: str,
+        *columns: str,
+        parent: int = PUBLIC,
+        reads: tuple[int, ...] = (),
+        types: tuple[int, ...] = (),
+        body: str | None = None,
+    ) -> int:
+        change = created(
+            self.catalog, kind, name, *columns, parent=parent, reads=reads, types=types, body=body
+        )
+        self.do(change)
+        return change.object.id
+
+    def do(self, *changes: Change) -> None:
+        self.catalog = apply(self.catalog, *changes)

@@ -1,0 +1,280 @@
+"""What is committed is what is loaded, with its history and events, now and after opening the file again."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
+from headgate.catalog.apply import apply
+from headgate.catalog.changes import (
+    Change,
+    CommentSet,
+    ObjectCreated,
+    ObjectDropped,
+    ObjectRenamed,
+    TaskTold,
+    Unit,
+)
+from headgate.catalog.errors import AlreadyExists, CatalogMoved, NotUnicode
+from headgate.catalog.objects import Desired, Kind
+from headgate.catalog.snapshot import Catalog
+from headgate.catalog.store import Reader, Store
+from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
+from headgate.catalog.tasks import (
+    InputVersion,
+    Intent,
+    Ledger,
+    PartitionOffset,
+    Quarantined,
+    SchemaSeen,
+    State,
+    TaskStatus,
+)
+from headgate.errors import InternalError
+from tests.catalog.building import NOW, START, created
+from tests.catalog.strategies import commits
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "catalog.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(path, clock=lambda: NOW) as opened:
+        yield opened
+
+
+def create(store: SqliteStore, kind: Kind, name: str, *columns: str) -> int:
+    change = created(store.load(), kind, name, *columns)
+    store.commit([change], cause="statement", statement=change.object.statement)
+    return change.object.id
+
+
+@given(commits())
+@settings(max_examples=30, deadline=None)
+def test_a_store_opened_again_holds_what_was_applied(history: list[list[Change]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path, expected = Path(folder) / "catalog.db", START
+        with SqliteStore(path, clock=lambda: NOW) as store, SqliteReader(path) as reader:
+            for commit in history:
+                expected = apply(expected, *commit)
+                assert store.commit(commit, cause="statement") == expected
+                assert reader.load() == expected
+        with SqliteStore(path) as again:
+            found = again.load()
+            assert found == expected
+            assert (found.by_name, found.users) == (expected.by_name, expected.users)
+
+
+def test_a_new_store_has_the_default_database_and_schema(store: SqliteStore) -> None:
+    assert store.load() == START
+
+
+def test_the_sqlite_store_is_a_store(store: SqliteStore) -> None:
+    as_store: Store = store
+    as_reader: Reader = store
+    assert as_store.load() is as_reader.load()
+
+
+def test_a_commit_that_fails_stores_nothing(store: SqliteStore) -> None:
+    before, first = store.load(), created(START, Kind.VIEW, "v")
+    with pytest.raises(AlreadyExists):
+        store.commit([first, created(apply(START, first), Kind.VIEW, "v")], cause="statement")
+    assert store.load() is before
+    assert (store.history(), store.events()) == ((), ())
+    create(store, Kind.VIEW, "v")
+    assert store.load().version == 1
+
+
+def test_changes_planned_for_an_older_catalog_are_refused(store: SqliteStore) -> None:
+    planned = store.load()
+    create(store, Kind.VIEW, "v")
+    with pytest.raises(CatalogMoved):
+        store.commit([ObjectRenamed(2, "main")], cause="statement", planned=planned.version)
+    assert store.load().version == 1
+
+
+def test_a_script_is_committed_whole_with_the_text_of_each_statement(store: SqliteStore) -> None:
+    first = created(START, Kind.VIEW, "v")
+    second = ObjectRenamed(first.object.id, "w")
+    clash = created(apply(START, first), Kind.VIEW, "v")
+    units = [
+        Unit((first,), "statement", "CREATE VIEW v"),
+        Unit((second,), "statement", "ALTER VIEW v RENAME TO w"),
+    ]
+    with pytest.raises(AlreadyExists):
+        store.commit_all([units[0], Unit((clash,), "statement", "CREATE VIEW v")])
+    assert (store.load(), store.history()) == (START, ())
+    store.commit_all(units)
+    assert [(e.change, e.statement) for e in store.history()] == [
+        ("created view", "CREATE VIEW v"),
+        ("renamed from v to w", "ALTER VIEW v RENAME TO w"),
+    ]
+
+
+def test_a_text_that_is_not_unicode_is_refused(store: SqliteStore) -> None:
+    with pytest.raises(NotUnicode):
+        store.commit([CommentSet(2, None, "\ud800")], cause="statement")
+    assert store.load() == START
+
+
+def test_history_tells_what_changed_in_order_with_cause_and_statement(store: SqliteStore) -> None:
+    view = create(store, Kind.VIEW, "v")
+    store.commit([ObjectRenamed(view, "w")], cause="schema 7 of orders-value", position="orders/0/42")
+    store.commit([ObjectDropped(view)], cause="statement", statement="DROP VIEW w")
+    lines = [(e.object, e.change, e.cause, e.position, e.statement) for e in store.history()]
+    assert lines == [
+        ("v", "created view", "statement", None, "CREATE VIEW v"),
+        ("w", "renamed from v to w", "schema 7 of orders-value", "orders/0/42", None),
+        ("w", "dropped view", "statement", None, "DROP VIEW w"),
+    ]
+    assert [e.sequence for e in store.history(view)] == [1, 2, 3]
+    assert all(e.time == NOW for e in store.history())
+
+
+def test_every_change_makes_one_event_and_the_engine_adds_its_own(store: SqliteStore) -> None:
+    sink = create(store, Kind.SINK, "s")
+    store.commit([TaskTold(sink, Desired.PAUSED), TaskTold(sink, Desired.RUNNING)], cause="statement")
+    own = store.emit(sink, "halted", "offset 7 of orders/0")
+    assert [(e.sequence, e.object, e.event) for e in store.events()] == [
+        (1, "s", "created"),
+        (2, "s", "paused"),
+        (3, "s", "resumed"),
+        (4, "s", "halted"),
+    ]
+    assert store.events(after=3) == (own,)
+
+
+@pytest.mark.parametrize("table", ["history", "events"])
+@pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET object = 'x'"])
+def test_history_and_events_only_grow(store: SqliteStore, path: Path, table: str, change: str) -> None:
+    create(store, Kind.VIEW, "v")
+    other = sqlite3.connect(path)
+    with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+        other.execute(change.format(table))
+    other.close()
+
+
+def test_readers_see_whole_snapshots_while_the_writer_writes(store: SqliteStore, path: Path) -> None:
+    committed: dict[int, Catalog] = {0: store.load()}
+    seen, last = list[Catalog](), list[Catalog]()
+    done = threading.Event()
+
+    def read() -> None:
+        with SqliteReader(path) as reader:
+            while not done.is_set():
+                seen.append(reader.load())
+            last.append(reader.load())
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(20):
+        base = store.load()
+        pair = created(base, Kind.VIEW, f"a{number}")
+        partner = created(apply(base, pair), Kind.SINK, f"b{number}", reads=(pair.object.id,))
+        after = store.commit([pair, partner], cause="statement")
+        committed[after.version] = after
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert all(catalog == committed[catalog.version] for catalog in seen)
+    assert last == [store.load()] * 4
+
+
+def test_several_threads_may_commit_through_one_store(store: SqliteStore) -> None:
+    def work(name: str) -> None:
+        for number in range(10):
+            store.commit([CommentSet(2, None, f"{name}{number}")], cause="statement")
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.load().version == 30
+    assert [e.sequence for e in store.events()] == list(range(1, 31))
+
+
+def test_progress_is_kept_and_an_intent_written_before_a_crash_stands(store: SqliteStore) -> None:
+    sink = create(store, Kind.SINK, "s")
+    offsets = (PartitionOffset("orders", 0, 42, "topic-id"), PartitionOffset("orders", 1, 7))
+    intent = Intent(sink, 2, 5, offsets, (InputVersion(3, 9),), (7, 8), 1, NOW)
+    assert store.intend(intent) == intent
+    later = Intent(sink, 2, 5, (), (), (), 2, NOW + timedelta(seconds=1))
+    assert store.intend(later) == intent
+    ledger = Ledger(sink, 2, 5, offsets, (InputVersion(3, 9),))
+    store.advance(ledger)
+    assert store.ledger(sink) == ledger
+    assert store.intent(sink, 2, 5) is None
+
+
+def test_a_ledger_keeps_the_intents_of_batches_to_come(store: SqliteStore) -> None:
+    sink = create(store, Kind.SINK, "s")
+    for generation, batch in ((1, 9), (2, 4), (2, 5), (3, 0)):
+        store.intend(Intent(sink, generation, batch, (), (), (), 1, NOW))
+    store.advance(Ledger(sink, 2, 4))
+    left = [key for key in ((1, 9), (2, 4), (2, 5), (3, 0)) if store.intent(sink, *key) is not None]
+    assert left == [(2, 5), (3, 0)]
+
+
+def test_a_replayed_batch_quarantines_each_record_once(store: SqliteStore) -> None:
+    source, sink = create(store, Kind.SOURCE, "orders"), create(store, Kind.SINK, "s")
+    bad = Quarantined(
+        source, sink, "orders", 0, 7, NOW, 3, "$.price", "decimal(10,2)", "not a number", b"raw"
+    )
+    store.quarantine([bad])
+    store.quarantine([bad])
+    assert store.quarantined() == store.quarantined(sink) == (bad,)
+    store.release(sink)
+    assert store.quarantined() == ()
+
+
+def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteStore) -> None:
+    sink = create(store, Kind.SINK, "s")
+    status = TaskStatus(sink, State.HALTED, NOW, "RUN-0001: cannot decode", 3, 10, 1, 5)
+    store.report(status)
+    store.advance(Ledger(sink, 1, 1))
+    store.quarantine([Quarantined(sink, sink, "t", 0, 1, NOW, None, None, None, "trailing bytes")])
+    assert store.statuses() == (status,)
+    store.commit([ObjectDropped(sink)], cause="statement")
+    assert (store.statuses(), store.ledger(sink), store.quarantined()) == ((), None, ())
+    assert [e.change for e in store.history(sink)] == ["created sink", "dropped sink"]
+
+
+def test_schemas_seen_are_kept_by_registry_subject_and_version(store: SqliteStore) -> None:
+    seen = SchemaSeen("http://r", 7, "orders-value", 2, "AVRO", '"string"')
+    store.saw([seen, seen])
+    assert store.schemas_seen() == (seen,)
+
+
+def test_a_closed_store_says_so(path: Path) -> None:
+    store = SqliteStore(path)
+    store.close()
+    store.close()
+    with pytest.raises(InternalError):
+        store.load()
+
+
+def test_a_megabyte_statement_that_touches_many_objects_is_stored_once(
+    store: SqliteStore, path: Path
+) -> None:
+    text, catalog, changes = "x" * 1_000_000, store.load(), list[Change]()
+    for number in range(50):
+        change: ObjectCreated = created(catalog, Kind.VIEW, f"v{number}")
+        catalog = apply(catalog, change)
+        changes.append(change)
+    store.commit(changes, cause="statement", statement=text)
+    assert {e.statement for e in store.history()} == {text}
+    assert sum(file.stat().st_size for file in path.parent.iterdir()) < 5_000_000

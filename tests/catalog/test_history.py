@@ -1,0 +1,92 @@
+"""The lines that history tells about a change."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.catalog.apply import steps
+from headgate.catalog.changes import (
+    Change,
+    ColumnsChanged,
+    CommentImported,
+    CommentSet,
+    DefinitionChanged,
+    ObjectRenamed,
+    SecretChanged,
+    TaskTold,
+)
+from headgate.catalog.events import Happened, event_of
+from headgate.catalog.history import describe
+from headgate.catalog.objects import Column, Desired, Kind
+from headgate.catalog.secrets import Sealed
+from tests.catalog.building import Building
+
+pytestmark = pytest.mark.unit
+
+
+def lines(building: Building, *changes: Change) -> list[str]:
+    _, done = steps(building.catalog, changes)
+    return [line for step in done for line in describe(step)]
+
+
+def test_a_followed_schema_change_is_told_column_by_column() -> None:
+    building = Building()
+    source = building.add(Kind.SOURCE, "s", "id integer", "price integer", "note text", "old text")
+    evolved = (
+        Column(1, "id", "bigint", nullable=False, key=True),
+        Column(3, "remark", "text"),
+        Column(2, "price", "decimal(10,2)"),
+        Column(5, "Extra", "record(a integer comment 'a doc')"),
+    )
+    assert lines(building, ColumnsChanged(source, evolved)) == [
+        "column id changed from integer to bigint",
+        "column id may not be null now",
+        "column id is part of the key now",
+        "column note renamed to remark",
+        "column price changed from integer to decimal(10,2)",
+        "column Extra added as record(a integer)",
+        "column old removed",
+        "columns reordered",
+    ]
+    assert lines(building, ColumnsChanged(source, building.catalog.get(source).columns)) == [
+        "columns unchanged"
+    ]
+
+
+def test_comments_and_secrets_are_told_without_their_text() -> None:
+    building = Building()
+    view = building.add(Kind.VIEW, "v", "c text")
+    secret = building.add(Kind.SECRET, "s")
+    assert lines(
+        building,
+        CommentSet(view, None, "confidential"),
+        CommentSet(view, 1, None),
+        CommentImported(view, 1, "confidential"),
+        SecretChanged(secret, Sealed("token")),
+    ) == ["comment set", "comment on column c removed", "comment on column c imported", "secret changed"]
+
+
+def test_other_changes_are_told_in_one_line() -> None:
+    building = Building()
+    view = building.add(Kind.MATERIALIZED_VIEW, "v", "a integer")
+    columns = building.catalog.get(view).columns
+    assert lines(
+        building,
+        ObjectRenamed(view, "new name"),
+        DefinitionChanged(view, "CREATE …", "{}", (), columns),
+        TaskTold(view, Desired.PAUSED),
+        TaskTold(view, Desired.RUNNING),
+    ) == ['renamed from v to "new name"', "redefined materialized view", "paused", "resumed"]
+
+
+def test_every_change_is_an_event() -> None:
+    changes: dict[Change, Happened] = {
+        ObjectRenamed(3, "x"): Happened.RENAMED,
+        DefinitionChanged(3, "", "{}", (), ()): Happened.REDEFINED,
+        ColumnsChanged(3, ()): Happened.COLUMNS_CHANGED,
+        CommentSet(3, None, "x"): Happened.COMMENTED,
+        CommentImported(3, None, "x"): Happened.COMMENTED,
+        SecretChanged(3, Sealed("x")): Happened.SECRET_CHANGED,
+        TaskTold(3, Desired.PAUSED): Happened.PAUSED,
+    }
+    assert {change: event_of(change) for change in changes} == changes
