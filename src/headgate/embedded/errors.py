@@ -347,3 +347,17 @@ class RefusedBySupervisor(WorldError):
 
     def hint(self) -> str:
         return "A supervisor of another version may be running. Run `headgate world down`, then try again."
+
+
+@error
+class SupervisorEnding(WorldError):
+    """It stops its services and takes no more requests. ``World`` asks the next one instead."""
+
+    code = "WLD-0402"
+    folder: str
+
+    def message(self) -> str:
+        return f'the supervisor of world folder "{self.folder}" is just ending'
+
+    def hint(self) -> str:
+        return "Try again."

@@ -127,13 +127,15 @@ class _Parser:
         return found
 
     def type(self) -> Type:
+        start = self._at()
         found = self._base()
-        while True:
+        for _ in range(MAX_DEPTH + 1):
             if self._take_mark("["):
                 self._expect_mark("]")
             elif not self._take_word("list"):
                 return found
             found = Array(found)
+        raise TypeTooDeep().at(Span(start, self.position))
 
     def _base(self) -> Type:
         start = self._at()

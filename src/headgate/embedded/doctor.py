@@ -1,0 +1,176 @@
+"""What a world needs, looked at one by one: is it there, and if not, what to do."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from headgate.embedded.cache import cache_folder
+from headgate.embedded.errors import WorldInUse
+from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
+from headgate.embedded.jars import FOR_TESTS, Jar, hash_of, jar_path, jar_sets
+from headgate.embedded.java import find_java
+from headgate.embedded.keeper import Status
+from headgate.embedded.opensearch import NEWEST_JAVA
+from headgate.embedded.ports import choose_port, is_free, listener
+from headgate.embedded.resources import available_memory, free_disk
+from headgate.embedded.supervisor import services
+from headgate.embedded.users import service_user
+from headgate.embedded.world import World
+from headgate.errors import HeadgateError
+
+Verdict: TypeAlias = Literal["ok", "warn", "fail"]
+
+OLDEST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check. ``repair`` says what to do, and is empty when all is well."""
+
+    check: str
+    verdict: Verdict
+    found: str
+    repair: str = ""
+
+
+def examine(folder: Path) -> Iterator[Finding]:
+    """All checks, in the order in which a first start would meet them. Starts nothing."""
+    looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+        ("python", _python),
+        ("java", _java),
+        ("jars", _all_jars),
+        ("ports", _ports),
+        ("memory", _memory),
+        ("disk", partial(_disk, folder)),
+        ("service user", _user),
+        ("world", partial(_world, folder)),
+    ]
+    for check, look in looks:
+        try:
+            yield from look()
+        except HeadgateError as error:
+            yield Finding(check, "fail", error.message(), error.hint() or "")
+
+
+def _python() -> Iterator[Finding]:
+    if sys.version_info >= OLDEST_PYTHON:
+        yield Finding("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    else:
+        yield Finding("python", "fail", platform.python_version(), "Install Python 3.11 or newer.")
+
+
+def _java() -> Iterator[Finding]:
+    java = find_java()
+    if java.version <= NEWEST_JAVA:
+        yield Finding("java", "ok", f"{java.version} at {java.path}")
+    else:
+        repair = (
+            f"OpenSearch runs on Java up to {NEWEST_JAVA}: set JAVA_HOME to a Java 17 or 21 if you need it."
+        )
+        yield Finding("java", "warn", f"{java.version} at {java.path}", repair)
+
+
+def _all_jars() -> Iterator[Finding]:
+    """One line for all sets of a service: OpenSearch's jars are in one set per module."""
+    groups: dict[str, list[tuple[str, tuple[Jar, ...]]]] = {}
+    for name, jars in jar_sets().items():
+        if name not in FOR_TESTS:
+            groups.setdefault(name.partition("-")[0], []).append((name, jars))
+    cache = cache_folder()
+    for group, sets in groups.items():
+        together = [jar for _, of_set in sets for jar in of_set]
+        yield check_jars(f"jars of {group}", together, cache, " ".join(name for name, _ in sets))
+
+
+def check_jars(check: str, jars: Sequence[Jar], cache: Path, sets: str) -> Finding:
+    """Whether the jars are in the cache, each as the lock has it; ``sets`` are the names to fetch them by."""
+    hashes = [(jar, hash_of(jar_path(jar, cache))) for jar in jars]
+    missing = [jar for jar, found in hashes if found is None]
+    wrong = [jar for jar, found in hashes if found is not None and found != jar.sha256]
+    fetch = f"Run `{sys.executable} -m headgate.embedded.jars {sets}`"
+    if wrong:
+        return Finding(
+            check,
+            "fail",
+            f"{len(wrong)} are not what the lock names, {wrong[0].coordinate} first",
+            f"{fetch}.",
+        )
+    if missing:
+        size = sum(jar.size for jar in missing) // 1_000_000
+        told = f"{len(missing)} of {len(jars)} are not in {cache}, {size} MB"
+        return Finding(check, "warn", told, f"{fetch}, or let the first start fetch them.")
+    return Finding(check, "ok", f"{len(jars)} in {cache}, as locked")
+
+
+def _ports() -> Iterator[Finding]:
+    yield Finding("ports", "ok", f"loopback ports can be opened, {choose_port(None)} for one")
+
+
+def _memory() -> Iterator[Finding]:
+    needed = sum(one.needs.memory for one in services())
+    largest = max(one.needs.memory for one in services())
+    have = available_memory()
+    told = f"{have} MB available, {needed} MB for all services"
+    repair = "Close other programs, or raise the memory limit of this container or machine."
+    if have >= needed:
+        yield Finding("memory", "ok", told)
+    else:
+        yield Finding("memory", "warn" if have >= largest else "fail", told, repair)
+
+
+def _disk(folder: Path) -> Iterator[Finding]:
+    needed = sum(one.needs.disk for one in services())
+    for place in (folder, cache_folder()):
+        have = free_disk(place.absolute())
+        told = f"{have} MB free at {place}, {needed} MB for all services"
+        repair = "Free some space there, or use a folder on another disk."
+        yield Finding("disk", "ok" if have >= needed else "fail", told, "" if have >= needed else repair)
+
+
+def _user() -> Iterator[Finding]:
+    """PostgreSQL and OpenSearch refuse to run as root."""
+    user = service_user("PostgreSQL or OpenSearch")
+    yield Finding("service user", "ok", f'"{user.name}", as we are root' if user else "the user we are")
+
+
+def _world(folder: Path) -> Iterator[Finding]:
+    if not (folder / "world.json").exists():
+        yield Finding("world", "ok", f"none in {folder} yet")
+        return
+    opened = open_folder(folder)
+    running = World.running(folder)
+    if running is not None:
+        yield Finding("world", "ok", f"runs in {folder}, supervisor {running.pid}")
+        yield from map(check_service, running.services)
+    elif is_locked(opened):
+        raise WorldInUse(str(folder), lock_holder(opened))
+    else:
+        yield Finding("world", "ok", f"in {folder}, not running")
+        yield from _kept_ports(opened)
+
+
+def check_service(status: Status) -> Finding:
+    check = f"service {status.service}"
+    if status.state == "died":
+        repair = f"Read {status.log}. It is started again when it is next asked for."
+        return Finding(check, "fail", "died by itself", repair)
+    return Finding(check, "ok", f"{status.state} at {status.address}" if status.pid else status.state)
+
+
+def _kept_ports(folder: WorldFolder) -> Iterator[Finding]:
+    for name, port in folder.ports().items():
+        if not is_free(port):
+            holder = listener(port)
+            told = f"port {port} of {name} is taken" + (f" by process {holder}" if holder else "")
+            yield Finding(
+                "world",
+                "warn",
+                told,
+                "The service will start on another port. End what listens there to keep it.",
+            )

@@ -1,0 +1,292 @@
+"""Checked casts: of JSON values, already parsed, to a type, and of values of a type to a wider one.
+
+No cast is silent and none rounds, but for the nearest binary number of a decimal one. A value that does not fit
+raises `ValueDoesNotFit` with its path, what was expected and the kind of value that was found, never the value.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime as dt
+import decimal
+import math
+import re
+import uuid
+from typing import NoReturn, assert_never
+
+from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
+from headgate.schema.names import print_name
+from headgate.schema.paths import ROOT, field_path, value_path
+from headgate.schema.render import print_type
+from headgate.schema.types import (
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Scalar,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
+from headgate.schema.values import BITS, dumps, fits_bits, single, to_json, to_text
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.A)
+_CLOCK = r"\d{2}:\d{2}:\d{2}(?:\.(?P<fraction>\d+))?"
+_TIME = re.compile(_CLOCK + r"\Z", re.A)
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]" + _CLOCK + r"(?P<zone>[Zz]|[+-]\d{2}:\d{2})?\Z", re.A)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\Z", re.A)
+
+
+def kind_of(value: object) -> str:
+    """What a JSON value is, in JSON's own words."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float() | decimal.Decimal():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return type(value).__name__
+
+
+def from_json(value: object, type_: Type, path: str = ROOT) -> object:
+    """The canonical value of the type that a JSON value says. Fields that a record does not have are left out.
+
+    Numbers may come as int, float or Decimal; with Decimal, no digit is lost on the way. A missing field is null.
+    """
+    match type_:
+        case Array(element, nullable):
+            if not isinstance(value, list):
+                _misfit(value, type_, path)
+            return [_place(v, element, nullable, f"{path}[{i}]") for i, v in enumerate(value)]
+        case Map(inner, nullable):
+            if not isinstance(value, dict):
+                _misfit(value, type_, path)
+            return {_text(k, path): _place(v, inner, nullable, value_path(path)) for k, v in value.items()}
+        case Record():
+            return _record(value, type_, path)
+        case Named(parts):
+            raise UnresolvedType(path, print_name(parts))
+        case _:
+            return _scalar(value, type_, path)
+
+
+def widen_value(value: object, old: Type, new: Type, path: str = ROOT) -> object:
+    """A canonical value of a type as one of a wider type (`evolve.widen`). A field that it lacks is null."""
+    if value is None or old == new:
+        return value
+    match old, new:
+        case _, Json():
+            return dumps(to_json(value, old))
+        case _, Text():
+            return to_text(value, old)
+        case Array(), Array():
+            assert isinstance(value, list)
+            return [widen_value(v, old.element, new.element, f"{path}[{i}]") for i, v in enumerate(value)]
+        case Map(), Map():
+            assert isinstance(value, dict)
+            return {k: widen_value(v, old.value, new.value, value_path(path)) for k, v in value.items()}
+        case Record(), Record():
+            assert isinstance(value, dict)
+            types = {field.name: field.type for field in old.fields}
+            return {
+                f.name: widen_value(
+                    value.get(f.name), types.get(f.name, f.type), f.type, field_path(path, f.name)
+                )
+                for f in new.fields
+            }
+        case _:
+            return from_json(to_json(value, old), new, path)
+
+
+def _place(value: object, type_: Type, nullable: bool, path: str) -> object:
+    if value is None:
+        if not nullable:
+            raise ValueDoesNotFit(path, f"{print_type(type_)} not null", "null")
+        return None
+    return from_json(value, type_, path)
+
+
+def _record(value: object, type_: Record, path: str) -> object:
+    if not isinstance(value, dict):
+        _misfit(value, type_, path)
+    made: dict[str, object] = {}
+    for field in type_.fields:
+        inner = field_path(path, field.name)
+        if field.name not in value and not field.nullable:
+            raise ValueDoesNotFit(inner, f"{print_type(field.type)} not null", "nothing")
+        made[field.name] = _place(value.get(field.name), field.type, field.nullable, inner)
+    return made
+
+
+def _scalar(value: object, type_: Scalar, path: str) -> object:
+    match type_:
+        case Boolean():
+            return value if isinstance(value, bool) else _misfit(value, type_, path)
+        case Integer() | Bigint():
+            return _integer(value, type_, path)
+        case Real() | Double():
+            return _float(value, type_, path)
+        case Decimal():
+            return _decimal(value, type_, path)
+        case Json():
+            return _json(value, path)
+        case _:
+            if not isinstance(value, str):
+                _misfit(value, type_, path)
+            return _from_string(_text(value, path), type_, path)
+
+
+def _from_string(
+    value: str, type_: Text | Bytes | Date | Time | Timestamp | TimestampTz | Uuid | Enum, path: str
+) -> object:
+    match type_:
+        case Text():
+            return value
+        case Enum(symbols, _, default):
+            known = value if value in symbols else default
+            return known if known is not None else _misfit(value, type_, path, "it is not one of the symbols")
+        case Uuid():
+            return uuid.UUID(value) if _UUID.match(value) else _misfit(value, type_, path, "it is not a uuid")
+        case Bytes():
+            return _bytes(value, type_, path)
+        case Date() | Time() | Timestamp() | TimestampTz():
+            return _moment(value, type_, path)
+        case _:
+            assert_never(type_)
+
+
+def _integer(value: object, type_: Integer | Bigint, path: str) -> int:
+    """Exact integers only: 1.0 is 1, 1.5 is not."""
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        _misfit(value, type_, path)
+    if isinstance(value, int):
+        whole = value
+    else:
+        # Tested before it is converted: int(Decimal("1e999999")) would take minutes and megabytes.
+        if not math.isfinite(value) or not -(1 << 64) < value < 1 << 64:
+            _misfit(value, type_, path, "it is out of range")
+        whole = int(value)
+        if whole != value:
+            _misfit(value, type_, path, "it has a fraction")
+    if not fits_bits(whole, BITS[type(type_)]):
+        _misfit(value, type_, path, "it is out of range")
+    return whole
+
+
+def _float(value: object, type_: Real | Double, path: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        _misfit(value, type_, path)
+    try:
+        number = single(float(value)) if isinstance(type_, Real) else float(value)
+    except OverflowError:
+        number = math.inf
+    return number if math.isfinite(number) else _misfit(value, type_, path, "it is not finite")
+
+
+def _decimal(value: object, type_: Decimal, path: str) -> decimal.Decimal:
+    """From a number, or from a string that holds one: that is how decimals travel in JSON."""
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal | str):
+        _misfit(value, type_, path)
+    if isinstance(value, str) and not _NUMBER.match(value):
+        _misfit(value, type_, path, "it is not a number")
+    number = decimal.Decimal(repr(value) if isinstance(value, float) else value)
+    if not number.is_finite():
+        _misfit(value, type_, path, "it is not finite")
+    if number and number.adjusted() >= type_.precision - type_.scale:
+        _misfit(value, type_, path, "it has too many digits before the point")
+    try:
+        exact = decimal.Context(prec=type_.precision + 1, traps=[decimal.Inexact, decimal.InvalidOperation])
+        return number.quantize(decimal.Decimal((0, (1,), -type_.scale)), context=exact)
+    except (decimal.Inexact, decimal.InvalidOperation):
+        _misfit(value, type_, path, "it has too many digits after the point")
+
+
+def _json(value: object, path: str) -> str:
+    try:
+        return dumps(value)
+    except RecursionError:
+        _misfit(value, Json(), path, "it is nested too deeply")
+    except ValueDoesNotFit as error:
+        _misfit(value, Json(), path, error.reason)
+
+
+def _text(value: object, path: str) -> str:
+    """Half of a surrogate pair is valid in JSON's escapes and in no encoding of text."""
+    if not isinstance(value, str):
+        _misfit(value, Text(), path)
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            _misfit(value, Text(), path, "it holds half of a surrogate pair")
+    return value
+
+
+def _bytes(value: str, type_: Bytes, path: str) -> bytes:
+    try:
+        made = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        _misfit(value, type_, path, "it is not base64")
+    if type_.length not in (None, len(made)):
+        _misfit(value, type_, path, "it has another length")
+    return made
+
+
+def _moment(value: str, type_: Date | Time | Timestamp | TimestampTz, path: str) -> object:
+    form = {Date: _DATE, Time: _TIME}.get(type(type_), _TIMESTAMP).match(value)
+    if form is None:
+        _misfit(value, type_, path, "it is not written as ISO 8601 has it")
+    parts = form.groupdict()
+    if len((parts.get("fraction") or "").rstrip("0")) > 6:
+        _misfit(value, type_, path, "it is finer than microseconds")
+    if isinstance(type_, Timestamp | TimestampTz) and (parts["zone"] is None) == isinstance(
+        type_, TimestampTz
+    ):
+        _misfit(value, type_, path, "it has no time zone" if parts["zone"] is None else "it has a time zone")
+    try:
+        return _iso(value, type_)
+    except (ValueError, OverflowError):
+        _misfit(value, type_, path, "there is no such moment")
+
+
+def _iso(value: str, type_: Date | Time | Timestamp | TimestampTz) -> object:
+    match type_:
+        case Date():
+            return dt.date.fromisoformat(value)
+        case Time():
+            return dt.time.fromisoformat(value)
+        case Timestamp():
+            return dt.datetime.fromisoformat(value.upper())
+        case TimestampTz():
+            return dt.datetime.fromisoformat(value.upper()).astimezone(dt.UTC)
+        case _:
+            assert_never(type_)
+
+
+def _misfit(value: object, type_: Type, path: str, reason: str = "") -> NoReturn:
+    raise ValueDoesNotFit(path, print_type(type_), kind_of(value), reason)

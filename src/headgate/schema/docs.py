@@ -1,0 +1,95 @@
+"""Docs in a type tree: where they are, where they are missing, and how they are set.
+
+A record or an enum can have a doc, and so can each field, whatever its type; both may share one path (`$.address` is
+the field, and the record it holds). Arrays and maps carry none of their own, but what is inside them does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from headgate.errors import near_names
+from headgate.schema.errors import UnknownPath
+from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.types import Array, Enum, Field, Map, Record, Type
+
+
+class Of(StrEnum):
+    """What is documented."""
+
+    FIELD = "field"
+    TYPE = "type"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    path: str
+    of: Of
+
+
+def places(type_: Type, path: str = ROOT) -> Iterator[tuple[Place, str | None]]:
+    """Every place that can have a doc, with the doc it has; a field before its type, in order."""
+    match type_:
+        case Record():
+            yield Place(path, Of.TYPE), type_.doc
+            for field in type_.fields:
+                inner = field_path(path, field.name)
+                yield Place(inner, Of.FIELD), field.doc
+                yield from places(field.type, inner)
+        case Enum():
+            yield Place(path, Of.TYPE), type_.doc
+        case Array():
+            yield from places(type_.element, element_path(path))
+        case Map():
+            yield from places(type_.value, value_path(path))
+        case _:
+            return
+
+
+def docs(type_: Type) -> dict[Place, str]:
+    """The docs that there are."""
+    return {place: doc for place, doc in places(type_) if doc is not None}
+
+
+def undocumented(type_: Type, of: Of) -> tuple[str, ...]:
+    """The paths of all fields, or of all record and enum types, without a doc."""
+    return tuple(place.path for place, doc in places(type_) if place.of is of and not doc)
+
+
+def with_docs(type_: Type, docs_: Mapping[Place, str | None]) -> Type:
+    """The type with these docs set; None takes a doc away. A place that the type does not have is an error."""
+    known = {place for place, _ in places(type_)}
+    for place in docs_:
+        if place not in known:
+            raise UnknownPath(
+                place.path, near_names(place.path, sorted(p.path for p in known if p.of is place.of))
+            )
+    return _with_docs(type_, docs_, ROOT)
+
+
+def without_docs(type_: Type) -> Type:
+    """The type with its names and without any doc."""
+    return _with_docs(type_, {place: None for place, _ in places(type_)}, ROOT)
+
+
+def _with_docs(type_: Type, docs_: Mapping[Place, str | None], path: str) -> Type:
+    match type_:
+        case Record():
+            fields = tuple([_field(field, docs_, path) for field in type_.fields])
+            return replace(type_, fields=fields, doc=docs_.get(Place(path, Of.TYPE), type_.doc))
+        case Enum():
+            return replace(type_, doc=docs_.get(Place(path, Of.TYPE), type_.doc))
+        case Array():
+            return replace(type_, element=_with_docs(type_.element, docs_, element_path(path)))
+        case Map():
+            return replace(type_, value=_with_docs(type_.value, docs_, value_path(path)))
+        case _:
+            return type_
+
+
+def _field(field: Field, docs_: Mapping[Place, str | None], path: str) -> Field:
+    inner = field_path(path, field.name)
+    doc = docs_.get(Place(inner, Of.FIELD), field.doc)
+    return replace(field, type=_with_docs(field.type, docs_, inner), doc=doc)

@@ -1,0 +1,183 @@
+"""What can differ between two schemas: a closed set of changes, each at a path and able to say itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.schema.docs import Of
+from headgate.schema.render import print_field, print_type
+from headgate.schema.types import Field, Type
+
+
+@dataclass(frozen=True, slots=True)
+class FieldAdded:
+    """``index`` is its position in the new record; ``last``, that no field of the old record follows it."""
+
+    path: str
+    field: Field
+    index: int
+    last: bool
+
+    def describe(self) -> str:
+        return f"{self.path} added as {print_field(self.field).removeprefix(self.field.name).strip()}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRemoved:
+    path: str
+    field: Field
+
+    def describe(self) -> str:
+        return f"{self.path} removed"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRenamed:
+    """``path`` is the old one. Only an alias tells a renamed field from one removed and another added."""
+
+    path: str
+    old: str
+    new: str
+
+    def describe(self) -> str:
+        return f'{self.path} renamed to "{self.new}"'
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMoved:
+    """``index`` is the field's position in the new record."""
+
+    path: str
+    index: int
+
+    def describe(self) -> str:
+        return f"{self.path} moved to position {self.index + 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeWidened:
+    """Every value of the old type is one of the new."""
+
+    path: str
+    old: Type
+    new: Type
+
+    def describe(self) -> str:
+        return f"{self.path} widened from {print_type(self.old)} to {print_type(self.new)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNarrowed:
+    """Every value of the new type is one of the old, but not the other way round."""
+
+    path: str
+    old: Type
+    new: Type
+
+    def describe(self) -> str:
+        return f"{self.path} narrowed from {print_type(self.old)} to {print_type(self.new)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeChanged:
+    """Neither type holds all values of the other."""
+
+    path: str
+    old: Type
+    new: Type
+
+    def describe(self) -> str:
+        return f"{self.path} changed from {print_type(self.old)} to {print_type(self.new)}"
+
+
+@dataclass(frozen=True, slots=True)
+class NullabilityRelaxed:
+    path: str
+
+    def describe(self) -> str:
+        return f"{self.path} became nullable"
+
+
+@dataclass(frozen=True, slots=True)
+class NullabilityTightened:
+    path: str
+
+    def describe(self) -> str:
+        return f"{self.path} became not null"
+
+
+@dataclass(frozen=True, slots=True)
+class EnumSymbolsAdded:
+    path: str
+    symbols: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"{self.path} gained the symbols {', '.join(self.symbols)}"
+
+
+@dataclass(frozen=True, slots=True)
+class EnumSymbolsRemoved:
+    """``default`` is what the new enum reads an unknown symbol as."""
+
+    path: str
+    symbols: tuple[str, ...]
+    default: str | None
+
+    def describe(self) -> str:
+        return f"{self.path} lost the symbols {', '.join(self.symbols)}"
+
+
+@dataclass(frozen=True, slots=True)
+class EnumReordered:
+    path: str
+    symbols: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"{self.path} lists its symbols in another order"
+
+
+@dataclass(frozen=True, slots=True)
+class EnumDefaultChanged:
+    path: str
+    old: str | None
+    new: str | None
+
+    def describe(self) -> str:
+        return f"{self.path} reads unknown symbols as {self.new or 'an error'}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRenamed:
+    """Another full name of a record or enum in the format it came from."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+    def describe(self) -> str:
+        return f"{self.path} is now of the type {self.new or 'without a name'}"
+
+
+@dataclass(frozen=True, slots=True)
+class DocChanged:
+    path: str
+    of: Of
+    old: str | None
+    new: str | None
+
+    def describe(self) -> str:
+        what = (
+            "documented"
+            if self.old is None
+            else "no longer documented"
+            if self.new is None
+            else "documented anew"
+        )
+        return f"{self.of} {self.path} is {what}"
+
+
+Change = (
+    FieldAdded | FieldRemoved | FieldRenamed | FieldMoved | TypeWidened | TypeNarrowed | TypeChanged
+    | NullabilityRelaxed | NullabilityTightened | EnumSymbolsAdded | EnumSymbolsRemoved | EnumReordered
+    | EnumDefaultChanged | TypeRenamed | DocChanged
+)  # fmt: skip

@@ -1,0 +1,148 @@
+"""The difference of two records as a list of changes, at any depth.
+
+Fields are the same when their names are, exactly. The list is complete: `apply` makes the new record of the old one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+
+from headgate.schema.docs import Of
+from headgate.schema.evolve.changes import (
+    Change,
+    DocChanged,
+    EnumDefaultChanged,
+    EnumReordered,
+    EnumSymbolsAdded,
+    EnumSymbolsRemoved,
+    FieldAdded,
+    FieldMoved,
+    FieldRemoved,
+    FieldRenamed,
+    NullabilityRelaxed,
+    NullabilityTightened,
+    TypeChanged,
+    TypeNarrowed,
+    TypeRenamed,
+    TypeWidened,
+)
+from headgate.schema.evolve.widen import widen
+from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.types import Array, Enum, Field, Map, Record, Type, plain
+
+Aliases = Mapping[str, str]
+
+
+def diff(old: Record, new: Record, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
+    """All changes from ``old`` to ``new``, in the order of the new record, removals of a record first.
+
+    ``aliases`` gives, for the path of a field in the new record, the name it had in the old one. Paths in the
+    changes are those of the old record, except for what was added.
+    """
+    return tuple(_records(old, new, ROOT, ROOT, aliases or {}))
+
+
+def _records(old: Record, new: Record, path: str, new_path: str, aliases: Aliases) -> Iterator[Change]:
+    yield from _naming(old, new, path)
+    before = {field.name: field for field in old.fields}
+    origin = {f.name: f.name if f.name in before else None for f in new.fields}
+    for name in [name for name, was in origin.items() if was is None]:
+        alias = aliases.get(field_path(new_path, name))
+        if alias in before and alias not in origin.values():
+            origin[name] = alias
+    kept = {name for name in origin.values() if name is not None}
+    for field in old.fields:
+        if field.name not in kept:
+            yield FieldRemoved(field_path(path, field.name), field)
+    staying = _in_order(old, [name for name in origin.values() if name is not None])
+    last_kept = max((i for i, field in enumerate(new.fields) if origin[field.name] is not None), default=-1)
+    for index, field in enumerate(new.fields):
+        was = origin[field.name]
+        inner = field_path(new_path, field.name)
+        if was is None:
+            yield FieldAdded(field_path(path, field.name), field, index, index > last_kept)
+            continue
+        if was not in staying:
+            yield FieldMoved(field_path(path, was), index)
+        yield from _fields(before[was], field, field_path(path, was), inner, aliases)
+
+
+def _in_order(old: Record, kept: list[str]) -> frozenset[str]:
+    """The longest list of fields that keep their order, so that the fewest are said to have moved."""
+    position = {field.name: i for i, field in enumerate(old.fields)}
+    ends: list[int] = []  # ends[n]: the smallest position that ends an ascending list of n + 1
+    previous: dict[int, int | None] = {}
+    for name in kept:
+        at = position[name]
+        length = bisect_left(ends, at)
+        previous[at] = ends[length - 1] if length else None
+        ends[length : length + 1] = [at]
+    staying, at_end = set(), ends[-1] if ends else None
+    while at_end is not None:
+        staying.add(old.fields[at_end].name)
+        at_end = previous[at_end]
+    return frozenset(staying)
+
+
+def _fields(old: Field, new: Field, path: str, new_path: str, aliases: Aliases) -> Iterator[Change]:
+    if old.name != new.name:
+        yield FieldRenamed(path, old.name, new.name)
+    yield from _nullability(old.nullable, new.nullable, path)
+    if old.doc != new.doc:
+        yield DocChanged(path, Of.FIELD, old.doc, new.doc)
+    yield from _types(old.type, new.type, path, new_path, aliases)
+
+
+def _types(old: Type, new: Type, path: str, new_path: str, aliases: Aliases) -> Iterator[Change]:
+    if old == new:
+        return
+    match old, new:
+        case Record(), Record():
+            yield from _records(old, new, path, new_path, aliases)
+        case Array(), Array():
+            inner = element_path(path)
+            yield from _nullability(old.element_nullable, new.element_nullable, inner)
+            yield from _types(old.element, new.element, inner, element_path(new_path), aliases)
+        case Map(), Map():
+            inner = value_path(path)
+            yield from _nullability(old.value_nullable, new.value_nullable, inner)
+            yield from _types(old.value, new.value, inner, value_path(new_path), aliases)
+        case Enum(), Enum():
+            yield from _enums(old, new, path)
+        case _:
+            yield _retyped(old, new, path)
+
+
+def _retyped(old: Type, new: Type, path: str) -> Change:
+    # Names and docs do not make a type wider, and json holds them no more than text does.
+    bound = plain(widen(plain(old), plain(new)))
+    if bound == plain(new):
+        return TypeWidened(path, old, new)
+    return TypeNarrowed(path, old, new) if bound == plain(old) else TypeChanged(path, old, new)
+
+
+def _enums(old: Enum, new: Enum, path: str) -> Iterator[Change]:
+    yield from _naming(old, new, path)
+    removed = tuple(symbol for symbol in old.symbols if symbol not in new.symbols)
+    added = tuple(symbol for symbol in new.symbols if symbol not in old.symbols)
+    if removed:
+        yield EnumSymbolsRemoved(path, removed, new.default)
+    if added:
+        yield EnumSymbolsAdded(path, added)
+    if tuple(symbol for symbol in old.symbols if symbol in new.symbols) + added != new.symbols:
+        yield EnumReordered(path, new.symbols)
+    if old.default != new.default:
+        yield EnumDefaultChanged(path, old.default, new.default)
+
+
+def _naming(old: Record | Enum, new: Record | Enum, path: str) -> Iterator[Change]:
+    if old.name != new.name:
+        yield TypeRenamed(path, old.name, new.name)
+    if old.doc != new.doc:
+        yield DocChanged(path, Of.TYPE, old.doc, new.doc)
+
+
+def _nullability(old: bool, new: bool, path: str) -> Iterator[Change]:
+    if old != new:
+        yield NullabilityRelaxed(path) if new else NullabilityTightened(path)

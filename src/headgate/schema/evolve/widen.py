@@ -1,0 +1,119 @@
+"""The least type that holds the values of two types.
+
+Numbers widen among themselves, any scalar widens to text, anything widens to json:
+
+    integer -> bigint -> decimal        integer, real -> double        decimal -> wider decimal -> text -> json
+
+The join is idempotent, associative and commutative, but for the order of a record's fields, which is that of the
+first; so it does not matter in which order or in which parts the types of many documents are joined.
+"""
+
+from __future__ import annotations
+
+from headgate.schema.types import (
+    MAX_PRECISION,
+    Array,
+    Bigint,
+    Bytes,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Text,
+    Type,
+)
+
+Number = Integer | Bigint | Real | Double | Decimal
+
+# What a number needs as a decimal: digits before the point, digits after it. A double may have more of both; its
+# column is the widest that can stand beside a bigint, and a value beyond it is refused when it comes, not rounded.
+_DIGITS: dict[type, tuple[int, int]] = {Integer: (10, 0), Bigint: (19, 0), Real: (20, 18), Double: (20, 18)}
+
+
+def widen(a: Type, b: Type, *, exact: bool = False) -> Type:
+    """The least upper bound of two types. Full names and docs stay where both have the same.
+
+    ``exact`` says that every value seen in a bigint is exact in a double: then their bound is double, otherwise
+    decimal. A named type equals only itself; resolve names first, or its bound with anything else is json.
+    """
+    if a == b:
+        return a
+    if isinstance(a, Number) and isinstance(b, Number):
+        return _number(a, b, exact)
+    match a, b:
+        case Array(), Array():
+            return Array(widen(a.element, b.element, exact=exact), a.element_nullable or b.element_nullable)
+        case Map(), Map():
+            return Map(widen(a.value, b.value, exact=exact), a.value_nullable or b.value_nullable)
+        case Record(), Record():
+            return _record(a, b, exact)
+        case Enum(), Enum():
+            return _enum(a, b)
+        case Bytes(), Bytes():
+            return Bytes()
+        case _:
+            return Json() if _beyond_text(a) or _beyond_text(b) else Text()
+
+
+def is_number(type_: Type) -> bool:
+    return isinstance(type_, Number)
+
+
+def _beyond_text(type_: Type) -> bool:
+    return isinstance(type_, Json | Array | Map | Record | Named)
+
+
+def _number(a: Number, b: Number, exact: bool) -> Type:
+    if isinstance(a, Decimal) or isinstance(b, Decimal):
+        return _decimal(a, b)
+    kinds = {type(a), type(b)}
+    if kinds == {Integer, Bigint}:
+        return Bigint()
+    if Bigint in kinds and not exact:
+        return _decimal(a, b)
+    return Double()
+
+
+def _decimal(a: Number, b: Number) -> Type:
+    (whole_a, scale_a), (whole_b, scale_b) = _digits(a), _digits(b)
+    whole, scale = max(whole_a, whole_b), max(scale_a, scale_b)
+    return Decimal(whole + scale, scale) if whole + scale <= MAX_PRECISION else Text()
+
+
+def _digits(number: Number) -> tuple[int, int]:
+    if isinstance(number, Decimal):
+        return number.precision - number.scale, number.scale
+    return _DIGITS[type(number)]
+
+
+def _enum(a: Enum, b: Enum) -> Type:
+    if set(a.symbols) != set(b.symbols):
+        return Text()
+    symbols = a.symbols if a.symbols == b.symbols else tuple(sorted(a.symbols))
+    return Enum(symbols, _agreed(a.name, b.name), _agreed(a.default, b.default), _agreed(a.doc, b.doc))
+
+
+def _record(a: Record, b: Record, exact: bool) -> Type:
+    """All fields of both, those of the first in front; one that only one of them has may be missing: nullable."""
+    theirs = {field.name: field for field in b.fields}
+    ours = {field.name for field in a.fields}
+    fields = [_field(field, theirs.get(field.name), exact) for field in a.fields]
+    fields += [_field(field, None, exact) for field in b.fields if field.name not in ours]
+    return Record(tuple(fields), _agreed(a.name, b.name), _agreed(a.doc, b.doc))
+
+
+def _field(field: Field, other: Field | None, exact: bool) -> Field:
+    if other is None:
+        return Field(field.name, field.type, True, field.doc)
+    type_ = widen(field.type, other.type, exact=exact)
+    return Field(field.name, type_, field.nullable or other.nullable, _agreed(field.doc, other.doc))
+
+
+def _agreed(a: str | None, b: str | None) -> str | None:
+    return a if a == b else None

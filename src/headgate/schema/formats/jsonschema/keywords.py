@@ -1,0 +1,234 @@
+"""The keywords of one JSON Schema that say something about a type, checked, and the intersection of two such sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from headgate.schema.errors import MalformedJsonSchema
+
+Number = int | float
+_ALTERNATIVES = ("anyOf", "oneOf", "if", "dependentSchemas", "dependencies")
+TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """What a schema demands. None means that it says nothing; a sub-schema stays as it was in the document.
+
+    ``title`` and ``description`` are the schema's own; the ``inner`` ones come from what it refers to, and so
+    describe the type rather than the place.
+    """
+
+    types: frozenset[str] | None = None
+    enum: tuple[object, ...] | None = None
+    lower: Number | None = None
+    upper: Number | None = None
+    format: str | None = None
+    encoding: str | None = None
+    digits: tuple[int, int] | None = None
+    connect_type: str | None = None
+    connect_parameters: Mapping[str, object] = field(default_factory=dict)
+    properties: Mapping[str, object] | None = None
+    required: frozenset[str] = frozenset()
+    additional: object = None
+    patterns: tuple[object, ...] = ()
+    items: object = None
+    is_tuple: bool = False
+    unions: tuple[tuple[object, ...], ...] = ()
+    title: str | None = None
+    description: str | None = None
+    inner_title: str | None = None
+    inner_description: str | None = None
+
+
+def keywords_of(schema: Mapping[str, object], path: str) -> Keywords:
+    """The keywords of a schema itself; `$ref` and allOf are not looked at."""
+    enum = _list(schema, "enum", path)
+    items = schema.get("items")
+    return Keywords(
+        types=_types(schema, path),
+        enum=(schema["const"],) if "const" in schema else enum,
+        lower=_bound(schema, "minimum", "exclusiveMinimum", 1, path),
+        upper=_bound(schema, "maximum", "exclusiveMaximum", -1, path),
+        format=_text(schema, "format"),
+        encoding=_text(schema, "contentEncoding"),
+        digits=_digits(schema),
+        connect_type=_text(schema, "connect.type"),
+        connect_parameters=_mapping(schema, "connect.parameters", path) or {},
+        properties=_mapping(schema, "properties", path),
+        required=_required(schema, path),
+        additional=_schema(schema, "additionalProperties", path),
+        patterns=tuple((_mapping(schema, "patternProperties", path) or {}).values()),
+        items=None if isinstance(items, list) else _schema(schema, "items", path),
+        is_tuple=isinstance(items, list) or "prefixItems" in schema,
+        unions=_unions(schema, path),
+        title=_text(schema, "title"),
+        description=_text(schema, "description"),
+    )
+
+
+def intersect(outer: Keywords, inner: Keywords) -> Keywords | None:
+    """What both demand, or None if nothing can satisfy both. Docs of ``outer`` are those of the place."""
+    types = _common_types(outer.types, inner.types)
+    enum = _common_values(outer.enum, inner.enum)
+    if types == frozenset() or enum == ():
+        return None
+    return replace(
+        outer,
+        types=types,
+        enum=enum,
+        lower=max((b for b in (outer.lower, inner.lower) if b is not None), default=None),
+        upper=min((b for b in (outer.upper, inner.upper) if b is not None), default=None),
+        format=outer.format or inner.format,
+        encoding=outer.encoding or inner.encoding,
+        digits=outer.digits or inner.digits,
+        connect_type=outer.connect_type or inner.connect_type,
+        connect_parameters=outer.connect_parameters or inner.connect_parameters,
+        properties=_common_properties(outer.properties, inner.properties),
+        required=outer.required | inner.required,
+        additional=both(outer.additional, inner.additional),
+        patterns=outer.patterns + inner.patterns,
+        items=both(outer.items, inner.items),
+        is_tuple=outer.is_tuple or inner.is_tuple,
+        unions=outer.unions + inner.unions,
+        inner_title=outer.inner_title or inner.title or inner.inner_title,
+        inner_description=_first(outer.inner_description, inner.description, inner.inner_description),
+    )
+
+
+def both(one: object, other: object) -> object:
+    """The schema that both sub-schemas demand; None is no schema."""
+    if one is False or other is False:
+        return False
+    if one is None or one is True:
+        return other if other is not None else one
+    if other is None or other is True:
+        return one
+    docs = {key: one[key] for key in ("title", "description") if key in one} if isinstance(one, dict) else {}
+    return {**docs, "allOf": [one, other]}
+
+
+def _common_properties(
+    one: Mapping[str, object] | None, other: Mapping[str, object] | None
+) -> Mapping[str, object] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    merged = dict(one)
+    for name, schema in other.items():
+        merged[name] = both(merged.get(name), schema)
+    return merged
+
+
+def _common_types(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    whole = {"integer"} if "integer" in one | other and "number" in one | other else set()
+    return (one & other) | (whole if _numeric(one) and _numeric(other) else frozenset())
+
+
+def _numeric(types: frozenset[str]) -> bool:
+    return not types.isdisjoint(("integer", "number"))
+
+
+def _common_values(
+    one: tuple[object, ...] | None, other: tuple[object, ...] | None
+) -> tuple[object, ...] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return tuple(a for a in one if any(type(a) is type(b) and a == b for b in other))
+
+
+def _types(schema: Mapping[str, object], path: str) -> frozenset[str] | None:
+    declared = schema.get("type")
+    if declared is None:
+        return None
+    names = declared if isinstance(declared, list) else [declared]
+    if not names or not all(isinstance(name, str) and name in TYPES for name in names):
+        raise MalformedJsonSchema(path, "the type is not one that json has")
+    return frozenset(names) | ({"null"} if schema.get("nullable") is True else frozenset())
+
+
+def _bound(schema: Mapping[str, object], key: str, exclusive: str, step: int, path: str) -> Number | None:
+    """The bound for whole numbers, inclusive. In draft 4 the exclusive keyword is a flag, later a number."""
+    bound, excluded = _number(schema, key, path), schema.get(exclusive)
+    if isinstance(excluded, bool):
+        return bound + step if bound is not None and excluded else bound
+    other = _number(schema, exclusive, path)
+    if other is None:
+        return bound
+    other = (math.floor(other) if step > 0 else math.ceil(other)) + step
+    return other if bound is None else (max(bound, other) if step > 0 else min(bound, other))
+
+
+def _number(schema: Mapping[str, object], key: str, path: str) -> Number | None:
+    value = schema.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or value in (math.inf, -math.inf):
+        raise MalformedJsonSchema(path, f'"{key}" is not a number')
+    return value
+
+
+def _digits(schema: Mapping[str, object]) -> tuple[int, int] | None:
+    precision, scale = schema.get("x-precision"), schema.get("x-scale", 0)
+    return (
+        (precision, scale)
+        if type(precision) is int and type(scale) is int and 0 <= scale <= precision
+        else None
+    )
+
+
+def _unions(schema: Mapping[str, object], path: str) -> tuple[tuple[object, ...], ...]:
+    """Groups of alternatives; whichever of a group holds, the rest of the schema holds too."""
+    if schema.keys().isdisjoint(_ALTERNATIVES):
+        return ()
+    groups = [group for key in ("anyOf", "oneOf") if (group := _list(schema, key, path)) is not None]
+    if "if" in schema and ("then" in schema or "else" in schema):
+        groups.append((schema.get("then", True), schema.get("else", True)))
+    for key in ("dependentSchemas", "dependencies"):
+        dependents = (_mapping(schema, key, path) or {}).values()
+        groups.extend((True, dependent) for dependent in dependents if isinstance(dependent, dict))
+    return tuple(groups)
+
+
+def _required(schema: Mapping[str, object], path: str) -> frozenset[str]:
+    names = schema.get("required", [])
+    if isinstance(names, bool):  # draft 3 marked the property itself
+        return frozenset()
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise MalformedJsonSchema(path, '"required" is not a list of names')
+    return frozenset(names)
+
+
+def _list(schema: Mapping[str, object], key: str, path: str) -> tuple[object, ...] | None:
+    value = schema.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not value:
+        raise MalformedJsonSchema(path, f'"{key}" is not a list with something in it')
+    return tuple(value)
+
+
+def _mapping(schema: Mapping[str, object], key: str, path: str) -> Mapping[str, object] | None:
+    value = schema.get(key)
+    if value is not None and not isinstance(value, dict):
+        raise MalformedJsonSchema(path, f'"{key}" is not an object')
+    return value
+
+
+def _schema(schema: Mapping[str, object], key: str, path: str) -> object:
+    value = schema.get(key)
+    if value is not None and not isinstance(value, dict | bool):
+        raise MalformedJsonSchema(path, f'"{key}" is not a schema')
+    return value
+
+
+def _text(schema: Mapping[str, object], key: str) -> str | None:
+    value = schema.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _first(*docs: str | None) -> str | None:
+    return next((doc for doc in docs if doc is not None), None)

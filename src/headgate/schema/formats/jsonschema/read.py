@@ -1,0 +1,282 @@
+"""JSON Schema -> neutral type.
+
+The type is the narrowest of ours that every valid document fits; what no type but json fits is json. A property that
+is not required may be null. Docs: what stands at a property describes the field, what stands behind its `$ref` or in
+its alternatives describes the type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from headgate.schema.errors import ImpossibleSchema, MalformedJsonSchema, RecursiveSchema, SchemaTooDeep
+from headgate.schema.formats.document import Budget, check_depth, copy_document, load_document
+from headgate.schema.formats.jsonschema.join import join
+from headgate.schema.formats.jsonschema.keywords import Keywords, intersect, keywords_of
+from headgate.schema.formats.jsonschema.references import FORMAT, References
+from headgate.schema.formats.jsonschema.scalars import (
+    LOGICAL_TITLES,
+    enum_type,
+    integer_type,
+    number_type,
+    text_type,
+    title,
+)
+from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.types import MAX_DEPTH, Array, Boolean, Enum, Field, Json, Map, Record, Type
+
+_NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
+
+
+def from_json_schema(schema: object, references: Mapping[str, object] | None = None) -> Type:
+    """The type of the documents that a schema, given as text or parsed, lets through; null is left out.
+
+    ``references`` are the other documents it may refer to, parsed or as text, by address or by the name it uses.
+    """
+    root = _load(schema)
+    documents = {address: _load(document) for address, document in (references or {}).items()}
+    reader = _Reader(References(root, documents))
+    place = reader.place(root, _Spot(ROOT))
+    if place is None:
+        raise ImpossibleSchema(ROOT)
+    type_ = _with_doc(place)
+    check_depth(type_, FORMAT)
+    return type_
+
+
+def _load(schema: object) -> object:
+    if isinstance(schema, str):
+        return load_document(schema, FORMAT, MalformedJsonSchema)
+    return copy_document(schema, FORMAT, MalformedJsonSchema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where we are, and the nodes that are being read: to meet one of them again is a recursion."""
+
+    path: str
+    depth: int = 0
+    open: frozenset[int] = frozenset()
+
+    def into(self, path: str) -> _Spot:
+        if self.depth >= MAX_DEPTH:
+            raise SchemaTooDeep(FORMAT, self.path)
+        return _Spot(path, self.depth + 1, self.open)
+
+    def opening(self, nodes: frozenset[int]) -> _Spot:
+        return _Spot(self.path, self.depth, self.open | nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a schema is at a place. No type means that null is the only value."""
+
+    type: Type | None
+    nullable: bool
+    doc: str | None = None
+
+
+class _Reader:
+    def __init__(self, references: References) -> None:
+        self._references = references
+        self._budget = Budget(FORMAT)
+        self._called: dict[int, str] = {}  # how a node was referred to last
+        self._seen: dict[
+            int, tuple[object, Keywords]
+        ] = {}  # with the node itself, so that its id stays its own
+
+    def place(self, schema: object, at: _Spot) -> _Place | None:
+        """The place, or None if the schema lets no value through."""
+        flat = self._flatten(schema, at)
+        if flat is None:
+            return None
+        keywords, nodes = flat
+        return self._place_of(keywords, at.opening(nodes))
+
+    def _flatten(self, schema: object, at: _Spot) -> tuple[Keywords, frozenset[int]] | None:
+        """A schema's keywords with those of its `$ref` and allOf, and the nodes that were looked into."""
+        self._budget.spend(1, at.path)
+        if isinstance(schema, bool):
+            return (Keywords(), frozenset()) if schema else None
+        if not isinstance(schema, dict):
+            raise MalformedJsonSchema(at.path, "a schema is an object, true or false")
+        if id(schema) in at.open:
+            raise RecursiveSchema(FORMAT, at.path, self._called.get(id(schema), "#"))
+        if id(schema) not in self._seen:
+            self._seen[id(schema)] = schema, keywords_of(schema, at.path)
+        keywords, nodes = self._seen[id(schema)][1], frozenset((id(schema),))
+        for member in self._members(schema, at):
+            flat = self._flatten(member, at.opening(frozenset((id(schema),))).into(at.path))
+            merged = intersect(keywords, flat[0]) if flat is not None else None
+            if flat is None or merged is None:
+                return None
+            keywords, nodes = merged, nodes | flat[1]
+        return keywords, nodes
+
+    def _members(self, schema: Mapping[str, object], at: _Spot) -> list[object]:
+        members: list[object] = []
+        for key in ("$ref", "$dynamicRef", "$recursiveRef"):
+            reference = schema.get(key)
+            if reference is not None and not isinstance(reference, str):
+                raise MalformedJsonSchema(at.path, f'"{key}" is not a text')
+            if reference is not None:
+                members.append(self._references.find(schema, reference, at.path))
+                self._called[id(members[-1])] = reference
+        together = schema.get("allOf", [])
+        if not isinstance(together, list):
+            raise MalformedJsonSchema(at.path, '"allOf" is not a list')
+        return members + together
+
+    def _place_of(self, keywords: Keywords, at: _Spot) -> _Place | None:
+        if keywords.unions:
+            return self._alternatives(keywords, at)
+        nullable, kinds = _kinds(keywords)
+        if keywords.enum is not None:
+            return _fixed_values(keywords, nullable, kinds, at.path)
+        if kinds == {"integer", "number"}:
+            kinds = frozenset(("number",))
+        if not kinds:
+            return _Place(None, True, keywords.description)
+        type_ = self._type(next(iter(kinds)), keywords, at) if len(kinds) == 1 else Json()
+        return _described(type_, nullable, keywords)
+
+    def _alternatives(self, keywords: Keywords, at: _Spot) -> _Place | None:
+        base = replace(keywords, unions=())
+        places: list[_Place] = []
+        for branch in (branch for group in keywords.unions for branch in group):
+            flat = self._flatten(branch, at.into(at.path))
+            merged = intersect(base, flat[0]) if flat is not None else None
+            if flat is None or merged is None:
+                continue
+            place = self._place_of(merged, at.opening(flat[1]).into(at.path))
+            places += [place] if place is not None else []
+        if not places:
+            return None
+        types = [place.type for place in places if place.type is not None]
+        nullable, doc = any(place.nullable for place in places), places[0].doc
+        doc = (
+            keywords.description
+            if len(types) > 1
+            else next((p.doc for p in places if p.type is not None), doc)
+        )
+        return _Place(join(types) if types else None, nullable, doc)
+
+    def _type(self, kind: str, keywords: Keywords, at: _Spot) -> Type:
+        match kind:
+            case "boolean":
+                return Boolean()
+            case "integer":
+                return integer_type(keywords, at.path)
+            case "number":
+                return number_type(keywords, at.path)
+            case "string":
+                return text_type(keywords, at.path)
+            case "array":
+                return self._array(keywords, at)
+            case _:
+                return self._object(keywords, at)
+
+    def _array(self, keywords: Keywords, at: _Spot) -> Type:
+        if keywords.is_tuple or not isinstance(keywords.items, dict):
+            return Json()
+        place = self.place(keywords.items, at.into(element_path(at.path)))
+        return Array(_with_doc(place), place.nullable) if place is not None else Json()
+
+    def _object(self, keywords: Keywords, at: _Spot) -> Type:
+        if keywords.properties:
+            return Record(self._fields(keywords, at))
+        values = [keywords.additional] if isinstance(keywords.additional, dict) else list(keywords.patterns)
+        if keywords.additional is False and not values:
+            return Record(())
+        if len(values) != 1 or not isinstance(values[0], dict):
+            return Json()
+        place = self.place(values[0], at.into(value_path(at.path)))
+        return Map(_with_doc(place), place.nullable) if place is not None else Json()
+
+    def _fields(self, keywords: Keywords, at: _Spot) -> tuple[Field, ...]:
+        fields = []
+        for name, schema in _in_order(keywords.properties or {}):
+            if schema is False:  # the property may not be there
+                continue
+            path = field_path(at.path, name)
+            place = self.place(schema, at.into(path))
+            if place is None:
+                raise ImpossibleSchema(path)
+            nullable = place.nullable or name not in keywords.required
+            fields.append(Field(name, place.type or Json(), nullable, place.doc))
+        return tuple(fields)
+
+
+def _kinds(keywords: Keywords) -> tuple[bool, frozenset[str]]:
+    """Whether null is allowed, and the types that are besides. Without a type, keywords of one type imply it."""
+    if keywords.types is not None:
+        return "null" in keywords.types, keywords.types - {"null"}
+    if keywords.enum is not None:
+        return None in keywords.enum, frozenset()
+    if keywords.properties or isinstance(keywords.additional, dict):
+        return False, frozenset(("object",))
+    if isinstance(keywords.items, dict):
+        return False, frozenset(("array",))
+    return True, frozenset(("object", "array", "string", "number", "boolean"))
+
+
+def _fixed_values(keywords: Keywords, nullable: bool, kinds: frozenset[str], path: str) -> _Place | None:
+    allowed = [v for v in keywords.enum or () if v is not None and (not kinds or _kind(v) & kinds)]
+    nullable = nullable and None in (keywords.enum or ())
+    if not allowed:
+        return _Place(None, True, keywords.description) if nullable else None
+    symbols = [value for value in allowed if isinstance(value, str)]
+    if len(symbols) == len(allowed):
+        return _described(Enum(tuple(dict.fromkeys(symbols))), nullable, keywords)
+    return _described(enum_type(allowed, keywords, path), nullable, keywords)
+
+
+def _kind(value: object) -> frozenset[str]:
+    match value:
+        case bool():
+            return frozenset(("boolean",))
+        case int():
+            return frozenset(("integer", "number"))
+        case float():
+            return frozenset(("integer", "number") if value.is_integer() else ("number",))
+        case str():
+            return frozenset(("string",))
+        case list():
+            return frozenset(("array",))
+        case _:
+            return frozenset(("object",))
+
+
+def _described(type_: Type, nullable: bool, keywords: Keywords) -> _Place:
+    """The place with its docs: a title names a record or an enum if it can, and otherwise stands in for a doc."""
+    outer, inner = keywords.description, keywords.inner_description
+    name = title(keywords)
+    if isinstance(type_, Record | Enum):
+        if _NAME.match(name):
+            return _Place(replace(type_, name=name, doc=inner), nullable, outer)
+        type_ = replace(type_, doc=inner if inner is not None else keywords.inner_title)
+        return _Place(type_, nullable, outer if outer is not None else keywords.title)
+    said = name if name and name not in LOGICAL_TITLES else None
+    return _Place(type_, nullable, next((doc for doc in (outer, inner, said) if doc is not None), None))
+
+
+def _with_doc(place: _Place) -> Type:
+    """The type where there is no field to bear the doc: a record or an enum bears it itself."""
+    if isinstance(place.type, Record | Enum) and place.doc is not None:
+        return replace(place.type, doc=place.doc)
+    return place.type or Json()
+
+
+def _in_order(properties: Mapping[str, object]) -> list[tuple[str, object]]:
+    """Document order, unless Connect's converter numbered all of them."""
+    numbered = [(_connect_index(schema), name, schema) for name, schema in properties.items()]
+    if all(index is not None for index, _, _ in numbered):
+        numbered.sort(key=lambda entry: entry[0] or 0)
+    return [(name, schema) for _, name, schema in numbered]
+
+
+def _connect_index(schema: object) -> int | None:
+    index = schema.get("connect.index") if isinstance(schema, dict) else None
+    return index if type(index) is int else None

@@ -1,0 +1,159 @@
+"""Neutral type -> JSON Schema, draft 2020-12.
+
+Objects are closed: under the rules of schema registries a property can be added to a closed object and not to an
+open one. A nullable field is neither required nor refused as null. Formats are notes to the reader, as that draft
+has them; a time has no zone, which validators that check formats of older drafts would demand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+from urllib.parse import quote
+
+from headgate.schema.errors import SchemaTooDeep
+from headgate.schema.formats.resolving import Resolve, unresolved
+from headgate.schema.types import (
+    MAX_DEPTH,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Scalar,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+JsonObject = dict[str, object]
+
+
+def to_json_schema(type_: Type, *, title: str | None = None, resolve: Resolve = unresolved) -> JsonObject:
+    """The schema of documents of a type. Types of the catalog stand once, under `$defs`, by their name."""
+    writer = _Writer(resolve)
+    schema = writer.type(resolve(type_) if isinstance(type_, Named) else type_, 0)
+    if title is not None:
+        schema = {"title": title, **{key: value for key, value in schema.items() if key != "title"}}
+    definitions: JsonObject = {"$defs": writer.definitions} if writer.definitions else {}
+    return {"$schema": DIALECT, **schema, **definitions}
+
+
+@dataclass(slots=True)
+class _Writer:
+    resolve: Resolve
+    definitions: JsonObject = field(default_factory=dict)
+    names: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def type(self, type_: Type, depth: int) -> JsonObject:
+        """The schema of a value that is not null."""
+        if depth > MAX_DEPTH:
+            raise SchemaTooDeep("json schema", "$")
+        match type_:
+            case Array(element, nullable):
+                return {"type": "array", "items": self._place(element, nullable, depth + 1)}
+            case Map(value, nullable):
+                return {"type": "object", "additionalProperties": self._place(value, nullable, depth + 1)}
+            case Record():
+                return self._record(type_, depth + 1)
+            case Named():
+                return {"$ref": f"#/$defs/{_pointer(self._define(type_, depth + 1))}"}
+            case _:
+                return _scalar(type_)
+
+    def _place(self, type_: Type, nullable: bool, depth: int) -> JsonObject:
+        if not nullable:
+            return self.type(type_, depth)
+        if isinstance(type_, Json):
+            return {}
+        schema = self.type(type_, depth)
+        if "type" in schema and "enum" not in schema:
+            return {**schema, "type": [schema["type"], "null"]}
+        return {"oneOf": [{"type": "null"}, schema]}
+
+    def _record(self, record: Record, depth: int) -> JsonObject:
+        required = [field.name for field in record.fields if not field.nullable]
+        return {
+            **_about(record),
+            "type": "object",
+            "properties": {field.name: self._property(field, depth) for field in record.fields},
+            **({"required": required} if required else {}),
+            "additionalProperties": False,
+        }
+
+    def _property(self, field: Field, depth: int) -> JsonObject:
+        schema = self._place(field.type, field.nullable, depth)
+        if "description" in schema:  # the type's own doc, which must not be taken for the field's
+            schema = {"allOf": [schema]}
+        return schema if field.doc is None else {"description": field.doc, **schema}
+
+    def _define(self, type_: Named, depth: int) -> str:
+        if type_.parts in self.names:
+            return self.names[type_.parts]
+        name, number = type_.parts[-1], 0
+        while name in self.definitions:
+            number += 1
+            name = f"{type_.parts[-1]}{number}"
+        self.names[type_.parts] = name
+        self.definitions[name] = None  # its place, so that outer types stand before inner ones
+        self.definitions[name] = self.type(self.resolve(type_), depth)
+        return name
+
+
+def _scalar(type_: Scalar) -> JsonObject:
+    match type_:
+        case Boolean():
+            return {"type": "boolean"}
+        case Integer():
+            return {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}
+        case Bigint():
+            return {"type": "integer"}
+        case Real():
+            return {"type": "number", "format": "float"}
+        case Double():
+            return {"type": "number"}
+        case Decimal(precision, scale):
+            return {"type": "string", "format": "number", "x-precision": precision, "x-scale": scale}
+        case Text():
+            return {"type": "string"}
+        case Bytes():
+            return {"type": "string", "contentEncoding": "base64"}
+        case Date():
+            return {"type": "string", "format": "date"}
+        case Time():
+            return {"type": "string", "format": "time"}
+        case Timestamp():
+            return {"type": "string", "format": "date-time-local"}
+        case TimestampTz():
+            return {"type": "string", "format": "date-time"}
+        case Uuid():
+            return {"type": "string", "format": "uuid"}
+        case Json():
+            return {"type": ["object", "array", "string", "number", "boolean"]}
+        case Enum(symbols):
+            return {**_about(type_), "type": "string", "enum": list(symbols)}
+        case _:
+            assert_never(type_)
+
+
+def _about(type_: Record | Enum) -> JsonObject:
+    named: JsonObject = {} if type_.name is None else {"title": type_.name}
+    return named if type_.doc is None else {**named, "description": type_.doc}
+
+
+def _pointer(name: str) -> str:
+    return quote(name.replace("~", "~0").replace("/", "~1"), safe="~")

@@ -1,0 +1,218 @@
+"""Neutral types to the types of PostgreSQL columns and back, and records to columns.
+
+A column's type is the text that PostgreSQL's `format_type` prints, so that what we want and what a table has are
+compared as they stand. A record becomes one column per leaf, their names joined by `_`; inside an array or a map it
+is jsonb.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from headgate.errors import HeadgateError, raise_all
+from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, UnresolvedType, UnsupportedType
+from headgate.schema.formats.loss import Loss
+from headgate.schema.names import POSTGRES_LIMIT, postgres_too_long, print_name
+from headgate.schema.paths import ROOT, field_path
+from headgate.schema.types import (
+    MAX_PRECISION,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
+
+_FORMAT = "postgres"
+
+LOSSES: tuple[Loss, ...] = (
+    Loss(_FORMAT, "enum", "text", "A new symbol must never need a new type in the database."),
+    Loss(_FORMAT, "bytes(n)", "bytes", "bytea has no length."),
+    Loss(_FORMAT, "map", "json", "jsonb holds it."),
+    Loss(
+        "postgres",
+        "record",
+        "json",
+        "Only where it is one column: inside an array or a map, or with NESTED = JSON.",
+    ),
+    Loss(_FORMAT, "array", "json", "Only an array of arrays, maps or records: jsonb holds it."),
+    Loss(_FORMAT, "not null", "null", "Only an array's elements: PostgreSQL lets any of them be null."),
+)
+
+READING: tuple[Loss, ...] = (
+    Loss(_FORMAT, "smallint", "integer", ""),
+    Loss(
+        _FORMAT,
+        "numeric",
+        "decimal(38,18)",
+        "Without arguments; a value beyond it is an error when it is read.",
+    ),
+    Loss(_FORMAT, "varchar, char, citext, name", "text", "The length is not kept."),
+    Loss(_FORMAT, "json", "json", "It is written as jsonb."),
+    Loss(_FORMAT, "array of several dimensions", "array", "PostgreSQL does not say how many a column has."),
+    Loss(_FORMAT, "domain, enum", "its type", "Where the database's own types are given, otherwise refused."),
+    Loss(_FORMAT, "numeric of more than 38 digits, any other type", "refused", "With its path."),
+)
+
+_TO: dict[type, str] = {
+    Boolean: "boolean",
+    Integer: "integer",
+    Bigint: "bigint",
+    Real: "real",
+    Double: "double precision",
+    Text: "text",
+    Bytes: "bytea",
+    Date: "date",
+    Time: "time without time zone",
+    Timestamp: "timestamp without time zone",
+    TimestampTz: "timestamp with time zone",
+    Uuid: "uuid",
+    Json: "jsonb",
+    Enum: "text",
+    Map: "jsonb",
+    Record: "jsonb",
+}
+_FROM: dict[str, Type] = {
+    "boolean": Boolean(), "bool": Boolean(),
+    "smallint": Integer(), "int2": Integer(), "integer": Integer(), "int4": Integer(), "int": Integer(),
+    "bigint": Bigint(), "int8": Bigint(),
+    "real": Real(), "float4": Real(), "double precision": Double(), "float8": Double(),
+    "text": Text(), "character varying": Text(), "varchar": Text(), "character": Text(), "bpchar": Text(),
+    "char": Text(), "name": Text(), "citext": Text(),
+    "bytea": Bytes(), "date": Date(), "uuid": Uuid(), "json": Json(), "jsonb": Json(),
+    "time": Time(), "time without time zone": Time(),
+    "timestamp": Timestamp(), "timestamp without time zone": Timestamp(),
+    "timestamptz": TimestampTz(), "timestamp with time zone": TimestampTz(),
+}  # fmt: skip
+_FORMATTED = re.compile(
+    r"""\s*(?P<name>(?:"(?:[^"]|"")*"|[^()\[\]"])+?)\s*(?:\((?P<arguments>[^()]*)\))?"""
+    r"""(?P<zone>\s+with(?:out)?\s+time\s+zone)?\s*(?P<array>(?:\[\d*\])*)\s*\Z""",
+    re.I,
+)
+
+
+def to_postgres(type_: Type, path: str = ROOT) -> str:
+    """The type of a column that holds values of this type. A record here is one column: see `columns`."""
+    match type_:
+        case Decimal(precision, scale):
+            return f"numeric({precision},{scale})"
+        case Array(Array() | Map() | Record()):
+            return "jsonb"
+        case Array(element):
+            return to_postgres(element, path) + "[]"
+        case Named(parts):
+            raise UnresolvedType(path, print_name(parts))
+        case (
+            Boolean() | Integer() | Bigint() | Real() | Double() | Text() | Bytes() | Date() | Time() | Timestamp()
+            | TimestampTz() | Uuid() | Json() | Enum() | Map() | Record()
+        ):  # fmt: skip
+            return _TO[type(type_)]
+        case _:
+            assert_never(type_)
+
+
+def from_postgres(text: str, path: str = ROOT, *, known: Mapping[str, Type] | None = None) -> Type:
+    """The neutral type of a column, from what `format_type` prints for it.
+
+    ``known`` gives the database's own types (domains, enums) by the name that `format_type` prints. `numeric`
+    without arguments is decimal(38,18): a value beyond it is an error when it is read.
+    """
+    parts = _FORMATTED.match(text)
+    if parts is None:
+        raise UnsupportedType(path, "headgate", text, "it is not the name of a type")
+    name = " ".join(parts["name"].lower().split())
+    zone = " ".join((parts["zone"] or "").lower().split())
+    type_ = (known or {}).get(parts["name"]) or _named(f"{name} {zone}".strip(), parts["arguments"], path)
+    return Array(type_) if parts["array"] else type_
+
+
+def _named(name: str, arguments: str | None, path: str) -> Type:
+    if name in ("numeric", "decimal"):
+        return _decimal(arguments, path)
+    type_ = _FROM.get(name)
+    if type_ is None:
+        raise UnsupportedType(
+            path, "headgate", name, "there is no such type", f"a view that casts it to {_nearest(name)}"
+        )
+    return type_
+
+
+def _nearest(name: str) -> str:
+    return "time" if name.startswith("time") else "text"
+
+
+def _decimal(arguments: str | None, path: str) -> Type:
+    if arguments is None:
+        return Decimal()
+    numbers = [int(number) for number in arguments.split(",")]
+    precision, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
+    if precision > MAX_PRECISION or not 0 <= scale <= precision:
+        why = f"a decimal has at most {MAX_PRECISION} digits, and a scale among them"
+        raise UnsupportedType(path, "headgate", f"numeric({arguments})", why, "a view that casts it to text")
+    return Decimal(precision, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. ``path`` is the field it comes from; its type is that of the field."""
+
+    name: str
+    path: str
+    type: Type
+    postgres: str
+    nullable: bool
+    doc: str | None
+
+
+def columns(record: Record) -> tuple[Column, ...]:
+    """The columns of a table for a record: its leaves, names joined by `_`. Raises all clashes and bad names."""
+    found = tuple(_columns(record, (), ROOT, False))
+    raise_all(_problems(found))
+    return found
+
+
+def _columns(record: Record, above: tuple[str, ...], path: str, nullable: bool) -> Iterator[Column]:
+    for field in record.fields:
+        names, inner = (*above, field.name), field_path(path, field.name)
+        # A record without fields has no leaves, but whether it is there must be kept.
+        if isinstance(field.type, Record) and field.type.fields:
+            yield from _columns(field.type, names, inner, nullable or field.nullable)
+        else:
+            yield _column(field, "_".join(names), inner, nullable)
+
+
+def _column(field: Field, name: str, path: str, nullable: bool) -> Column:
+    return Column(
+        name, path, field.type, to_postgres(field.type, path), nullable or field.nullable, field.doc
+    )
+
+
+def _problems(found: tuple[Column, ...]) -> Iterator[HeadgateError]:
+    seen: dict[str, Column] = {}
+    for column in found:
+        if not column.name or "\0" in column.name:
+            yield InvalidColumnName(column.name, column.path, "postgres")
+        if postgres_too_long(column.name):
+            yield NameTooLong(column.name, column.path, POSTGRES_LIMIT)
+        first = seen.setdefault(column.name, column)
+        if first is not column:
+            yield NameClash(column.name, first.path, column.path)

@@ -1,0 +1,243 @@
+"""A message to a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FeatureSet,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
+
+from headgate.errors import near_names
+from headgate.schema.errors import (
+    RecursiveSchema,
+    SchemaTooDeep,
+    UnknownMessage,
+    UnsupportedType,
+)
+from headgate.schema.formats.document import Budget
+from headgate.schema.formats.proto_text.cursor import Path
+from headgate.schema.formats.proto_text.resolve import resolve
+from headgate.schema.formats.proto_text.well_known import well_known
+from headgate.schema.formats.protobuf.docs import docs_of
+from headgate.schema.formats.protobuf.meta import meta_of
+from headgate.schema.formats.protobuf.names import column_of
+from headgate.schema.types import (
+    MAX_DEPTH,
+    MAX_PRECISION,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Real,
+    Record,
+    Text,
+    Time,
+    TimestampTz,
+    Type,
+)
+
+_F = FieldDescriptorProto
+_SCALARS: Mapping[int, Type] = {
+    **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_SINT32, _F.TYPE_SFIXED32), Integer()),
+    **dict.fromkeys((_F.TYPE_INT64, _F.TYPE_SINT64, _F.TYPE_SFIXED64), Bigint()),
+    **dict.fromkeys((_F.TYPE_UINT32, _F.TYPE_FIXED32), Bigint()),
+    **dict.fromkeys((_F.TYPE_UINT64, _F.TYPE_FIXED64), Decimal(20, 0)),
+    _F.TYPE_DOUBLE: Double(),
+    _F.TYPE_FLOAT: Real(),
+    _F.TYPE_BOOL: Boolean(),
+    _F.TYPE_STRING: Text(),
+    _F.TYPE_BYTES: Bytes(),
+}
+_WELL_KNOWN: Mapping[str, Type] = {
+    ".google.protobuf.Timestamp": TimestampTz(),
+    ".google.type.Date": Date(),
+    ".google.type.TimeOfDay": Time(),
+    ".google.protobuf.Struct": Json(),
+    ".google.protobuf.Value": Json(),
+    ".google.protobuf.ListValue": Json(),
+    ".google.protobuf.DoubleValue": Double(),
+    ".google.protobuf.FloatValue": Real(),
+    ".google.protobuf.Int64Value": Bigint(),
+    ".google.protobuf.UInt64Value": Decimal(20, 0),
+    ".google.protobuf.Int32Value": Integer(),
+    ".google.protobuf.UInt32Value": Bigint(),
+    ".google.protobuf.BoolValue": Boolean(),
+    ".google.protobuf.StringValue": Text(),
+    ".google.protobuf.BytesValue": Bytes(),
+}
+
+
+def from_protobuf(
+    file: FileDescriptorProto, message: str | None = None, dependencies: Sequence[FileDescriptorProto] = ()
+) -> Record:
+    """The columns of a message, with docs from comments.
+
+    `message` is a full name or one without package; None means the first message, as registries have it.
+    `dependencies` are the imported files by name, those of `proto_text.well_known` excepted. NOT NULL is what cannot
+    be missing: proto3 scalars without `optional`, required fields, lists and maps. Raises what `resolve` raises,
+    `UnknownMessage`, `RecursiveSchema`, `SchemaTooDeep`, `SchemaTooLarge` or `UnsupportedType`.
+    """
+    reader = _Reader(resolve(file, dependencies), dependencies)
+    return reader.record(reader.choose(message), "$", ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    proto: DescriptorProto
+    file: FileDescriptorProto
+    path: Path
+    presence: FeatureSet.FieldPresence.ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class _EnumType:
+    proto: EnumDescriptorProto
+    file: FileDescriptorProto
+    path: Path
+
+
+class _Reader:
+    def __init__(self, file: FileDescriptorProto, dependencies: Sequence[FileDescriptorProto]) -> None:
+        self.file = file
+        self._messages: dict[str, _Message] = {}
+        self._enums: dict[str, _EnumType] = {}
+        self._docs: dict[str, Mapping[Path, str]] = {}
+        self._budget = Budget("Protobuf")
+        for other in _imported(file, dependencies):
+            self._index(resolve(other, dependencies))
+        self._index(file)
+
+    def choose(self, name: str | None) -> str:
+        package = f".{self.file.package}" if self.file.package else ""
+        if name is None:
+            if not self.file.message_type:
+                raise UnknownMessage("")
+            return f"{package}.{self.file.message_type[0].name}"
+        for full in (f".{name.removeprefix('.')}", f"{package}.{name}"):
+            if full in self._messages:
+                return full
+        raise UnknownMessage(name, near_names(name, (known[1:] for known in self._messages)))
+
+    def record(self, name: str, path: str, outer: tuple[str, ...]) -> Record:
+        """`outer` are the messages that this one is inside of."""
+        if name in outer:
+            raise RecursiveSchema("Protobuf", path, name[1:])
+        if len(outer) >= MAX_DEPTH:
+            raise SchemaTooDeep("Protobuf", path)
+        found = self._messages[name]
+        docs = self._docs_of(found.file)
+        fields = tuple(
+            self._field(found, field, docs.get((*found.path, 2, index)), path, (*outer, name))
+            for index, field in enumerate(found.proto.field)
+        )
+        return Record(fields, name[1:], docs.get(found.path))
+
+    def _field(
+        self, owner: _Message, field: FieldDescriptorProto, doc: str | None, path: str, outer: tuple[str, ...]
+    ) -> Field:
+        name = column_of(field)
+        here = f"{path}.{name}"
+        self._budget.spend(1, here)
+        doc = doc or meta_of(field.options).doc or None
+        entry = self._messages.get(field.type_name) if field.type == _F.TYPE_MESSAGE else None
+        if entry is not None and entry.proto.options.map_entry:
+            value = self._type(entry.proto.field[1], f"{here}{{}}", outer)
+            return Field(name, Map(value, value_nullable=False), nullable=False, doc=doc)
+        if field.label == _F.LABEL_REPEATED:
+            element = self._type(field, f"{here}[]", outer)
+            return Field(name, Array(element, element_nullable=False), nullable=False, doc=doc)
+        return Field(name, self._type(field, here, outer), self._is_nullable(owner, field), doc)
+
+    def _is_nullable(self, owner: _Message, field: FieldDescriptorProto) -> bool:
+        if field.label == _F.LABEL_REQUIRED:
+            return False
+        if field.HasField("oneof_index") or field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP):
+            return field.options.features.field_presence != FeatureSet.LEGACY_REQUIRED
+        return (field.options.features.field_presence or owner.presence) == FeatureSet.EXPLICIT
+
+    def _type(self, field: FieldDescriptorProto, path: str, outer: tuple[str, ...]) -> Type:
+        """The type of one value of the field."""
+        match field.type:
+            case _F.TYPE_ENUM:
+                return self._enum(field.type_name)
+            case _F.TYPE_MESSAGE | _F.TYPE_GROUP:
+                known = _WELL_KNOWN.get(field.type_name) or _confluent_decimal(field, path)
+                return known or self.record(field.type_name, path, outer)
+            case _:
+                return _SCALARS[field.type]
+
+    def _enum(self, name: str) -> Enum:
+        found = self._enums[name]
+        symbols = tuple(value.name for value in found.proto.value)
+        return Enum(symbols, name[1:], None, self._docs_of(found.file).get(found.path))
+
+    def _docs_of(self, file: FileDescriptorProto) -> Mapping[Path, str]:
+        if file.name not in self._docs:
+            self._docs[file.name] = docs_of(file)
+        return self._docs[file.name]
+
+    def _index(self, file: FileDescriptorProto) -> None:
+        scope = f".{file.package}" if file.package else ""
+        presence = file.options.features.field_presence or _presence(file)
+        for index, message in enumerate(file.message_type):
+            for name, found in _nested(_Message(message, file, (4, index), presence), scope):
+                self._messages[name] = found
+                for number, enum in enumerate(found.proto.enum_type):
+                    self._enums[f"{name}.{enum.name}"] = _EnumType(enum, file, (*found.path, 4, number))
+        for index, enum in enumerate(file.enum_type):
+            self._enums[f"{scope}.{enum.name}"] = _EnumType(enum, file, (5, index))
+
+
+def _imported(
+    file: FileDescriptorProto, dependencies: Sequence[FileDescriptorProto]
+) -> Iterator[FileDescriptorProto]:
+    """All files that this one needs, also indirectly."""
+    files = {**well_known(), **{found.name: found for found in dependencies}}
+    waiting, seen = list(file.dependency), {file.name}
+    while waiting:
+        name = waiting.pop()
+        if name in files and name not in seen:
+            seen.add(name)
+            waiting += files[name].dependency
+            yield files[name]
+
+
+def _nested(message: _Message, scope: str) -> Iterator[tuple[str, _Message]]:
+    """The message and all inside of it, by full name."""
+    name = f"{scope}.{message.proto.name}"
+    presence = message.proto.options.features.field_presence or message.presence
+    yield name, _Message(message.proto, message.file, message.path, presence)
+    for index, nested in enumerate(message.proto.nested_type):
+        yield from _nested(_Message(nested, message.file, (*message.path, 3, index), presence), name)
+
+
+def _presence(file: FileDescriptorProto) -> FeatureSet.FieldPresence.ValueType:
+    return FeatureSet.IMPLICIT if file.syntax == "proto3" else FeatureSet.EXPLICIT
+
+
+def _confluent_decimal(field: FieldDescriptorProto, path: str) -> Type | None:
+    """Without precision and scale it could hold anything, and is left the message that it is."""
+    if field.type_name != ".confluent.type.Decimal":
+        return None
+    params = meta_of(field.options).params
+    precision, scale = params.get("precision", str(MAX_PRECISION)), params.get("scale", "0")
+    if not params.keys() & {"precision", "scale"} or not (precision.isdecimal() and scale.isdecimal()):
+        return None
+    if not 1 <= int(precision) <= MAX_PRECISION or int(scale) > int(precision):
+        why = f"a decimal has at most {MAX_PRECISION} digits, and not more of them after the point"
+        raise UnsupportedType(path, "Headgate", f"confluent.type.Decimal({precision},{scale})", why)
+    return Decimal(int(precision), int(scale))

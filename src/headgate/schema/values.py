@@ -1,0 +1,192 @@
+"""The one Python value of each type, and how it is written as JSON and as text.
+
+boolean bool; integer, bigint int; real, double float; decimal decimal.Decimal with exactly its scale; text,
+enum str; json str (the JSON text); bytes bytes; date, time datetime.date, time; timestamp datetime without
+zone; timestamptz datetime in UTC; uuid uuid.UUID; array list; map, record dict. Null is None, at nullable places.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import json
+import math
+import struct
+import uuid
+from typing import assert_never
+
+from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
+from headgate.schema.names import print_name
+from headgate.schema.paths import ROOT
+from headgate.schema.types import (
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Scalar,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
+
+BITS: dict[type, int] = {Integer: 32, Bigint: 64}
+
+
+def is_value(value: object, type_: Type) -> bool:
+    """Whether this is the canonical value of the type; at any depth, null only where it may be."""
+    match type_:
+        case Array(element, nullable):
+            return isinstance(value, list) and all(_is_at(v, element, nullable) for v in value)
+        case Map(inner, nullable):
+            return isinstance(value, dict) and all(
+                isinstance(k, str) and _is_at(v, inner, nullable) for k, v in value.items()
+            )
+        case Record(fields):
+            return (
+                isinstance(value, dict)
+                and value.keys() == {field.name for field in fields}
+                and all(_is_at(value[field.name], field.type, field.nullable) for field in fields)
+            )
+        case Named(parts):
+            raise UnresolvedType(ROOT, print_name(parts))
+        case _:
+            return _is_scalar(value, type_)
+
+
+def _is_at(value: object, type_: Type, nullable: bool) -> bool:
+    return nullable if value is None else is_value(value, type_)
+
+
+def _is_scalar(value: object, type_: Scalar) -> bool:
+    match type_:
+        case Boolean():
+            return isinstance(value, bool)
+        case Integer() | Bigint():
+            return (
+                isinstance(value, int) and not isinstance(value, bool) and fits_bits(value, BITS[type(type_)])
+            )
+        case Real():
+            return isinstance(value, float) and (math.isnan(value) or single(value) == value)
+        case Double():
+            return isinstance(value, float)
+        case Decimal(precision, scale):
+            return isinstance(value, decimal.Decimal) and _has_digits(value, precision, scale)
+        case Text():
+            return isinstance(value, str)
+        case Json():
+            return isinstance(value, str) and _is_json(value)
+        case Enum(symbols):
+            return value in symbols
+        case Bytes(length):
+            return isinstance(value, bytes) and length in (None, len(value))
+        case Date():
+            return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+        case Time():
+            return isinstance(value, dt.time) and value.tzinfo is None
+        case Timestamp():
+            return isinstance(value, dt.datetime) and value.tzinfo is None
+        case TimestampTz():
+            return isinstance(value, dt.datetime) and value.tzinfo is dt.UTC
+        case Uuid():
+            return isinstance(value, uuid.UUID)
+        case _:
+            assert_never(type_)
+
+
+def fits_bits(value: int, bits: int) -> bool:
+    return -(1 << bits - 1) <= value < 1 << bits - 1
+
+
+def single(value: float) -> float:
+    """The nearest number of 32 bits; infinite when there is none."""
+    try:
+        nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return nearest
+
+
+def _has_digits(value: decimal.Decimal, precision: int, scale: int) -> bool:
+    parts = value.as_tuple()
+    return parts.exponent == -scale and len(parts.digits) <= max(precision, 1)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def to_json(value: object, type_: Type) -> object:
+    """A canonical value as a JSON value: what JSON has no type for is a string, and json is what it says."""
+    if value is None:
+        return None
+    match type_:
+        case Array(element):
+            assert isinstance(value, list)
+            return [to_json(v, element) for v in value]
+        case Map(inner):
+            assert isinstance(value, dict)
+            return {key: to_json(v, inner) for key, v in value.items()}
+        case Record(fields):
+            assert isinstance(value, dict)
+            return {field.name: to_json(value[field.name], field.type) for field in fields}
+        case Json():
+            return json.loads(str(value), parse_float=decimal.Decimal)
+        case Boolean() | Integer() | Bigint() | Real() | Double():
+            return value
+        case _:
+            return _string(value)
+
+
+def to_text(value: object, type_: Type) -> str:
+    """A canonical value as text: a string as it is, anything else the text of its JSON value."""
+    written = value if isinstance(type_, Json) else to_json(value, type_)
+    return written if isinstance(written, str) else dumps(written)
+
+
+def _string(value: object) -> str:
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case decimal.Decimal():
+            return format(value, "f")
+        case dt.datetime() if value.tzinfo is not None:
+            return value.isoformat().removesuffix("+00:00") + "Z"
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def dumps(value: object) -> str:
+    """JSON text, compact, every digit of a number kept. Numbers that JSON does not have are an error."""
+    match value:
+        case dict():
+            return "{" + ",".join([f"{dumps(key)}:{dumps(inner)}" for key, inner in value.items()]) + "}"
+        case list():
+            return "[" + ",".join([dumps(inner) for inner in value]) + "]"
+        case decimal.Decimal() if value.is_finite():
+            return str(value)
+        case float() if not math.isfinite(value):
+            raise ValueDoesNotFit(ROOT, "json", "number", "it is not finite")
+        case str() | int() | float() | None:
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            raise ValueDoesNotFit(ROOT, "json", type(value).__name__, "it is not a json value")

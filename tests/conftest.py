@@ -1,0 +1,16 @@
+"""What tests of several packages share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from headgate.embedded.world import World
+from tests.embedded.worlds import open_world
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One world for the whole run; its services start when a test first asks for them."""
+    yield from open_world(tmp_path_factory)

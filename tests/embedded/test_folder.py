@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from headgate.embedded.errors import WorldFolderUnusable, WorldOfOtherVersion
+from headgate.embedded.folder import is_locked, lock_folder, lock_holder, open_folder
+from headgate.embedded.process import Record
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_new_folder_becomes_a_world_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path / "a" / "world")
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder.path / "world.json").stat().st_mode) == 0o600
+    assert (folder.path / ".gitignore").read_text() == "*\n"
+
+
+def test_a_world_keeps_its_id_and_ports(tmp_path: Path) -> None:
+    first = open_folder(tmp_path / "world")
+    first.remember_port("kafka", 21000)
+    first.remember_port("postgres", 21001)
+    second = open_folder(tmp_path / "world")
+    assert second.id == first.id != ""
+    assert second.ports() == {"kafka": 21000, "postgres": 21001}
+
+
+def test_those_who_make_a_world_at_once_get_the_same(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        ids = set(pool.map(lambda _: open_folder(tmp_path / "world").id, range(32)))
+    assert len(ids) == 1
+    assert not [one for one in (tmp_path / "world").iterdir() if one.name.startswith("world.json.")]
+
+
+def test_a_folder_with_files_of_others_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("x")
+    with pytest.raises(WorldFolderUnusable) as caught:
+        open_folder(tmp_path)
+    assert 'such as "thesis.txt"' in caught.value.message()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "world").write_text("x")
+    with pytest.raises(WorldFolderUnusable):
+        open_folder(tmp_path / "world")
+
+
+def test_a_path_too_long_for_the_system_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorldFolderUnusable) as caught:
+        open_folder(tmp_path / ("x" * 300))
+    assert caught.value.reason == "file name too long"
+
+
+def test_a_world_of_another_layout_is_refused(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path)
+    told = json.loads((folder.path / "world.json").read_text())
+    (folder.path / "world.json").write_text(json.dumps({**told, "layout": 99}))
+    with pytest.raises(WorldOfOtherVersion) as caught:
+        open_folder(tmp_path)
+    assert (caught.value.found, caught.value.expected) == (99, 1)
+
+
+def test_the_lock_is_had_by_one_and_tells_its_holder(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path)
+    assert not is_locked(folder)
+    held = lock_folder(folder)
+    assert held is not None
+    assert lock_folder(folder) is None
+    assert is_locked(folder)
+    assert lock_holder(folder) == os.getpid()
+    os.close(held)
+    assert not is_locked(folder)
+
+
+def test_what_is_remembered_of_processes_comes_back_as_it_was(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path)
+    records = {"kafka": Record(12, 1.5), "postgres": Record(13, 2.25)}
+    folder.remember_processes(records)
+    folder.remember_supervisor(Record(7, 3.5), Path("/run/x.sock"))
+    assert folder.processes() == records
+    assert folder.supervisor() == (Record(7, 3.5), Path("/run/x.sock"))
+    folder.forget_supervisor()
+    assert folder.supervisor() is None

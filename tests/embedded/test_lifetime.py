@@ -1,0 +1,165 @@
+"""Who starts a supervisor, who shares it, and when it ends; with no service running."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from headgate.embedded.errors import SupervisorDidNotStart, UnknownService, WorldInUse
+from headgate.embedded.folder import lock_folder, open_folder
+from headgate.embedded.process import Record
+from headgate.embedded.world import World
+from tests.embedded.worlds import eventually, is_gone
+
+pytestmark = pytest.mark.e2e
+
+HOLDER = """
+import sys, time
+from headgate.embedded.process import Record
+from headgate.embedded.world import World
+world = World.open(sys.argv[1], grace=0.2)
+print(world.status().pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_supervisor_has_a_session_of_its_own_and_ends_after_the_last_lease(tmp_path: Path) -> None:
+    with World.open(tmp_path, grace=0.2) as first:
+        pid = first.status().pid
+        assert os.getsid(pid) == pid != os.getsid(0)
+        with World.open(tmp_path) as second:
+            assert second.status().pid == pid
+            assert second.status().leases == 2
+        time.sleep(0.6)
+        assert first.status().pid == pid
+    assert eventually(lambda: is_gone(pid), 5)
+    assert World.running(tmp_path) is None
+
+
+def test_those_who_open_at_once_share_one_supervisor(tmp_path: Path) -> None:
+    before = {child.pid for child in psutil.Process().children()}
+    with ThreadPoolExecutor(6) as pool:
+        worlds = list(pool.map(lambda _: World.open(tmp_path, grace=0.2), range(6)))
+    (pid,) = {world.status().pid for world in worlds}
+    # The others that were started on the way have seen that they are not needed.
+    assert eventually(lambda: {one.pid for one in psutil.Process().children()} - before == {pid}, 10)
+    for world in worlds:
+        world.close()
+    assert eventually(lambda: is_gone(pid), 5)
+
+
+def test_a_killed_holder_ends_its_lease(tmp_path: Path) -> None:
+    with subprocess.Popen((sys.executable, "-c", HOLDER, str(tmp_path)), stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        pid = int(holder.stdout.readline())
+        holder.kill()
+    assert eventually(lambda: is_gone(pid), 5)
+
+
+def test_whoever_comes_back_within_the_grace_finds_the_same_supervisor(tmp_path: Path) -> None:
+    with World.open(tmp_path, grace=5) as world:
+        pid = world.status().pid
+    with World.open(tmp_path) as world:
+        assert world.status().pid == pid
+        world.shut_down()
+
+
+def test_whoever_comes_when_it_is_ending_gets_another(tmp_path: Path) -> None:
+    for _ in range(5):
+        with World.open(tmp_path, grace=0) as world:
+            assert not is_gone(world.status().pid)
+
+
+def test_a_pinned_world_stays_until_it_is_shut_down(tmp_path: Path) -> None:
+    with World.open(tmp_path, grace=0.1) as world:
+        pid = world.pin().pid
+    time.sleep(0.5)
+    status = World.running(tmp_path)
+    assert status is not None
+    assert (status.pid, status.pinned, status.leases) == (pid, True, 0)
+    with World.open(tmp_path) as world:
+        world.shut_down()
+        assert is_gone(pid)
+
+
+def test_a_killed_supervisor_is_replaced_at_the_next_call(tmp_path: Path) -> None:
+    with World.open(tmp_path, grace=0.2) as world:
+        before = world.status().pid
+        os.kill(before, signal.SIGKILL)
+        assert eventually(lambda: is_gone(before), 5)
+        after = world.status().pid
+        assert after != before
+    assert eventually(lambda: is_gone(after), 5)
+
+
+def test_a_supervisor_whose_folder_is_removed_ends(tmp_path: Path) -> None:
+    with World.open(tmp_path / "world") as world:
+        pid = world.pin().pid
+        shutil.rmtree(tmp_path / "world")
+        assert eventually(lambda: is_gone(pid), 10)
+
+
+def test_a_terminated_supervisor_leaves_no_socket(tmp_path: Path) -> None:
+    with World.open(tmp_path) as world:
+        pid = world.status().pid
+        found = open_folder(tmp_path).supervisor()
+        assert found is not None
+        os.kill(pid, signal.SIGTERM)
+        assert eventually(lambda: is_gone(pid), 5)
+    assert not found[1].exists()
+    assert open_folder(tmp_path).supervisor() is None
+
+
+def test_a_folder_held_by_something_else_is_in_use(tmp_path: Path) -> None:
+    held = lock_folder(open_folder(tmp_path))
+    assert held is not None
+    with pytest.raises(WorldInUse) as caught:
+        World.open(tmp_path, patience=1)
+    assert caught.value.pid == os.getpid()
+    os.close(held)
+
+
+def test_a_supervisor_that_stands_still_makes_its_folder_one_in_use(tmp_path: Path) -> None:
+    with World.open(tmp_path, grace=0.2) as world:
+        pid = world.status().pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(WorldInUse) as caught:
+                World.open(tmp_path, patience=1)
+            assert caught.value.pid == pid
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_supervisor_that_cannot_start_tells_why(tmp_path: Path) -> None:
+    (open_folder(tmp_path).path / "lock").mkdir()
+    with pytest.raises(SupervisorDidNotStart) as caught:
+        World.open(tmp_path)
+    assert "IsADirectoryError" in (caught.value.detail() or "")
+
+
+def test_a_service_that_does_not_exist_is_told_with_near_names(tmp_path: Path) -> None:
+    with World.open(tmp_path, grace=0.2) as world, pytest.raises(UnknownService) as caught:
+        world.address("kafak")
+    assert caught.value.hint() == 'Did you mean "kafka"?'
+
+
+def test_a_folder_without_a_world_has_none_running_and_is_not_touched(tmp_path: Path) -> None:
+    assert World.running(tmp_path / "none") is None
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_an_earlier_supervisor_left_behind_is_ended_first(tmp_path: Path) -> None:
+    with subprocess.Popen(("sleep", "600")) as left:
+        open_folder(tmp_path).remember_processes({"kafka": Record.of(left.pid)})
+        with World.open(tmp_path, grace=0.2):
+            assert left.wait(5) == -signal.SIGKILL

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from headgate.embedded.process import LIFELINE, Launch, Record, reap, run, spawn
+from tests.embedded.worlds import eventually, is_gone
+
+pytestmark = pytest.mark.unit
+
+PARENT = """
+import asyncio, sys
+from pathlib import Path
+from headgate.embedded.process import Launch, spawn
+
+async def main():
+    folder = Path(sys.argv[1])
+    process = await spawn(Launch((sys.executable, "-c", "import time; time.sleep(600)"), folder), folder / "log")
+    print(process.record.pid, flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def _python(folder: Path, program: str, stop_signal: signal.Signals = signal.SIGTERM) -> Launch:
+    return Launch((sys.executable, "-I", "-S", "-c", program), folder, stop_signal=stop_signal)
+
+
+def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    with subprocess.Popen((sys.executable, "-c", PARENT, str(tmp_path)), stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        record = Record.of(child)
+        parent.kill()
+    if sys.platform != "linux":
+        reap([record])
+    assert eventually(lambda: is_gone(child), 5)
+
+
+def test_a_program_whose_parent_was_gone_before_it_began_does_not_begin() -> None:
+    command = (sys.executable, "-I", "-S", str(LIFELINE), "1", "9", "-1", "-1", "/bin/echo", "alive")
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert told.stdout == ""
+    assert "the supervisor is gone" in told.stderr
+    assert told.returncode == 1
+
+
+def test_a_child_that_ignores_the_stop_signal_is_killed_after_the_grace(tmp_path: Path) -> None:
+    async def scenario() -> tuple[int, float]:
+        stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+        process = await spawn(_python(tmp_path, stubborn), tmp_path / "log")
+        while not (tmp_path / "log").read_text():
+            await asyncio.sleep(0.02)
+        began = time.monotonic()
+        await process.stop(grace=0.3)
+        return process.ended.result(), time.monotonic() - began
+
+    status, took = asyncio.run(scenario())
+    assert status == -signal.SIGKILL
+    assert 0.3 <= took < 5
+
+
+def test_a_child_is_stopped_with_the_signal_it_wants(tmp_path: Path) -> None:
+    async def scenario() -> int:
+        process = await spawn(
+            _python(tmp_path, "import time; time.sleep(600)", signal.SIGINT), tmp_path / "log"
+        )
+        await asyncio.sleep(0.3)
+        await process.stop(grace=10)
+        return process.ended.result()
+
+    assert asyncio.run(scenario()) in (-signal.SIGINT, 130)
+
+
+def test_a_grandchild_that_holds_the_output_open_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    leaver = (
+        "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid, flush=True)"
+    )
+
+    async def scenario() -> int | None:
+        return await run(_python(tmp_path, leaver), tmp_path / "log", patience=20)
+
+    began = time.monotonic()
+    assert asyncio.run(scenario()) == 0
+    assert time.monotonic() - began < 10
+    os.kill(int((tmp_path / "log").read_text()), signal.SIGKILL)
+
+
+def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    assert (
+        asyncio.run(run(_python(tmp_path, "import time; time.sleep(600)"), tmp_path / "log", patience=0.3))
+        is None
+    )
+
+
+def test_what_a_child_says_is_in_its_log(tmp_path: Path) -> None:
+    program = "import sys; print('said'); print('cried', file=sys.stderr); sys.exit(3)"
+    assert asyncio.run(run(_python(tmp_path, program), tmp_path / "log", patience=20)) == 3
+    assert sorted((tmp_path / "log").read_text().split()) == ["cried", "said"]
+
+
+def test_little_of_our_environment_reaches_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGDATA", "/elsewhere")
+    environment = Launch(("x",), tmp_path).full_environment()
+    assert "PGDATA" not in environment
+    assert environment["HOME"] == str(tmp_path)
+
+
+def test_processes_left_behind_are_ended_with_all_below_them() -> None:
+    nest = (
+        "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen((sys.executable, "-c", nest), stdout=subprocess.PIPE) as left:
+        assert left.stdout is not None
+        below = int(left.stdout.readline())
+        assert reap([Record.of(left.pid)]) == 1
+        assert eventually(lambda: is_gone(below), 5)
+        assert eventually(lambda: is_gone(left.pid), 5)
+
+
+def test_a_process_that_has_only_the_same_id_is_left_alone() -> None:
+    with subprocess.Popen(("sleep", "600")) as other:
+        mistaken = Record(other.pid, Record.of(other.pid).started - 60)
+        assert not mistaken.alive()
+        assert reap([mistaken]) == 0
+        assert other.poll() is None
+        other.kill()

@@ -1,0 +1,43 @@
+"""A world for tests, and ways to look at what it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from headgate.embedded.world import World
+
+
+def open_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One world for a whole run, stopped at its end. Services start when a test first asks for them."""
+    with World.open(tmp_path_factory.mktemp("world"), grace=1.0) as world:
+        try:
+            yield world
+        finally:
+            world.shut_down()
+
+
+def eventually(holds: Callable[[], bool], patience: float = 15.0) -> bool:
+    """Whether it comes to hold within so many seconds."""
+    deadline = time.monotonic() + patience
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def is_gone(pid: int) -> bool:
+    """Whether no process has that id any more; one that only waits to be reaped does not run."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def family(pid: int) -> list[int]:
+    """The process and all below it."""
+    return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]

@@ -1,0 +1,69 @@
+"""Docs in a type tree: all are found, set and taken away at their places."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from headgate.schema.docs import Of, Place, docs, places, undocumented, with_docs, without_docs
+from headgate.schema.errors import UnknownPath
+from headgate.schema.parse import parse_type
+from headgate.schema.render import print_type
+from headgate.schema.types import Type
+from tests.schema import strategies as s
+
+pytestmark = pytest.mark.unit
+
+ORDER = parse_type(
+    "record comment 'an order' (id bigint comment 'its number', lines array<record(sku text comment 'part', "
+    "size enum comment 'how big' ('s', 'm'))>, extra map<text, record comment 'more' (note text)>)"
+)
+
+
+def test_docs_are_found_at_any_depth() -> None:
+    assert docs(ORDER) == {
+        Place("$", Of.TYPE): "an order",
+        Place("$.id", Of.FIELD): "its number",
+        Place("$.lines[].sku", Of.FIELD): "part",
+        Place("$.lines[].size", Of.TYPE): "how big",
+        Place("$.extra{}", Of.TYPE): "more",
+    }
+
+
+def test_what_has_no_doc_is_listed_by_its_path() -> None:
+    assert undocumented(ORDER, Of.FIELD) == ("$.lines", "$.lines[].size", "$.extra", "$.extra{}.note")
+    assert undocumented(ORDER, Of.TYPE) == ("$.lines[]",)
+
+
+def test_a_doc_is_set_replaced_and_taken_away() -> None:
+    made = with_docs(
+        ORDER,
+        {
+            Place("$.id", Of.FIELD): None,
+            Place("$.extra{}.note", Of.FIELD): "free text",
+            Place("$", Of.TYPE): "new",
+        },
+    )
+    assert print_type(made, full=True) == (
+        "record comment 'new' (id bigint, lines array<record(sku text comment 'part', "
+        "size enum comment 'how big' ('s', 'm'))>, extra map<text, record comment 'more' (note text comment 'free text')>)"
+    )
+
+
+def test_a_place_that_is_not_there_is_an_error_with_near_names() -> None:
+    with pytest.raises(UnknownPath) as raised:
+        with_docs(ORDER, {Place("$.lines[].skku", Of.FIELD): "x"})
+    assert raised.value.similar[0] == "$.lines[].sku"
+
+
+@given(s.types())
+def test_docs_taken_away_and_set_again_give_the_same_type(type_: Type) -> None:
+    bare = without_docs(type_)
+    assert docs(bare) == {}
+    assert with_docs(bare, docs(type_)) == type_
+
+
+@given(s.types())
+def test_no_place_is_listed_twice(type_: Type) -> None:
+    found = [place for place, _ in places(type_)]
+    assert len(found) == len(set(found))
