@@ -12,6 +12,7 @@ from headgate.errors import HeadgateError
 # Command -> the module and object that hold it, and the line of help that the list shows.
 COMMANDS = {
     "doctor": ("headgate.cli.doctor", "doctor", "Check what Headgate needs, and say how to repair it."),
+    "serve": ("headgate.cli.serve", "serve", "Run the engine: take statements, and keep tasks running."),
     "world": ("headgate.cli.world", "world", "Start, stop and show an embedded world."),
 }
 

@@ -18,8 +18,8 @@ def registry_client(options: Options) -> RegistryClient:
 
 def _tls(options: Options) -> Tls | None:
     names = ("SSL CERTIFICATE AUTHORITY", "SSL CERTIFICATE", "SSL KEY")
-    files = [_pem_file(options.get(name)) for name in names]
-    return Tls(*files) if any(files) else None
+    authority, certificate, key = (_pem_file(options.get(name)) for name in names)
+    return Tls(authority, certificate, key) if authority or certificate else None
 
 
 def _pem_file(given: str | None) -> Path | None:

@@ -133,7 +133,7 @@ def _side(data: Column, side: SidePlan, writers: Writers) -> Column:
             problem = F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8)).otherwise(json_problem(data))
             return _struct(text, problem)
         case AvroSide(framed=False):
-            return _avro(data, F.lit(None), side, {None: (side.reader, side.references)})
+            return _avro(data, F.lit(None), side, None)
         case AvroSide():
             return _framed_avro(data, side, writers)
 
@@ -147,7 +147,7 @@ def _framed_avro(data: Column, side: AvroSide, writers: Writers) -> Column:
     schema_id = F.conv(F.hex(F.substring(data, 2, 4)), 16, 10).cast("bigint").cast("int")
     body = F.substring(data, 6, 2**31 - 1)
     framed = (F.length(data) >= 5) & (F.substring(data, 1, 1) == F.lit(b"\x00"))
-    decoded = _avro(body, F.when(framed, schema_id), side, {**writers.known})
+    decoded = _avro(body, F.when(framed, schema_id), side, writers.known)
     unknown = F.concat(F.lit("schema id "), schema_id, F.lit(" is not known to the registry"))
     known = [*writers.known, *writers.refused]
     problem = (
@@ -161,23 +161,18 @@ def _framed_avro(data: Column, side: AvroSide, writers: Writers) -> Column:
 
 
 def _avro(
-    body: Column, schema_id: Column, side: AvroSide, known: Mapping[int | None, tuple[str, tuple[str, ...]]]
+    body: Column, schema_id: Column, side: AvroSide, known: Mapping[int, tuple[str, tuple[str, ...]]] | None
 ) -> Column:
-    """A struct of the value and the number read behind it. Spark decodes a NULL of the CASE's type for other ids."""
+    """A struct of the value and the number read behind it: NULL for ids that are not known. Without ``known``, every
+    body was written with the reader's own schema."""
     ended = F.concat(body, F.lit(_END_BYTES))
     reader = wrapped(side.reader, side.references)
     type_ = avro_type(side.reader, side.references)
-    case: Column | None = None
-    for id_, (writer, references) in known.items():
+    by_reader = from_avro(ended, reader, {"mode": "PERMISSIVE"})
+    case = by_reader if known is None else F.when(F.lit(False), by_reader)
+    for id_, (writer, references) in (known or {}).items():
         options = {"mode": "PERMISSIVE", "avroSchema": reader}
-        one = from_avro(ended, wrapped(writer, references), options)
-        if id_ is None:
-            case = one
-            break
-        condition = schema_id == F.lit(id_)
-        case = F.when(condition, one) if case is None else case.when(condition, one)
-    if case is None:
-        case = F.when(F.lit(False), from_avro(ended, reader, {"mode": "PERMISSIVE"}))
+        case = case.when(schema_id == F.lit(id_), from_avro(ended, wrapped(writer, references), options))
     return F.struct(
         reshape(case.getField("v"), json.loads(_json(side.reader)), type_).alias("v"),
         case.getField("end").alias("end"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import jiter
 import pyarrow as pa
@@ -13,13 +12,12 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 def json_problem(data: Column) -> Column:
     """NULL for a JSON text, else why it is none (never any of it). Trailing text and duplicate members are refused."""
-    checked: Column = arrow_udf(_problems, "string")(data)
+    checked: Column = arrow_udf(_problems, "string")(data)  # type: ignore[call-overload]
     return checked
 
 
-def _problems(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    for texts in batches:
-        yield pa.array([problem_of(text) for text in texts.to_pylist()], pa.string())
+def _problems(texts: pa.Array) -> pa.Array:
+    return pa.array([problem_of(text) for text in texts.to_pylist()], pa.string())
 
 
 def problem_of(text: bytes | None) -> str | None:

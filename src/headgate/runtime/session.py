@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+from headgate.schema.formats.spark import SETTINGS
 
 # Each with its reason; a user's own settings come after them and win.
 DEFAULTS = {
@@ -16,9 +19,10 @@ DEFAULTS = {
     "spark.sql.shuffle.partitions": "4",  # small batches: 200 tasks cost more than the rows in them
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
-    # A regex in StreamExecution overflows the default stack on long errors that cross py4j.
-    "spark.driver.extraJavaOptions": "-Xss8m",
+    **SETTINGS,
 }
+# -Xss8m: a regex in StreamExecution overflows the default stack on long errors that cross py4j.
+JAVA_OPTIONS = "-Xss8m -Dlog4j2.configurationFile={log}"
 LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
@@ -37,6 +41,8 @@ def open_session(
     if java is not None:
         os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
     builder = SparkSession.builder.appName(application).master(master)
+    log = files("headgate.runtime") / "log4j2.properties"
+    builder = builder.config("spark.driver.extraJavaOptions", JAVA_OPTIONS.format(log=log))
     builder = builder.config("spark.jars", ",".join(map(str, jars)))
     if warehouse is not None:
         builder = builder.config("spark.sql.warehouse.dir", str(warehouse))

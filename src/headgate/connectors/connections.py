@@ -1,0 +1,90 @@
+"""The clients behind the catalog's connections, opened once and kept while the connection stays as it is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import cast
+
+from headgate.catalog.names import DEFAULT_PATH, resolve
+from headgate.catalog.objects import Kind, Object
+from headgate.catalog.secrets import Secret
+from headgate.catalog.snapshot import Catalog
+from headgate.connectors.kafka import KafkaCluster
+from headgate.connectors.options import Options, reveal_options
+from headgate.connectors.registry import registry_client
+from headgate.registry.client import RegistryClient
+from headgate.sql.ast.connections import CreateConnection
+from headgate.sql.ast.names import ObjectName
+from headgate.sql.json import from_json
+
+EMBEDDED = "embedded"  # the address of a service of the embedded world, which is asked for when it is needed
+
+Reveal = Callable[[Catalog, Object], Secret]
+Address = Callable[[str], str]
+
+
+class Connections:
+    """``reveal`` reads a secret of the catalog; ``embedded`` starts a service of the world and tells its address."""
+
+    def __init__(self, reveal: Reveal, embedded: Address | None = None) -> None:
+        self._reveal = reveal
+        self._embedded = embedded
+        self._guard = threading.Lock()
+        self._kafka: dict[tuple[int, str], KafkaCluster] = {}
+        self._registries: dict[tuple[int, str], RegistryClient] = {}
+
+    def kafka(self, catalog: Catalog, id_: int) -> KafkaCluster:
+        connection = catalog.get(id_)
+        with self._guard:
+            key = (id_, connection.purified)
+            if key not in self._kafka:
+                self._kafka[key] = KafkaCluster(self._options(catalog, connection))
+            return self._kafka[key]
+
+    def registry(self, catalog: Catalog, id_: int) -> RegistryClient:
+        connection = catalog.get(id_)
+        with self._guard:
+            key = (id_, connection.purified)
+            if key not in self._registries:
+                self._registries[key] = registry_client(self._options(catalog, connection))
+            return self._registries[key]
+
+    def check(self, catalog: Catalog, statement: CreateConnection) -> None:
+        """That the system of a connection answers. Raises what it refuses with."""
+        options = self._of_statement(catalog, statement)
+        match statement.kind:
+            case "KAFKA":
+                KafkaCluster(options).check()
+            case "CONFLUENT SCHEMA REGISTRY":
+                with registry_client(options) as registry:
+                    registry.types()
+            case _:
+                return
+
+    def _options(self, catalog: Catalog, connection: Object) -> Options:
+        stored = connection.purified_json()["statement"]
+        statement = from_json(cast("dict[str, object]", stored))  # type: ignore[arg-type]
+        assert isinstance(statement, CreateConnection)
+        options = self._of_statement(catalog, statement)
+        return self._addressed(options, connection.name)
+
+    def _of_statement(self, catalog: Catalog, statement: CreateConnection) -> Options:
+        def reveal(name: ObjectName) -> str:
+            return self._reveal(catalog, resolve(catalog, DEFAULT_PATH, name, Kind.SECRET)).reveal()
+
+        return reveal_options(statement.name.parts[-1].name, statement.options, reveal)
+
+    def _addressed(self, options: Options, service: str) -> Options:
+        """Options of a connection to the embedded world, with the address that the service has now."""
+        embedded = self._embedded
+        if embedded is None:
+            return options
+        values = tuple(
+            (name, (embedded(service),) if texts == (EMBEDDED,) else texts) for name, texts in options.values
+        )
+        return Options(options.connection, values)
+
+    def close(self) -> None:
+        for registry in self._registries.values():
+            registry.close()

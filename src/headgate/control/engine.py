@@ -1,0 +1,113 @@
+"""The engine of a project: its catalog, its Spark session, its tasks, and the door for statements."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headgate.catalog.names import SearchPath
+from headgate.catalog.objects import Object
+from headgate.catalog.secrets import Secret
+from headgate.catalog.snapshot import Catalog
+from headgate.catalog.store.sqlite import SqliteStore
+from headgate.connectors.connections import Connections
+from headgate.control.controller import Controller
+from headgate.control.embedded import make_connections
+from headgate.control.executor import Executor, Session
+from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
+from headgate.runtime.select import BatchQuery
+from headgate.sql.ast.queries import Select
+
+OpenSpark = Callable[[], SparkSession]
+
+
+class Spark:
+    """The session, opened in the background when the engine starts, so that statements need not wait for it."""
+
+    def __init__(self, open_: OpenSpark) -> None:
+        self._open = open_
+        self._guard = threading.Lock()
+        self._session: SparkSession | None = None
+
+    def warm_up(self) -> None:
+        threading.Thread(target=self.session, name="spark", daemon=True).start()
+
+    def session(self) -> SparkSession:
+        with self._guard:
+            if self._session is None:
+                self._session = self._open()
+            return self._session
+
+    def close(self) -> None:
+        with self._guard:
+            if self._session is not None:
+                self._session.stop()
+                self._session = None
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A folder with a catalog. ``address`` finds the services of the embedded world, if there is one."""
+
+    folder: Path
+    address: Callable[[str], str] | None = None
+
+    @property
+    def state(self) -> Path:
+        return self.folder / ".headgate"
+
+
+class Engine:
+    """Holds the catalog's lease from ``open`` to ``close``."""
+
+    def __init__(self, project: Project, spark: Spark) -> None:
+        self.project = project
+        self._spark = spark
+        project.state.mkdir(parents=True, exist_ok=True)
+        self.store = SqliteStore(project.state / "catalog.db")
+        if project.address is not None:
+            make_connections(self.store)
+        self._connections = Connections(self._reveal, project.address)
+        self._executor = Executor(self.store, self._connections, self)
+        checkpoints = project.state / "checkpoints"
+        self._controller = Controller(self.store, self._connections, spark.session, checkpoints)
+        self._one_writer = threading.Lock()
+
+    def start(self) -> None:
+        self._controller.start()
+
+    def close(self) -> None:
+        self._controller.stop()
+        self._connections.close()
+        self.store.close()
+
+    def run(self, text: str, session: Session) -> Iterator[Result]:
+        """The answers to a script, as they come. Statements that change something wait for each other."""
+        try:
+            yield from self._executor.run(text, session)
+        finally:
+            self._controller.wake()
+
+    def select(self, catalog: Catalog, path: SearchPath, statement: Select) -> Iterator[Result]:
+        query = BatchQuery(
+            self._spark.session(), catalog, path, statement.query, self._connections, self.store
+        )
+        columns, chunks = query.run()
+        yield ResultColumns(columns)
+        count = 0
+        for chunk in chunks:
+            count += len(chunk)
+            yield ResultRows(chunk)
+        if query.bad_records:
+            noun = "record" if query.bad_records == 1 else "records"
+            yield Notice(
+                f"{query.bad_records} {noun} could not be decoded and {'is' if noun == 'record' else 'are'} left out"
+            )
+        yield Done(f"SELECT {count}")
+
+    def _reveal(self, _: Catalog, secret: Object) -> Secret:
+        return self.store.reveal(secret.id)

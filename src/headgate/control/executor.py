@@ -1,0 +1,238 @@
+"""Scripts: planned as a whole against a copy of the catalog, then done statement by statement."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from headgate.catalog.apply import apply
+from headgate.catalog.changes import Change, ObjectCreated
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, search_path
+from headgate.catalog.objects import Object
+from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
+from headgate.catalog.snapshot import Catalog
+from headgate.catalog.store.sqlite import SqliteStore
+from headgate.connectors.connections import Connections
+from headgate.connectors.kafka import NewTopicOptions
+from headgate.control.looking import look
+from headgate.control.results import Done, Notice, Result
+from headgate.errors import HeadgateError, Span
+from headgate.plan.planned import CreateTopic, Effect, Planned, RegisterSchema
+from headgate.plan.relations import analyse_query
+from headgate.plan.sink import plan_sink
+from headgate.plan.statements import plan
+from headgate.purify import outside
+from headgate.purify.statements import purify
+from headgate.sql.ast.connections import (
+    CreateConnection,
+    CreateSecret,
+    SecretFromEnv,
+    SecretFromFile,
+    SecretText,
+    ValidateConnection,
+)
+from headgate.sql.ast.formats import Format, RegistryFormat, SeedSchema
+from headgate.sql.ast.queries import Select
+from headgate.sql.ast.session import SetSearchPath
+from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.ast.statement import Statement
+from headgate.sql.json import to_json
+from headgate.sql.redact import redacted_text
+from headgate.sql.script import parse_script
+
+
+@dataclass(slots=True)
+class Session:
+    """What a client has set: the search path."""
+
+    path: SearchPath = field(default=DEFAULT_PATH)
+
+
+class Queries(Protocol):
+    """Whoever runs a query and gives its rows."""
+
+    def select(self, catalog: Catalog, path: SearchPath, statement: Select) -> Iterator[Result]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A statement of a script, with the plan it has if it changes something and the path it was planned under."""
+
+    statement: Statement
+    written: str
+    path: SearchPath
+    planned: Planned | None = None
+
+
+class Executor:
+    def __init__(self, store: SqliteStore, connections: Connections, queries: Queries) -> None:
+        self._store = store
+        self._connections = connections
+        self._queries = queries
+
+    def run(self, text: str, session: Session) -> Iterator[Result]:
+        """Everything that the script answers. Nothing of it is done unless all of it can be planned."""
+        steps = self.plan(text, session)
+        for step in steps:
+            try:
+                yield from self._do(step, session)
+            except HeadgateError as error:
+                raise error.at(step.statement.span) from error.__cause__
+
+    def plan(self, text: str, session: Session) -> list[Step]:
+        statements = parse_script(text)
+        catalog, path = self._store.load(), session.path
+        ahead = outside.Planned(outside.World(self._connections))
+        steps: list[Step] = []
+        for statement in statements:
+            written = redacted_text(text[statement.span.start : statement.span.end])
+            try:
+                step, catalog, path = self._plan_one(statement, written, catalog, path, ahead)
+            except HeadgateError as error:
+                raise _placed(error, statement) from error.__cause__
+            steps.append(step)
+        return steps
+
+    def _plan_one(
+        self, statement: Statement, written: str, catalog: Catalog, path: SearchPath, ahead: outside.Planned
+    ) -> tuple[Step, Catalog, SearchPath]:
+        if isinstance(statement, SetSearchPath):
+            return Step(statement, written, path), catalog, search_path(catalog, path, statement.path)
+        if isinstance(statement, Select):
+            analyse_query(catalog, path, statement.query)
+            return Step(statement, written, path), catalog, path
+        if (
+            isinstance(statement, ValidateConnection)
+            or look(statement, catalog, path, self._store) is not None
+        ):
+            return Step(statement, written, path), catalog, path
+        pure = purify(statement, catalog, path, ahead)
+        planned = plan(pure, catalog, path, written, self._sealed(statement))
+        if isinstance(pure, CreateSink) and not planned.skipped:
+            self._check_subjects(pure, catalog, path, ahead)
+        _expect(planned.effects, ahead)
+        return Step(statement, written, path, planned), apply(catalog, *planned.changes), path
+
+    def _check_subjects(
+        self, statement: CreateSink, catalog: Catalog, path: SearchPath, ahead: outside.Planned
+    ) -> None:
+        sink = plan_sink(catalog, path, statement)
+        for subject, schema in sink.subjects():
+            assert sink.registry is not None
+            ahead.check_compatible(catalog, sink.registry, subject, schema)
+
+    def _sealed(self, statement: Statement) -> SecretSource | None:
+        if not isinstance(statement, CreateSecret):
+            return None
+        match statement.value:
+            case SecretText(text):
+                return self._store.seal(Secret(text))
+            case SecretFromEnv(variable):
+                return FromEnvironment(variable)
+            case SecretFromFile(path):
+                return FromFile(path)
+
+    # doing
+
+    def _do(self, step: Step, session: Session) -> Iterator[Result]:
+        statement = step.statement
+        catalog = self._store.load()
+        if isinstance(statement, SetSearchPath):
+            session.path = search_path(catalog, session.path, statement.path)
+            yield Done("SET")
+        elif isinstance(statement, Select):
+            yield from self._queries.select(catalog, step.path, statement)
+        elif step.planned is None:
+            yield from self._look(statement, catalog, step.path)
+        else:
+            yield from self._change(step, step.planned)
+
+    def _look(self, statement: Statement, catalog: Catalog, path: SearchPath) -> Iterator[Result]:
+        table = look(statement, catalog, path, self._store)
+        assert table is not None
+        yield from table
+        yield Done("SHOW")
+
+    def _change(self, step: Step, first: Planned) -> Iterator[Result]:
+        """Purified and planned again on the world as it is now, because in the copy the ids of what earlier statements
+        make were only guessed; then done."""
+        if first.skipped:
+            yield from (Notice(text) for text in first.notices)
+            yield Done(first.tag)
+            return
+        catalog = self._store.load()
+        statement = step.statement
+        if not isinstance(statement, CreateConnection):  # whose check is not repeated
+            statement = purify(statement, catalog, step.path, outside.World(self._connections))
+        planned = plan(statement, catalog, step.path, step.written, self._sealed(statement))
+        ids = self._perform(planned.effects, catalog)
+        changes = tuple(_with_ids(change, statement, ids) for change in planned.changes)
+        self._store.commit(changes, cause="statement", statement=step.written, planned=catalog.version)
+        yield from (Notice(text) for text in planned.notices)
+        yield Done(planned.tag)
+
+    def _perform(self, effects: tuple[Effect, ...], catalog: Catalog) -> dict[str, tuple[int, str]]:
+        """Do what must be done outside; the ids of the schemas that were registered, by subject."""
+        ids: dict[str, tuple[int, str]] = {}
+        for effect in effects:
+            match effect:
+                case CreateTopic():
+                    options = NewTopicOptions(effect.partitions, effect.replicas, effect.config)
+                    self._connections.kafka(catalog, effect.connection).create_topic(effect.topic, options)
+                case RegisterSchema():
+                    registry = self._connections.registry(catalog, effect.connection)
+                    if effect.level is not None:
+                        registry.set_level(effect.level, effect.subject)
+                    ids[effect.subject] = (
+                        registry.register(effect.subject, effect.schema),
+                        effect.schema.text,
+                    )
+        return ids
+
+    def reveal(self, catalog: Catalog, secret: Object) -> Secret:
+        return self._store.reveal(secret.id)
+
+
+def _expect(effects: tuple[Effect, ...], ahead: outside.Planned) -> None:
+    for effect in effects:
+        match effect:
+            case CreateTopic():
+                ahead.topics[effect.connection, effect.topic] = effect.partitions
+            case RegisterSchema():
+                ahead.schemas[effect.connection, effect.subject] = effect.schema
+
+
+def _with_ids(change: Change, statement: Statement, ids: dict[str, tuple[int, str]]) -> Change:
+    """The sink with the ids of its schemas frozen into its purified statement."""
+    if not ids or not isinstance(change, ObjectCreated) or not isinstance(statement, CreateSink):
+        return change
+    formats = statement.formats
+    value, key = formats.value, formats.key
+    for subject, (schema_id, text) in ids.items():
+        if subject.endswith("-key"):
+            if key is None:
+                value = _seeded(value, SeedSchema("KEY", schema_id, text))
+            else:
+                key = _seeded(key, SeedSchema("KEY", schema_id, text))
+        else:
+            value = _seeded(value, SeedSchema("VALUE", schema_id, text))
+    seeded = replace(statement, formats=replace(formats, value=value, key=key))
+    purified = {**change.object.purified_json(), "statement": to_json(seeded)}
+    return replace(change, object=replace(change.object, purified=json.dumps(purified)))
+
+
+def _seeded(format_: Format, seed: SeedSchema) -> Format:
+    assert isinstance(format_, RegistryFormat)
+    return replace(format_, options=(*format_.options, seed))
+
+
+def _placed(error: HeadgateError, statement: Statement) -> HeadgateError:
+    """An error inside a query points into the query's own text; the query stands somewhere in the script."""
+    query = getattr(statement, "query", None)
+    if error.span is not None and query is not None and error.code.startswith("SQL-04"):
+        start = query.span.start
+        error.span = Span(error.span.start + start, error.span.end + start)
+        return error
+    return error.at(statement.span)

@@ -1,0 +1,244 @@
+"""SHOW, DESCRIBE and EXPLAIN: answered from the catalog alone, without Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import cast
+
+from headgate.catalog.comments import column_comment, object_comment
+from headgate.catalog.graph import upstream
+from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
+from headgate.catalog.names import SearchPath, resolve, resolve_schema
+from headgate.catalog.objects import Kind, Object
+from headgate.catalog.snapshot import Catalog
+from headgate.catalog.store import Reader
+from headgate.catalog.system import SystemRelation
+from headgate.control.results import ResultColumns, ResultRows
+from headgate.plan.errors import NotSupportedYet
+from headgate.plan.relations import analyse_query
+from headgate.plan.sink import plan_sink
+from headgate.runtime.values import Json
+from headgate.schema.render import print_type
+from headgate.sql.ast.explain import Explain, ExplainSchema
+from headgate.sql.ast.queries import Select
+from headgate.sql.ast.session import ShowSearchPath
+from headgate.sql.ast.show import Describe, ShowCreate, ShowLineage, ShowObjects
+from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.ast.statement import Statement
+from headgate.sql.ast.views import CreateView
+from headgate.sql.json import from_json
+from headgate.sql.render.statements import render
+
+# SHOW of what the engine records is a short form of a query over these.
+_RECORDED = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
+
+Table = tuple[ResultColumns, ResultRows]
+
+
+def look(statement: Statement, catalog: Catalog, path: SearchPath, reader: Reader) -> Table | None:
+    """The answer to a statement that only looks, or None if it is no such statement."""
+    match statement:
+        case ShowObjects():
+            return _show(statement, catalog, path, reader)
+        case ShowCreate():
+            return _show_create(statement, catalog, path)
+        case ShowLineage():
+            return _lineage(statement, catalog, path)
+        case ShowSearchPath():
+            names = ", ".join(f"{database}.{schema}" for database, schema in path.entries)
+            return _table(["search_path"], [[names]])
+        case Describe():
+            return _describe(statement, catalog, path, reader)
+        case Explain():
+            return _explain(statement, catalog, path)
+        case ExplainSchema():
+            return _explain_schema(statement, catalog, path)
+        case _:
+            return None
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[Json]], types: Sequence[str] | None = None) -> Table:
+    kinds = types or ["text"] * len(names)
+    columns = ResultColumns(tuple(zip(names, kinds, strict=True)))
+    return columns, ResultRows(tuple(tuple(row) for row in rows))
+
+
+# SHOW
+
+
+def _show(statement: ShowObjects, catalog: Catalog, path: SearchPath, reader: Reader) -> Table:
+    if statement.what in _RECORDED:
+        return _recorded(statement, catalog, reader)
+    kind = Kind(_singular(statement.what))
+    within = resolve_schema(catalog, path, statement.within).id if statement.within else None
+    found = [o for o in catalog.of_kind(kind) if within is None or o.parent == within]
+    rows = [
+        [o.name, ".".join(catalog.path(o.id)[:-1]), object_comment(o)]
+        for o in sorted(found, key=lambda o: o.name)
+        if _like(o.name, statement.like)
+    ]
+    return _table(["name", "schema", "comment"], cast("list[list[Json]]", rows))
+
+
+def _singular(listing: str) -> str:
+    word = listing.lower()
+    return word.removesuffix("ies") + "y" if word.endswith("ies") else word.removesuffix("s")
+
+
+def _recorded(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table:
+    name = statement.what.lower()
+    relation = next(r for r in SYSTEM_RELATIONS if (r.schema, r.name) == ("headgate_catalog", name))
+    shown = [f for f in relation.columns.fields if f.name not in relation.hidden]
+    positions = [relation.columns.fields.index(f) for f in shown]
+    rows: list[list[Json]] = []
+    for row in relation.read(catalog, reader).rows:
+        values = [_plain(row[p]) for p in positions]
+        if statement.subject is None or str(statement.subject) in values:
+            rows.append(values)
+    if "name" in (f.name for f in shown):
+        at = [f.name for f in shown].index("name")
+        shown = [shown[at], *shown[:at], *shown[at + 1 :]]
+        rows = [[r[at], *r[:at], *r[at + 1 :]] for r in rows if _like(str(r[at]), statement.like)]
+    return _table([f.name for f in shown], rows, [print_type(f.type) for f in shown])
+
+
+def _plain(value: object) -> Json:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case datetime():
+            text = value.astimezone(UTC).replace(tzinfo=None).isoformat()
+            return (text.rstrip("0").rstrip(".") if "." in text else text) + "Z"
+        case bytes():
+            return value.hex()
+        case _:
+            return str(value)
+
+
+def _like(name: str, pattern: str | None) -> bool:
+    if pattern is None:
+        return True
+    regex = "".join(".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
+    return re.fullmatch(regex, name, re.I | re.S) is not None
+
+
+def _show_create(statement: ShowCreate, catalog: Catalog, path: SearchPath) -> Table:
+    found = resolve(catalog, path, statement.name, Kind(statement.kind.lower()))
+    return _table(["name", "create_sql"], [[catalog.shown(found.id), create_sql(found)]])
+
+
+def create_sql(entry: Object) -> str:
+    """The statement that means the same for ever, printed; secrets never."""
+    stored = entry.purified_json().get("statement")
+    if entry.kind is Kind.SECRET or not isinstance(stored, dict):
+        return entry.statement
+    return render(from_json(stored))
+
+
+def _lineage(statement: ShowLineage, catalog: Catalog, path: SearchPath) -> Table:
+    kinds = [Kind(statement.kind.lower())] if statement.kind else []
+    start = resolve(catalog, path, statement.name, *kinds)
+    rows = []
+    for entry in [start, *upstream(catalog, start.id)]:
+        rows += [
+            [catalog.shown(entry.id), catalog.shown(on), entry.kind.value]
+            for on in dict.fromkeys(d.on for d in entry.dependencies)
+        ]
+    return _table(["object", "depends_on", "kind"], rows)
+
+
+# DESCRIBE
+
+_DESCRIBE = (["name", "type", "nullable", "key", "comment"], ["text", "text", "boolean", "boolean", "text"])
+
+
+def _describe(statement: Describe, catalog: Catalog, path: SearchPath, reader: Reader) -> Table:
+    system = system_relation(path, statement.name)
+    if system is not None:
+        return _describe_system(system)
+    kinds = [Kind(statement.kind.lower())] if statement.kind else []
+    found = resolve(catalog, path, statement.name, *kinds)
+    if statement.extended:
+        return _describe_extended(found, catalog, reader)
+    rows: list[list[Json]] = [
+        [c.name, print_type(c.parsed), c.nullable, c.key, column_comment(catalog, c)] for c in found.columns
+    ]
+    return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
+
+
+def _describe_system(system: SystemRelation) -> Table:
+    rows: list[list[Json]] = [
+        [f.name, print_type(f.type), f.nullable, False, f.doc] for f in system.columns.fields
+    ]
+    return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
+
+
+def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table:
+    rows: list[list[Json]] = [
+        ["name", catalog.shown(found.id)],
+        ["kind", found.kind.value],
+        ["comment", object_comment(found)],
+        ["created", _plain(found.created)],
+        ["rows come by", found.growth.value if found.growth else None],
+        ["key", ", ".join(c.name for c in found.columns if c.key) or None],
+    ]
+    for column in found.columns:
+        nullable = "" if column.nullable else " not null"
+        rows.append([f"column {column.name}", f"{print_type(column.parsed)}{nullable}"])
+    rows += [[d.use.value, catalog.shown(d.on)] for d in found.dependencies]
+    rows += list(_task_facts(found, reader))
+    rows.append(["statement", create_sql(found)])
+    return _table(["property", "value"], rows)
+
+
+def _task_facts(found: Object, reader: Reader) -> Iterator[list[Json]]:
+    status = next((s for s in reader.statuses() if s.task == found.id), None)
+    if status is not None:
+        yield ["state", status.state.value]
+        yield ["error", status.error]
+        yield ["rows", status.rows]
+        yield ["lag", status.lag]
+    ledger = reader.ledger(found.id)
+    for offset in ledger.offsets if ledger else ():
+        yield [f"offset of {offset.topic} partition {offset.partition}", offset.offset]
+
+
+# EXPLAIN
+
+
+def _explain(statement: Explain, catalog: Catalog, path: SearchPath) -> Table:
+    inner = statement.statement
+    if not isinstance(inner, Select | CreateView):
+        raise NotSupportedYet("EXPLAIN of this statement")
+    analysed = analyse_query(catalog, path, inner.query)
+    reads = ", ".join(catalog.shown(int(name)) if name.isdigit() else name for name in analysed.reads)
+    lines = [
+        f"reads {reads}" if reads else "reads nothing",
+        "row by row, nothing is stored" if analysed.stateless else "over all rows at once",
+        *(
+            f"gives {c.name} {print_type(c.type) if c.type else '?'}{'' if c.nullable else ' not null'}"
+            for c in analysed.columns
+        ),
+        f"spark: {analysed.spark_sql}",
+    ]
+    return _table(["plan"], [[line] for line in lines])
+
+
+def _explain_schema(statement: ExplainSchema, catalog: Catalog, path: SearchPath) -> Table:
+    """The schema that a sink publishes. Nobody outside is asked."""
+    if isinstance(statement.sink, CreateSink):
+        sink = statement.sink
+    else:
+        found = resolve(catalog, path, statement.sink, Kind.SINK)
+        stored = from_json(cast("dict[str, object]", found.purified_json()["statement"]))  # type: ignore[arg-type]
+        assert isinstance(stored, CreateSink)
+        sink = stored
+    planned = plan_sink(catalog, path, sink)
+    side = planned.key if statement.side == "KEY" else planned.value
+    if side is None or side.schema is None:
+        raise NotSupportedYet(
+            f"EXPLAIN {statement.side} SCHEMA of a sink whose {statement.side.lower()} has no schema"
+        )
+    return _table(["schema"], [[side.schema]])

@@ -1,0 +1,115 @@
+"""The catalog's relations as queries see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from headgate.catalog.comments import column_comment
+from headgate.catalog.graph import type_at
+from headgate.catalog.information_schema import system_relation
+from headgate.catalog.names import SearchPath, resolve
+from headgate.catalog.objects import RELATIONS, ColumnRef, Kind, Object
+from headgate.catalog.objects import Column as CatalogColumn
+from headgate.catalog.snapshot import Catalog
+from headgate.catalog.system import SystemRelation
+from headgate.errors import InternalError
+from headgate.schema.names import print_name
+from headgate.schema.types import Named, Type
+from headgate.sql.ast.names import Identifier, ObjectName, Query
+from headgate.sql.query.analyse import analyse
+from headgate.sql.query.expressions import expanded
+from headgate.sql.query.relation import AnalysedQuery, Column, FindRelation, NamePart, Relation
+
+SYSTEM = "system."  # before the name of a system relation among those that a query reads
+
+
+def spark_name(relation_id: int) -> str:
+    """The name of the view under which Spark knows a relation: stable, whatever the relation is called."""
+    return f"rel_{relation_id}"
+
+
+def query_relation(catalog: Catalog, relation: Object) -> Relation:
+    """A relation of the catalog. Its name is its id, by which the query's caller finds it again."""
+    columns = tuple(_column(catalog, relation, c) for c in relation.columns)
+    return Relation(str(relation.id), spark_name(relation.id), columns, advice=_advice(relation))
+
+
+def _column(catalog: Catalog, relation: Object, column: CatalogColumn) -> Column:
+    type_ = expanded(column.parsed, named_types(catalog))
+    origin = (str(relation.id), str(column.id))
+    return Column(column.name, type_, column.nullable, column_comment(catalog, column), origin)
+
+
+def _advice(relation: Object) -> tuple[tuple[str, str], ...]:
+    """A source that drops its key says so to whoever selects a field of it."""
+    if relation.kind is not Kind.SOURCE:
+        return ()
+    dropped = relation.purified_json().get("dropped_key")
+    if not isinstance(dropped, list):
+        return ()
+    hint = f'It is a field of the key, which source "{relation.name}" drops: add INCLUDE KEY to the source.'
+    return tuple((str(name), hint) for name in dropped)
+
+
+def find_relation(catalog: Catalog, path: SearchPath) -> FindRelation:
+    def find(parts: tuple[NamePart, ...]) -> Relation:
+        written = ObjectName(tuple(Identifier(part.name, part.quoted) for part in parts))
+        system = system_relation(path, written)
+        if system is not None:
+            return _system(system)
+        return query_relation(catalog, resolve(catalog, path, written, *sorted(RELATIONS)))
+
+    return find
+
+
+def _system(system: SystemRelation) -> Relation:
+    columns = [Column(f.name, f.type, f.nullable, f.doc) for f in system.columns.fields]
+    shown = tuple(c for c in columns if c.name not in system.hidden)
+    hidden = tuple(c for c in columns if c.name in system.hidden)
+    return Relation(f"{SYSTEM}{system.schema}.{system.name}", f"{system.schema}_{system.name}", shown, hidden)
+
+
+def named_types(catalog: Catalog) -> Callable[[Named], Type]:
+    def resolve_type(named: Named) -> Type:
+        found = type_at(catalog, named.parts)
+        if found is None:
+            raise InternalError(f"type {print_name(named.parts)} is not in the catalog")
+        return found.definition()
+
+    return resolve_type
+
+
+def resolve_type_name(catalog: Catalog, path: SearchPath) -> Callable[[Named], Type]:
+    """For types named in a query: found by the search path, wherever the name was written."""
+
+    def find(named: Named) -> Type:
+        known = type_at(catalog, named.parts) if len(named.parts) == 3 else None
+        if known is None:
+            name = ObjectName(tuple(Identifier(part) for part in named.parts))
+            known = resolve(catalog, path, name, Kind.TYPE)
+        return known.definition()
+
+    return find
+
+
+def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQuery:
+    return analyse(query.text, find_relation(catalog, path), resolve_type_name(catalog, path))
+
+
+def relations_read(analysed: AnalysedQuery) -> tuple[int, ...]:
+    """The ids of the catalog's own relations that a query reads."""
+    return tuple(int(name) for name in analysed.reads if not name.startswith(SYSTEM))
+
+
+def system_relations_read(analysed: AnalysedQuery) -> tuple[str, ...]:
+    return tuple(name.removeprefix(SYSTEM) for name in analysed.reads if name.startswith(SYSTEM))
+
+
+def origin_ref(column: Column) -> ColumnRef | None:
+    if column.origin is None or not column.origin[0].isdigit():
+        return None
+    return ColumnRef(int(column.origin[0]), int(column.origin[1]))
+
+
+def key_columns(relation: Object) -> Sequence[str]:
+    return [c.name for c in relation.columns if c.key]

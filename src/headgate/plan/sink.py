@@ -1,0 +1,203 @@
+"""A sink: the schemas that it publishes and how a row becomes a record. Pure, from a purified CREATE SINK and the catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from headgate.catalog.comments import column_comment, object_comment
+from headgate.catalog.names import SearchPath, resolve, resolve_column
+from headgate.catalog.objects import RELATIONS, Column, Growth, Kind, Object
+from headgate.catalog.snapshot import Catalog
+from headgate.plan.errors import (
+    ColumnTwice,
+    KeyWithoutFormat,
+    NotSupportedYet,
+    SinkFormatNeedsOneColumn,
+    SinkKeyMissing,
+    SinkKeyNotUnique,
+)
+from headgate.plan.relations import key_columns, named_types
+from headgate.registry.schemas import Schema
+from headgate.schema.formats.avro.write import to_avro
+from headgate.schema.types import Field, Record
+from headgate.sql.ast.formats import (
+    BytesFormat,
+    Format,
+    JsonFormat,
+    RegistryFormat,
+    RegistryUrl,
+    SeedSchema,
+    Side,
+    TextFormat,
+)
+from headgate.sql.ast.kafka import KafkaConnection
+from headgate.sql.ast.names import Identifier
+from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.ast.values import BooleanLiteral, StringLiteral, option
+
+Encoding: TypeAlias = Literal["AVRO", "JSON", "TEXT", "BYTES"]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedSide:
+    """Columns of one side, as fields of one record. ``schema`` and ``schema_id`` are Avro's; ``names`` those of its fields."""
+
+    encoding: Encoding
+    columns: tuple[str, ...]
+    record: Record
+    schema: str | None = None
+    schema_id: int | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SinkPlan:
+    name: str
+    relation: int
+    topic: str
+    connection: int
+    registry: int | None
+    value: EncodedSide
+    key: EncodedSide | None
+    envelope: Literal["UPSERT", "NONE"]
+
+    def subjects(self) -> tuple[tuple[str, Schema], ...]:
+        """The schemas to be registered, by subject."""
+        found = []
+        for suffix, side in (("key", self.key), ("value", self.value)):
+            if side is not None and side.schema is not None:
+                found.append((f"{self.topic}-{suffix}", Schema(side.schema)))
+        return tuple(found)
+
+
+def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> SinkPlan:
+    relation = resolve(catalog, path, statement.relation, *sorted(RELATIONS))
+    name = statement.name.parts[-1].name if statement.name else f"{relation.name}_sink"
+    _refuse_later_features(statement)
+    keys = _key(catalog, relation, statement)
+    envelope = _envelope(statement, name, keys)
+    _check_unique(relation, statement, name, keys, envelope)
+    value_columns = [c for c in relation.columns if not _left_out(statement, c.name, keys)]
+    value = _side(catalog, relation, statement.formats.value, "VALUE", value_columns, name)
+    key_format = statement.formats.key or statement.formats.value
+    key = _side(catalog, relation, key_format, "KEY", keys, name) if keys else None
+    if statement.formats.key is not None and not keys:
+        raise KeyWithoutFormat(name)
+    assert isinstance(statement.kafka, KafkaConnection)
+    connection = resolve(catalog, path, statement.kafka.connection, Kind.CONNECTION)
+    return SinkPlan(
+        name,
+        relation.id,
+        topic_of(statement),
+        connection.id,
+        registry_of(catalog, path, statement),
+        value,
+        key,
+        envelope,
+    )
+
+
+def topic_of(statement: CreateSink) -> str:
+    if isinstance(statement.kafka, KafkaConnection):
+        topic = option(statement.kafka.options, "TOPIC")
+        assert isinstance(topic, StringLiteral)
+        return topic.value
+    return statement.kafka.topic
+
+
+def registry_of(catalog: Catalog, path: SearchPath, statement: CreateSink) -> int | None:
+    for format_ in (statement.formats.value, statement.formats.key):
+        if isinstance(format_, RegistryFormat):
+            if isinstance(format_.registry, RegistryUrl):
+                raise NotSupportedYet("a registry by its address in a sink")
+            return resolve(catalog, path, format_.registry, Kind.CONNECTION).id
+    return None
+
+
+def _refuse_later_features(statement: CreateSink) -> None:
+    if not isinstance(statement.kafka, KafkaConnection):
+        raise NotSupportedYet("KAFKA BROKER in a sink")
+    if statement.headers is not None:
+        raise NotSupportedYet("HEADERS of a sink")
+    if statement.envelope == "DEBEZIUM":
+        raise NotSupportedYet("ENVELOPE DEBEZIUM of a sink")
+    for name in ("DELIVERY", "LATENCY", "SNAPSHOT"):
+        given = option(statement.with_options, name)
+        if given is not None and given not in (StringLiteral("at least once"), BooleanLiteral(True)):
+            raise NotSupportedYet(f"{name} of a sink")
+
+
+def _key(catalog: Catalog, relation: Object, statement: CreateSink) -> list[Column]:
+    if statement.key is None:
+        return []
+    columns: list[Column] = []
+    for identifier in statement.key.columns:
+        column = resolve_column(catalog, relation, Identifier(identifier.name, identifier.quoted))
+        if column in columns:
+            raise ColumnTwice(column.name, relation.name)
+        columns.append(column)
+    return columns
+
+
+def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> Literal["UPSERT", "NONE"]:
+    if statement.envelope == "UPSERT" and not keys:
+        raise SinkKeyMissing(name)
+    return "UPSERT" if keys and statement.envelope != "NONE" else "NONE"
+
+
+def _check_unique(
+    relation: Object, statement: CreateSink, name: str, keys: Sequence[Column], envelope: str
+) -> None:
+    """UPSERT needs a key that holds a key of the relation, or the user's word for it."""
+    if envelope != "UPSERT" or statement.key is None or not statement.key.enforced:
+        return
+    known = key_columns(relation) if relation.growth is Growth.KEYED else []
+    if not known or not set(known) <= {c.name for c in keys}:
+        raise SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(known))
+
+
+def _left_out(statement: CreateSink, column: str, keys: Sequence[Column]) -> bool:
+    in_value = option(statement.with_options, "KEY IN VALUE")
+    return in_value == BooleanLiteral(False) and any(k.name == column for k in keys)
+
+
+def _side(
+    catalog: Catalog, relation: Object, format_: Format, side: Side, columns: Sequence[Column], sink: str
+) -> EncodedSide:
+    record = _record(catalog, relation, columns)
+    names = tuple(c.name for c in columns)
+    match format_:
+        case RegistryFormat(kind="AVRO"):
+            return _avro(catalog, format_, side, record, names)
+        case JsonFormat():
+            return EncodedSide("JSON", names, record)
+        case TextFormat() | BytesFormat():
+            word: Encoding = "TEXT" if isinstance(format_, TextFormat) else "BYTES"
+            if len(columns) != 1:
+                raise SinkFormatNeedsOneColumn(sink, word, side.lower(), len(columns))
+            return EncodedSide(word, names, record)
+        case RegistryFormat():
+            raise NotSupportedYet(f"FORMAT {format_.kind} of a sink")
+        case _:
+            raise NotSupportedYet(f"FORMAT {type(format_).__name__.removesuffix('Format').upper()} of a sink")
+
+
+def _record(catalog: Catalog, relation: Object, columns: Sequence[Column]) -> Record:
+    fields = tuple(Field(c.name, c.parsed, c.nullable, column_comment(catalog, c)) for c in columns)
+    return Record(fields, doc=object_comment(relation))
+
+
+def _avro(
+    catalog: Catalog, format_: RegistryFormat, side: Side, record: Record, names: tuple[str, ...]
+) -> EncodedSide:
+    full = option(format_.options, f"AVRO {side} FULLNAME")
+    name = full.value if isinstance(full, StringLiteral) else ("row" if side == "KEY" else "envelope")
+    defaults = option(format_.options, "NULL DEFAULTS") == BooleanLiteral(True)
+    made = to_avro(record, name=name, null_defaults=defaults, resolve=named_types(catalog))
+    seed = next((o for o in format_.options if isinstance(o, SeedSchema) and o.side == side), None)
+    schema = seed.schema if seed is not None else json.dumps(made.json, ensure_ascii=False)
+    fields = tuple(made.renames.get((n,), n) for n in names)
+    return EncodedSide("AVRO", names, record, schema, seed.id if seed else None, fields)

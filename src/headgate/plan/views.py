@@ -1,0 +1,98 @@
+"""CREATE VIEW and CREATE TYPE: objects that are nothing but a definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headgate.catalog.graph import type_at, type_dependencies
+from headgate.catalog.names import SearchPath, resolve
+from headgate.catalog.objects import Column, Comment, Dependency, Growth, Kind, Use
+from headgate.catalog.snapshot import Catalog
+from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames
+from headgate.plan.relations import analyse_query, origin_ref, relations_read
+from headgate.schema.render import print_type
+from headgate.schema.types import Array, Field, Map, Named, Record, Type
+from headgate.sql.ast.names import Identifier, ObjectName, Query
+from headgate.sql.ast.types import CreateType, ListBody, MapBody, OtherBody, RecordBody
+from headgate.sql.query.relation import AnalysedQuery
+
+
+def view_columns(analysed: AnalysedQuery, names: Sequence[Identifier], view: str) -> tuple[Column, ...]:
+    """The columns of a view, renamed by its list of names; each must have a type and a name of its own."""
+    if len(names) > len(analysed.columns):
+        raise TooManyNames(view, len(names), len(analysed.columns))
+    columns: list[Column] = []
+    for position, column in enumerate(analysed.columns):
+        name = names[position].name if position < len(names) else column.name
+        if column.type is None:
+            raise ColumnOfUnknownType(name)
+        if any(c.name == name for c in columns):
+            raise ColumnTwice(name, view)
+        type_ = print_type(column.type, full=True)
+        columns.append(Column(position + 1, name, type_, column.nullable, origin=origin_ref(column)))
+    return tuple(columns)
+
+
+def derive_growth(
+    catalog: Catalog, analysed: AnalysedQuery, columns: Sequence[Column]
+) -> tuple[Growth, tuple[Column, ...]]:
+    """Kind and key of a query over one relation row by row: those of the relation, if its key survives."""
+    ids = relations_read(analysed)
+    if not analysed.stateless or len(ids) != 1:
+        return Growth.APPEND, tuple(columns)
+    relation = catalog.get(ids[0])
+    if relation.growth is not Growth.KEYED:
+        return Growth.APPEND, tuple(columns)
+    wanted = {c.id for c in relation.columns if c.key}
+    kept = {c.origin.column for c in columns if c.origin is not None and c.origin.object == relation.id}
+    if not wanted <= kept:
+        return Growth.APPEND, tuple(columns)
+    keyed = [replace(c, key=c.origin is not None and c.origin.column in wanted) for c in columns]
+    return Growth.KEYED, tuple(keyed)
+
+
+def query_dependencies(
+    catalog: Catalog, path: SearchPath, query: Query
+) -> tuple[AnalysedQuery, tuple[Dependency, ...]]:
+    analysed = analyse_query(catalog, path, query)
+    return analysed, tuple(Dependency(id_, Use.READS) for id_ in relations_read(analysed))
+
+
+def type_definition(
+    catalog: Catalog, path: SearchPath, statement: CreateType
+) -> tuple[tuple[Column, ...], str | None, tuple[Dependency, ...]]:
+    """Columns of a record type, or the body of any other; and the types that it uses, by their full names."""
+    match statement.body:
+        case RecordBody(fields):
+            typed = [Field(f.name.name, qualified(catalog, path, f.type), f.nullable) for f in fields]
+            columns = tuple(
+                Column(i, f.name, print_type(f.type, full=True), f.nullable, comment=Comment())
+                for i, f in enumerate(typed, start=1)
+            )
+            return columns, None, type_dependencies(catalog, [f.type for f in typed])
+        case ListBody(element):
+            body: Type = Array(qualified(catalog, path, element))
+        case MapBody(value):
+            body = Map(qualified(catalog, path, value))
+        case OtherBody(type_):
+            body = qualified(catalog, path, type_)
+    return (), print_type(body, full=True), type_dependencies(catalog, [body])
+
+
+def qualified(catalog: Catalog, path: SearchPath, type_: Type) -> Type:
+    """The type with every name in it replaced by the full name that it has in the catalog."""
+    match type_:
+        case Named(parts):
+            if len(parts) == 3 and type_at(catalog, parts) is not None:
+                return type_
+            found = resolve(catalog, path, ObjectName(tuple(Identifier(p) for p in parts)), Kind.TYPE)
+            return Named(catalog.path(found.id))
+        case Array(element, nullable):
+            return Array(qualified(catalog, path, element), nullable)
+        case Map(value, nullable):
+            return Map(qualified(catalog, path, value), nullable)
+        case Record(fields, name, doc):
+            return Record(tuple(replace(f, type=qualified(catalog, path, f.type)) for f in fields), name, doc)
+        case _:
+            return type_

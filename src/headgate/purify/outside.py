@@ -1,0 +1,113 @@
+"""What purifying asks of the world, and the world as it would be after statements that are planned but not done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from headgate.catalog.snapshot import Catalog
+from headgate.connectors.connections import Connections
+from headgate.connectors.kafka import Topic
+from headgate.registry.answers import RegisteredSchema
+from headgate.registry.errors import IncompatibleSchema, SubjectDeleted, SubjectNotFound
+from headgate.registry.schemas import Schema
+from headgate.sql.ast.connections import CreateConnection
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSchema:
+    """A schema with its id and the texts of all that it refers to, by name, those needed by others first."""
+
+    id: int
+    schema: Schema
+    references: tuple[tuple[str, str], ...] = ()
+
+
+class Outside(Protocol):
+    def check(self, catalog: Catalog, statement: CreateConnection) -> None: ...
+
+    def topic(self, catalog: Catalog, connection: int, name: str) -> Topic:
+        """Raises TopicNotFound."""
+
+    def latest(self, catalog: Catalog, registry: int, subject: str) -> KnownSchema | None:
+        """The newest schema of a subject, None if there is no such subject."""
+
+    def by_id(self, catalog: Catalog, registry: int, schema_id: int) -> KnownSchema:
+        """Raises SchemaIdNotFound."""
+
+    def check_compatible(self, catalog: Catalog, registry: int, subject: str, schema: Schema) -> None:
+        """Raises IncompatibleSchema if the subject would refuse the schema."""
+
+
+class World:
+    """The real one."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def check(self, catalog: Catalog, statement: CreateConnection) -> None:
+        self._connections.check(catalog, statement)
+
+    def topic(self, catalog: Catalog, connection: int, name: str) -> Topic:
+        return self._connections.kafka(catalog, connection).topic(name)
+
+    def latest(self, catalog: Catalog, registry: int, subject: str) -> KnownSchema | None:
+        client = self._connections.registry(catalog, registry)
+        try:
+            found: RegisteredSchema = client.latest(subject)
+        except (SubjectNotFound, SubjectDeleted):
+            return None
+        return self._known(catalog, registry, found.schema_id, found.schema)
+
+    def by_id(self, catalog: Catalog, registry: int, schema_id: int) -> KnownSchema:
+        schema = self._connections.registry(catalog, registry).schema_by_id(schema_id)
+        return self._known(catalog, registry, schema_id, schema)
+
+    def _known(self, catalog: Catalog, registry: int, schema_id: int, schema: Schema) -> KnownSchema:
+        parsed = self._connections.registry(catalog, registry).resolved(schema)
+        names = [reference.name for reference in schema.references]
+        texts = [dependency.schema.text for dependency in parsed.dependencies]
+        named = tuple(
+            (names[i] if i < len(names) else f"reference {i + 1}", text) for i, text in enumerate(texts)
+        )
+        return KnownSchema(schema_id, schema, named)
+
+    def check_compatible(self, catalog: Catalog, registry: int, subject: str, schema: Schema) -> None:
+        client = self._connections.registry(catalog, registry)
+        try:
+            verdict = client.compatibility(subject, schema)
+        except (SubjectNotFound, SubjectDeleted):
+            return
+        if not verdict.is_compatible:
+            raise IncompatibleSchema(subject, tuple(verdict.messages))
+
+
+@dataclass(slots=True)
+class Planned:
+    """The real world with the topics and subjects that a script's earlier statements will make."""
+
+    real: Outside
+    topics: dict[tuple[int, str], int] = field(default_factory=dict)  # connection, name -> partitions
+    schemas: dict[tuple[int, str], Schema] = field(default_factory=dict)  # registry, subject
+
+    def check(self, catalog: Catalog, statement: CreateConnection) -> None:
+        self.real.check(catalog, statement)
+
+    def topic(self, catalog: Catalog, connection: int, name: str) -> Topic:
+        partitions = self.topics.get((connection, name))
+        if partitions is not None:
+            return Topic(name, "", partitions)
+        return self.real.topic(catalog, connection, name)
+
+    def latest(self, catalog: Catalog, registry: int, subject: str) -> KnownSchema | None:
+        schema = self.schemas.get((registry, subject))
+        if schema is not None:
+            return KnownSchema(0, schema)
+        return self.real.latest(catalog, registry, subject)
+
+    def by_id(self, catalog: Catalog, registry: int, schema_id: int) -> KnownSchema:
+        return self.real.by_id(catalog, registry, schema_id)
+
+    def check_compatible(self, catalog: Catalog, registry: int, subject: str, schema: Schema) -> None:
+        if (registry, subject) not in self.schemas:
+            self.real.check_compatible(catalog, registry, subject, schema)

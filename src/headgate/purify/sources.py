@@ -1,0 +1,102 @@
+"""CREATE SOURCE: its topic exists, and its schemas are frozen into it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headgate.catalog.names import SearchPath, resolve
+from headgate.catalog.objects import Kind
+from headgate.catalog.snapshot import Catalog
+from headgate.purify.errors import NoSchemaForTopic, SchemaOfOtherType
+from headgate.purify.outside import KnownSchema, Outside
+from headgate.registry.schemas import Schema, SchemaType
+from headgate.sql.ast.formats import (
+    Format,
+    Formats,
+    IdStrategy,
+    InlineStrategy,
+    RegistryFormat,
+    RegistryUrl,
+    SchemaStrategy,
+    SeedSchema,
+    Side,
+)
+from headgate.sql.ast.kafka import KafkaConnection
+from headgate.sql.ast.sources import CreateSource, IncludeMetadata, UpsertEnvelope
+from headgate.sql.ast.values import StringLiteral, option
+
+TYPES = {"AVRO": SchemaType.AVRO, "PROTOBUF": SchemaType.PROTOBUF, "JSON SCHEMA": SchemaType.JSON}
+WORDS = {SchemaType.AVRO: "AVRO", SchemaType.PROTOBUF: "PROTOBUF", SchemaType.JSON: "JSON SCHEMA"}
+
+
+def purify_source(
+    statement: CreateSource, catalog: Catalog, path: SearchPath, outside: Outside
+) -> CreateSource:
+    if not isinstance(statement.kafka, KafkaConnection):
+        return statement
+    topic = option(statement.kafka.options, "TOPIC")
+    assert isinstance(topic, StringLiteral)
+    connection = resolve(catalog, path, statement.kafka.connection, Kind.CONNECTION)
+    outside.topic(catalog, connection.id, topic.value)
+    seeder = _Seeder(catalog, path, outside, topic.value, _needs_key(statement))
+    value, key = statement.formats.value, statement.formats.key
+    if key is None:
+        return replace(statement, formats=Formats(seeder.bare(value)))
+    return replace(statement, formats=Formats(seeder.one(value, "VALUE"), seeder.one(key, "KEY")))
+
+
+def _needs_key(statement: CreateSource) -> bool:
+    upsert = isinstance(statement.envelope, UpsertEnvelope) and not statement.envelope.key
+    return upsert or any(isinstance(i, IncludeMetadata) and i.what == "KEY" for i in statement.include)
+
+
+class _Seeder:
+    """Puts SEED clauses into formats: which schema each side is read with, for ever."""
+
+    def __init__(
+        self, catalog: Catalog, path: SearchPath, outside: Outside, topic: str, needs_key: bool
+    ) -> None:
+        self.catalog = catalog
+        self.path = path
+        self.outside = outside
+        self.topic = topic
+        self.needs_key = needs_key
+
+    def bare(self, format_: Format) -> Format:
+        """FORMAT f alone: values must have a schema, keys may."""
+        seeded = self.one(format_, "VALUE")
+        if not isinstance(seeded, RegistryFormat):
+            return seeded
+        return self._seeded(seeded, "KEY", required=False)
+
+    def one(self, format_: Format, side: Side) -> Format:
+        return self._seeded(format_, side, required=True) if isinstance(format_, RegistryFormat) else format_
+
+    def _seeded(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
+        if any(isinstance(o, SeedSchema) and o.side == side for o in format_.options):
+            return format_
+        if isinstance(format_.registry, RegistryUrl):
+            return format_
+        registry = resolve(self.catalog, self.path, format_.registry, Kind.CONNECTION).id
+        found = self._find(format_, side, registry)
+        if found is None:
+            if required:
+                raise NoSchemaForTopic(self.topic, self._subject(side), side.lower())
+            return format_
+        if found.schema.type is not TYPES[format_.kind]:
+            raise SchemaOfOtherType(self._subject(side), WORDS[found.schema.type], format_.kind)
+        seed = SeedSchema(side, found.id, found.schema.text, found.references)
+        return replace(format_, options=(*format_.options, seed))
+
+    def _find(self, format_: RegistryFormat, side: Side, registry: int) -> KnownSchema | None:
+        strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == side]
+        match strategies:
+            case [IdStrategy(schema_id)]:
+                return self.outside.by_id(self.catalog, registry, schema_id)
+            case [InlineStrategy(schema)]:
+                return KnownSchema(0, Schema(schema, TYPES[format_.kind]))
+            case _:
+                return self.outside.latest(self.catalog, registry, self._subject(side))
+
+    def _subject(self, side: Side) -> str:
+        return f"{self.topic}-{side.lower()}"

@@ -1,0 +1,80 @@
+"""Relations as Spark's temporary views: sources from their topics, views by their queries, system relations as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from headgate.catalog.information_schema import SYSTEM_RELATIONS
+from headgate.catalog.names import SearchPath
+from headgate.catalog.objects import Kind, Object
+from headgate.catalog.snapshot import Catalog
+from headgate.catalog.store import Reader
+from headgate.plan.errors import NotSupportedYet
+from headgate.plan.relations import analyse_query, relations_read, spark_name, system_relations_read
+from headgate.schema.formats.spark import to_spark
+from headgate.sql.ast.views import CreateView
+from headgate.sql.json import from_json
+from headgate.sql.query.relation import AnalysedQuery
+
+SourceFrame = Callable[[Object], DataFrame]
+
+
+class Frames:
+    """Registers what a query reads, each relation once, in a session of its own."""
+
+    def __init__(self, session: SparkSession, catalog: Catalog, reader: Reader, source: SourceFrame) -> None:
+        self._session = session
+        self._catalog = catalog
+        self._reader = reader
+        self._source = source
+        self._done: set[str] = set()
+
+    def query(self, analysed: AnalysedQuery) -> DataFrame:
+        self._register(relations_read(analysed), system_relations_read(analysed))
+        return self._session.sql(analysed.spark_sql)
+
+    def relation(self, relation_id: int) -> DataFrame:
+        self._register((relation_id,), ())
+        return self._session.table(spark_name(relation_id))
+
+    def _register(self, relations: Iterable[int], system: Iterable[str]) -> None:
+        for name in system:
+            if name not in self._done:
+                self._done.add(name)
+                self._system(name)
+        for id_ in relations:
+            if spark_name(id_) not in self._done:
+                self._done.add(spark_name(id_))
+                self._frame(self._catalog.get(id_)).createOrReplaceTempView(spark_name(id_))
+
+    def _frame(self, relation: Object) -> DataFrame:
+        match relation.kind:
+            case Kind.SOURCE:
+                return self._source(relation)
+            case Kind.VIEW:
+                analysed = view_query(self._catalog, relation)
+                return self.query(analysed).toDF(*[c.name for c in relation.columns])
+            case _:
+                raise NotSupportedYet(f"reading a {relation.kind}")
+
+    def _system(self, name: str) -> None:
+        schema, _, table = name.partition(".")
+        relation = next(r for r in SYSTEM_RELATIONS if (r.schema, r.name) == (schema, table))
+        type_ = to_spark(relation.columns)
+        assert isinstance(type_, StructType)
+        rows = [tuple(row) for row in relation.read(self._catalog, self._reader).rows]
+        self._session.createDataFrame(rows, type_).createOrReplaceTempView(f"{schema}_{table}")
+
+
+def view_query(catalog: Catalog, view: Object) -> AnalysedQuery:
+    """A view's query, analysed anew: names by the search path of its creation, columns as they are now."""
+    purified = view.purified_json()
+    statement = from_json(cast("dict[str, object]", purified["statement"]))  # type: ignore[arg-type]
+    assert isinstance(statement, CreateView)
+    entries = cast("list[list[str]]", purified.get("search_path") or [])
+    path = SearchPath(tuple((database, schema) for database, schema in entries)) if entries else SearchPath()
+    return analyse_query(catalog, path, statement.query)

@@ -1,0 +1,135 @@
+"""The engine's door on loopback: statements, health and metrics over HTTP.
+
+`POST /api/statements` answers a stream of JSON events, one per line (see ``protocol``). Every `/api` call needs the
+token of the project's folder, which only its owner can read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import queue
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from headgate.control import results
+from headgate.control.engine import Engine
+from headgate.control.executor import Session
+from headgate.errors import Diagnostic, HeadgateError, InternalError
+from headgate.serve.metrics import metrics
+from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Rows, write_event
+
+log = logging.getLogger(__name__)
+
+Switch = Callable[[dict[str, object]], None]
+
+
+class Door:
+    """The HTTP application. ``engine`` may be replaced while it runs (``switch``)."""
+
+    def __init__(self, engine: Engine, token: str, switch: Switch) -> None:
+        self.engine = engine
+        self._token = token
+        self._switch = switch
+
+    def application(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/healthz", self._health),
+                Route("/metrics", self._metrics),
+                Route("/api/statements", self._statements, methods=["POST"]),
+                Route("/api/project", self._project, methods=["PUT"]),
+            ]
+        )
+
+    async def _health(self, _: Request) -> Response:
+        return JSONResponse({"status": "ok", "project": str(self.engine.project.folder)})
+
+    async def _metrics(self, _: Request) -> Response:
+        store = self.engine.store
+        return PlainTextResponse(metrics(store.load(), store.statuses()))
+
+    async def _project(self, request: Request) -> Response:
+        if not self._allowed(request):
+            return _refused()
+        await asyncio.to_thread(self._switch, await request.json())
+        return JSONResponse({})
+
+    async def _statements(self, request: Request) -> Response:
+        if not self._allowed(request):
+            return _refused()
+        body = await request.json()
+        text = str(body.get("sql", ""))
+        session = Session()
+        return StreamingResponse(
+            self._stream(lambda: self.engine.run(text, session), text, request),
+            media_type="application/x-ndjson",
+        )
+
+    def _allowed(self, request: Request) -> bool:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(given.encode(), self._token.encode())
+
+    async def _stream(
+        self, run: Callable[[], Iterator[results.Result]], text: str, request: Request
+    ) -> AsyncIterator[bytes]:
+        """Events of a script that runs in a thread of its own; a client that goes away cancels it."""
+        events: queue.Queue[Event | None] = queue.Queue(maxsize=100)
+        gone = threading.Event()
+        threading.Thread(target=_work, args=(run, text, events, gone), daemon=True).start()
+        try:
+            while (event := await asyncio.to_thread(events.get)) is not None:
+                yield write_event(event)
+                if await request.is_disconnected():
+                    break
+        finally:
+            gone.set()
+            with suppress(queue.Empty):
+                while True:
+                    events.get_nowait()
+
+
+def _work(
+    run: Callable[[], Iterator[results.Result]],
+    text: str,
+    events: queue.Queue[Event | None],
+    gone: threading.Event,
+) -> None:
+    try:
+        for result in run():
+            if gone.is_set():
+                return
+            events.put(_event(result))
+    except HeadgateError as error:
+        events.put(Failed(error.diagnostic(text)))
+    except Exception as error:
+        log.exception("a statement failed in a way that it must not")
+        events.put(Failed(InternalError(type(error).__name__).diagnostic()))
+    finally:
+        events.put(None)
+
+
+def _event(result: results.Result) -> Event:
+    match result:
+        case results.Notice(message):
+            return Notice(message)
+        case results.ResultColumns(columns):
+            return Columns(tuple(Column(name, type_) for name, type_ in columns))
+        case results.ResultRows(rows):
+            return Rows(rows)
+        case results.Done(tag):
+            return Done(tag)
+
+
+def _refused() -> Response:
+    told = Diagnostic(
+        "RUN-0403", "the token is missing or wrong", None, "It is in the file .headgate/token of the project."
+    )
+    return JSONResponse(told.as_json(), status_code=401)
