@@ -14,13 +14,12 @@ from pathlib import Path
 
 import click
 import uvicorn
-from pyspark.sql import SparkSession
 
-from headgate.control.engine import Engine, OpenSpark, Project, Spark
+from headgate.control.engine import Engine, Project
 from headgate.embedded.jars import fetch
 from headgate.embedded.java import find_java
 from headgate.embedded.world import World
-from headgate.runtime.session import open_session
+from headgate.runtime.session import OpenSpark, Spark, SparkSession, open_session
 from headgate.serve.server import Door
 
 ENGINE_FILE = "engine.json"

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from headgate.catalog.graph import upstream
 from headgate.catalog.objects import Desired, Kind
 from headgate.catalog.snapshot import Catalog
@@ -23,6 +21,7 @@ from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.registry.errors import RegistryFailed, RegistryUnreachable
 from headgate.runtime.errors import SparkGone, TaskFailed
+from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress, SinkTask
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Object
 from headgate.catalog.secrets import Secret
@@ -20,33 +18,8 @@ from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.runtime.select import BatchQuery
+from headgate.runtime.session import Spark
 from headgate.sql.ast.queries import Select
-
-OpenSpark = Callable[[], SparkSession]
-
-
-class Spark:
-    """The session, opened in the background when the engine starts, so that statements need not wait for it."""
-
-    def __init__(self, open_: OpenSpark) -> None:
-        self._open = open_
-        self._guard = threading.Lock()
-        self._session: SparkSession | None = None
-
-    def warm_up(self) -> None:
-        threading.Thread(target=self.session, name="spark", daemon=True).start()
-
-    def session(self) -> SparkSession:
-        with self._guard:
-            if self._session is None:
-                self._session = self._open()
-            return self._session
-
-    def close(self) -> None:
-        with self._guard:
-            if self._session is not None:
-                self._session.stop()
-                self._session = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession as SparkSession  # other packages name it, but may not import pyspark
 
 from headgate.schema.formats.spark import SETTINGS
 
@@ -53,3 +54,30 @@ def open_session(
     }.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+OpenSpark = Callable[[], SparkSession]
+
+
+class Spark:
+    """The session, opened in the background when the engine starts, so that statements need not wait for it."""
+
+    def __init__(self, open_: OpenSpark) -> None:
+        self._open = open_
+        self._guard = threading.Lock()
+        self._session: SparkSession | None = None
+
+    def warm_up(self) -> None:
+        threading.Thread(target=self.session, name="spark", daemon=True).start()
+
+    def session(self) -> SparkSession:
+        with self._guard:
+            if self._session is None:
+                self._session = self._open()
+            return self._session
+
+    def close(self) -> None:
+        with self._guard:
+            if self._session is not None:
+                self._session.stop()
+                self._session = None
