@@ -152,7 +152,11 @@ def _check_unique(
     relation: Object, statement: CreateSink, name: str, keys: Sequence[Column], envelope: str
 ) -> None:
     """UPSERT needs a key that holds a key of the relation, or the user's word for it."""
-    if envelope != "UPSERT" or statement.key is None or not statement.key.enforced:
+    if envelope != "UPSERT" or statement.key is None:
+        return
+    if relation.growth is Growth.KEYED and set(key_columns(relation)) < {c.name for c in keys}:
+        raise NotSupportedYet("a key of a sink with more columns than the relation's")  # a delete has no values for them
+    if not statement.key.enforced:
         return
     known = key_columns(relation) if relation.growth is Growth.KEYED else []
     if not known or not set(known) <= {c.name for c in keys}:

@@ -9,29 +9,31 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameWriter, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
-from headgate.catalog.tasks import Intent, Ledger, PartitionOffset
+from headgate.catalog.tasks import Intent, Ledger, PartitionOffset, Quarantined
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.relations import relations_read
 from headgate.plan.sink import SinkPlan, plan_sink
+from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
 from headgate.runtime.errors import RecordsLost, TopicReplaced
-from headgate.runtime.failures import translated, unknown_schema_id
+from headgate.runtime.failures import bad_record, translated, unknown_schema_id
 from headgate.runtime.frames import Frames, view_query
 from headgate.runtime.source import SourceReader, offsets_json
 from headgate.sql.ast.sinks import CreateSink
@@ -39,6 +41,17 @@ from headgate.sql.json import from_json
 
 TRIGGER = "1 second"  # of idle tasks; RUNTIME §3
 LEARN_TRIES = 3
+CHUNK = 500  # bad records that are put into the quarantine at once
+
+QUARANTINED = (
+    "topic",
+    "partition",
+    "offset",
+    "hg_problem.side AS side",
+    "hg_problem.reason AS reason",
+    "hg_problem.schema_id AS schema_id",
+    "CASE hg_problem.side WHEN 'key' THEN key ELSE value END AS raw",
+)
 
 
 @dataclass(slots=True)
@@ -113,7 +126,7 @@ class SinkTask:
     def _translated(self, error: BaseException | None) -> HeadgateError | None:
         if error is None:
             return None
-        return translated(error, lambda topic: self._source if topic == self._source.topic_name else None)
+        return translated(error, self._reader_of)
 
     def _start_offsets(self, topic: Topic, ledger: Ledger | None) -> dict[int, int]:
         """The ledger's offsets; partitions that it does not know begin at 0. A topic that is another one is refused."""
@@ -167,13 +180,64 @@ class SinkTask:
 
     def _write(self, raw: DataFrame) -> None:
         decoded = self._source.decode(raw)
-        frames = Frames(raw.sparkSession, self.catalog, self.store, lambda _: self._source.rows(decoded))
+        records = self._records(decoded)
+        writer = records.write.format("kafka").options(**self._target.spark())
+        writer = writer.option("topic", self.plan.topic).option("kafka.enable.idempotence", "true")
+        if self._source.plan.on_error == "HALT":
+            writer.save()
+        else:
+            self._write_and_set_aside(writer, decoded)
+
+    def _records(self, decoded: DataFrame) -> DataFrame:
+        """Keys and values to be written, tombstones for keys whose row is gone included."""
+        session = decoded.sparkSession
+        changed = self._source.changes(decoded)
+        frames = Frames(session, self.catalog, self.store, lambda _: self._source.current(changed))
         rows = frames.relation(self.plan.relation)
+        written = rows.select(*self._encoded())
+        keys = deleted_keys(self.catalog, self.plan, self._source, changed, rows)
+        return written if keys is None else written.unionByName(keys)
+
+    def _encoded(self) -> list[Column]:
         columns = [encode(self.plan.value).alias("value")]
         if self.plan.key is not None:
             columns.append(encode(self.plan.key).alias("key"))
-        writer = rows.select(*columns).write.format("kafka").options(**self._target.spark())
-        writer.option("topic", self.plan.topic).option("kafka.enable.idempotence", "true").save()
+        return columns
+
+    def _write_and_set_aside(self, writer: DataFrameWriter, decoded: DataFrame) -> None:
+        """Write the good records, then count the bad ones, and keep them if the policy says so."""
+        writer.save()
+        bad = decoded.where("hg_problem IS NOT NULL")
+        if self._source.plan.on_error == "SKIP":
+            self.progress.skipped += bad.count()
+            return
+        set_aside = 0
+        for chunk in chunks(bad.selectExpr(*QUARANTINED).toLocalIterator(), CHUNK):
+            self.store.quarantine([self._quarantined(row) for row in chunk])
+            set_aside += len(chunk)
+        self.progress.skipped += set_aside
+
+    def _quarantined(self, row: Row) -> Quarantined:
+        side, place = row["side"], {name: row[name] for name in ("topic", "partition", "offset")}
+        told = bad_record(
+            {**place, "side": side, "reason": row["reason"], "schema_id": row["schema_id"]}, self._reader_of
+        )
+        return Quarantined(
+            self._source.object.id,
+            self.object.id,
+            row["topic"],
+            row["partition"],
+            row["offset"],
+            datetime.now(UTC),
+            row["schema_id"],
+            told.path or f"$.{side}",
+            self._source.expected(side),
+            told.reason,
+            bytes(row["raw"]) if row["raw"] is not None else None,
+        )
+
+    def _reader_of(self, topic: str) -> SourceReader | None:
+        return self._source if topic == self._source.topic_name else None
 
     def _end_offsets(self, batch: int) -> dict[int, int]:
         """Where Spark fixed the batch's end, before it called us: the last line of the batch's offset log."""
@@ -221,3 +285,9 @@ def source_of(catalog: Catalog, relation_id: int) -> Object:
     if relation.kind != "source":
         raise NotSupportedYet(f"a sink over a {relation.kind}")
     return relation
+
+
+def chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    left = iter(rows)
+    while chunk := list(islice(left, size)):
+        yield chunk

@@ -15,7 +15,7 @@ from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
-from headgate.plan.source import AvroSide, SidePlan, SourcePlan, plan_source
+from headgate.plan.source import AvroSide, JsonSide, SidePlan, SourcePlan, TextSide, plan_source
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.decode import Writers, columns, decode, refuse_bad
@@ -107,11 +107,22 @@ class SourceReader:
         return decode(with_headers(raw), self.plan, self._key.writers(), self._value.writers())
 
     def rows(self, decoded: DataFrame) -> DataFrame:
-        """The source's columns of the good records, current state per key for an upsert source."""
+        """The source's columns of the good records; for an upsert source its current state, the last row per key."""
+        return self.current(self.changes(decoded))
+
+    def changes(self, decoded: DataFrame) -> DataFrame:
+        """The good records; of an upsert source the last of every key, deletions included."""
         good = refuse_bad(decoded) if self.plan.on_error == "HALT" else decoded.where("hg_problem IS NULL")
-        if self.plan.envelope == "UPSERT":
-            good = latest_per_key(good, self.plan).where("value IS NOT NULL")
-        return good.select(*columns(self.plan))
+        return latest_per_key(good, self.plan) if self.plan.envelope == "UPSERT" else good
+
+    def current(self, changes: DataFrame) -> DataFrame:
+        present = changes.where("value IS NOT NULL") if self.plan.envelope == "UPSERT" else changes
+        return present.select(*columns(self.plan))
+
+    def expected(self, side: str) -> str:
+        """What a record's key or value should have been, for the quarantine."""
+        plan = self.plan.key if side == "key" else self.plan.value
+        return {AvroSide: "avro", JsonSide: "json", TextSide: "text"}.get(type(plan), "bytes")
 
     # schemas
 
