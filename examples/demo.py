@@ -59,11 +59,15 @@ def main(folder: Path, picture: Path | None) -> None:
         schema_id = register(registry)
         console.print(f"registered [bold]{TOPIC}-value[/bold] version 1 as schema id {schema_id}")
         produce(kafka, schema_id)
-        console.print(f"produced {len(ORDERS)} records, each framed with that id; reading them with Spark ...\n")
+        console.print(
+            f"produced {len(ORDERS)} records, each framed with that id; reading them with Spark ...\n"
+        )
         rows = consume(kafka, registry, folder)
     console.print(side_by_side(rows))
     same = [row.asDict() for row in rows] == ORDERS
-    console.print("\nwhat came out is what went in" if same else "\n[red]what came out differs from what went in[/red]")
+    console.print(
+        "\nwhat came out is what went in" if same else "\n[red]what came out differs from what went in[/red]"
+    )
     if picture is not None:
         console.save_svg(str(picture), title="make demo")
     sys.exit(0 if same else 1)
@@ -100,7 +104,10 @@ def consume(brokers: str, url: str, folder: Path) -> list[object]:
 def decoded(spark: SparkSession, brokers: str, url: str) -> DataFrame:
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", brokers).option("subscribe", TOPIC)
     records = reader.load()
-    (schema_id,) = (row[0] for row in records.select(F.expr("conv(hex(substring(value, 2, 4)), 16, 10)")).distinct().collect())
+    (schema_id,) = (
+        row[0]
+        for row in records.select(F.expr("conv(hex(substring(value, 2, 4)), 16, 10)")).distinct().collect()
+    )
     with RegistryClient([url]) as registry:
         schema = registry.schema_by_id(int(schema_id)).text
     return records.select(from_avro(F.expr("substring(value, 6)"), schema).alias("order")).select("order.*")

@@ -65,7 +65,8 @@ ERRORS_INTRO = """Every error has a code that never changes, a message, and wher
 Values of records and secrets never appear in one. The command line's exit status tells the family:
 
 """ + "".join(
-    ["| family | status |\n|---|---|\n"] + [f"| {family} | {status} |\n" for family, status in EXIT_STATUS.items()]
+    ["| family | status |\n|---|---|\n"]
+    + [f"| {family} | {status} |\n" for family, status in EXIT_STATUS.items()]
 )
 
 
@@ -109,7 +110,9 @@ def grammar() -> str:
     parts.append("\n## Parts\n")
     for name, rule in sorted(all_rules().items()):
         parts.append(f"\n### {name}\n\n```text\n{wrapped(rule)}\n```\n")
-    parts.append("\n## Options\n\nOptions are `NAME [=] value`. Names may be written with `_` for a blank, in any case.\n")
+    parts.append(
+        "\n## Options\n\nOptions are `NAME [=] value`. Names may be written with `_` for a blank, in any case.\n"
+    )
     for name, table in sorted(all_option_tables().items()):
         parts.append(f"\n### {name}s\n\n| option | takes |\n|---|---|\n")
         for rule_ in table.rules:

@@ -10,7 +10,6 @@ from typing import cast
 
 import fastavro
 from fastavro.schema import parse_schema
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from headgate.errors import HeadgateError
@@ -35,7 +34,7 @@ def translated(error: BaseException, reader_of: Callable[[str], SourceReader | N
     found = re.search(re.escape(BAD) + r"(\{.*?\})(?=\s|$|\")", text)
     if found is not None:
         return bad_record(json.loads(found[1].replace('\\"', '"')), reader_of)
-    if isinstance(error, Py4JNetworkError | ConnectionError | EOFError):
+    if isinstance(error, ConnectionError | EOFError) or type(error).__name__ == "Py4JNetworkError":
         return SparkGone(_short(text))
     if isinstance(error, PySparkException):
         condition = error.getCondition() or ""
@@ -76,8 +75,8 @@ def _explained(
         fastavro.schemaless_reader(body, schema, None)
     except EOFError:
         return "it ends before its schema does", None
-    except Exception as error:  # noqa: BLE001 - whatever the decoder raises is only a reason here
-        return f"{MALFORMED} ({type(error).__name__})", None
+    except Exception:  # noqa: BLE001 - whatever the decoder raises, it says no more than that
+        return MALFORMED, None
     left = len(data) - 5 - body.tell()
     return (f"{left} bytes are left over behind it", None) if left else (MALFORMED, None)
 

@@ -1,0 +1,121 @@
+"""Statements as JSON: the form in which the catalog stores them.
+
+Every node is an object with its class name under ``node`` and its fields; places in the text are left out. A type of
+the type system is stored in its printed form. A field that a stored statement lacks takes its default, so that a
+statement may gain fields; one that it has and this version does not know is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeAlias, get_args
+
+from headgate.schema.parse import parse_type
+from headgate.schema.render import print_type
+from headgate.schema.types import Type
+from headgate.sql.ast import (
+    alter,
+    captures,
+    collections,
+    comments,
+    connections,
+    databases,
+    drop,
+    explain,
+    formats,
+    insert,
+    kafka,
+    materializations,
+    names,
+    queries,
+    session,
+    show,
+    sinks,
+    sources,
+    statement,
+    streams,
+    types,
+    values,
+    views,
+)
+from headgate.sql.ast.statement import Statement
+from headgate.sql.errors import InvalidStatementJson
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_MODULES = (
+    alter, captures, collections, comments, connections, databases, drop, explain, formats, insert, kafka,
+    materializations, names, queries, session, show, sinks, sources, statement, streams, types, values, views,
+)  # fmt: skip
+_NODES: dict[str, type] = {
+    cls.__name__: cls
+    for module in _MODULES
+    for cls in vars(module).values()
+    if isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__ == module.__name__
+}
+_TYPES = get_args(Type)
+_TYPE = "Type"
+
+
+def to_json(statement: Statement) -> dict[str, Json]:
+    """The statement as objects, lists and scalars that any JSON writer takes."""
+    return _node(statement)
+
+
+def from_json(stored: dict[str, Json]) -> Statement:
+    """The statement that ``to_json`` stored."""
+    found = _value(stored)
+    if not isinstance(found, Statement):
+        raise InvalidStatementJson("it is not a statement")
+    return found
+
+
+def _node(node: object) -> dict[str, Json]:
+    stored: dict[str, Json] = {"node": type(node).__name__}
+    for field in _stored_fields(type(node)):
+        stored[field.name] = _stored(getattr(node, field.name))
+    return stored
+
+
+def _stored(value: object) -> Json:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, tuple):
+        return [_stored(item) for item in value]
+    if isinstance(value, _TYPES):
+        return {"node": _TYPE, "text": print_type(value, full=True)}
+    return _node(value)
+
+
+def _value(stored: Json) -> object:
+    if isinstance(stored, list):
+        return tuple([_value(item) for item in stored])
+    if isinstance(stored, dict):
+        return _read_node(stored)
+    return stored
+
+
+def _read_node(stored: dict[str, Json]) -> object:
+    name = stored.get("node")
+    if name == _TYPE:
+        return parse_type(str(stored.get("text")))
+    cls = _NODES.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise InvalidStatementJson(f"there is no node {name!r}")
+    known = {field.name: field for field in _stored_fields(cls)}
+    given = {key: _value(value) for key, value in stored.items() if key != "node"}
+    unknown = sorted(given.keys() - known.keys())
+    missing = sorted(key for key, field in known.items() if key not in given and not _has_default(field))
+    if unknown or missing:
+        problem = f"does not know {unknown[0]!r}" if unknown else f"lacks {missing[0]!r}"
+        raise InvalidStatementJson(f"node {name} {problem}")
+    return cls(**given)
+
+
+def _stored_fields(cls: type) -> list[dataclasses.Field[object]]:
+    """What is compared is stored: all but places in the text."""
+    return [field for field in dataclasses.fields(cls) if field.compare]
+
+
+def _has_default(field: dataclasses.Field[object]) -> bool:
+    return field.default is not dataclasses.MISSING

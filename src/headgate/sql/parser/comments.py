@@ -1,0 +1,24 @@
+"""COMMENT ON."""
+
+from __future__ import annotations
+
+from headgate.sql.ast.comments import CommentOn
+from headgate.sql.parser.cursor import Cursor
+from headgate.sql.parser.kinds import kind
+
+SYNOPSES = {"COMMENT ON": "COMMENT ON {COLUMN <name>.<column> | <kind> <name>} IS {<string> | NULL}"}
+
+
+def comment_on(cursor: Cursor) -> CommentOn:
+    cursor.expect("COMMENT ON")
+    if cursor.take("COLUMN"):
+        column = cursor.column_name()
+        return CommentOn("COLUMN", column, _comment(cursor))
+    kind_ = kind(cursor)
+    name = cursor.name()
+    return CommentOn(kind_, name, _comment(cursor))
+
+
+def _comment(cursor: Cursor) -> str | None:
+    cursor.expect("IS")
+    return None if cursor.take("NULL") else cursor.string()

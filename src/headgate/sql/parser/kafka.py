@@ -1,0 +1,43 @@
+"""``KAFKA { CONNECTION k (…) | BROKER 'h:p' TOPIC 't' }``, for sources, sinks and captures."""
+
+from __future__ import annotations
+
+from headgate.sql.ast.kafka import Kafka, KafkaBroker, KafkaConnection
+from headgate.sql.parser.cursor import Cursor
+from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
+from headgate.sql.parser.values import options
+
+_TOPIC = OptionRule("TOPIC", ValueKind.STRING)
+
+READ_OPTIONS = OptionTable(
+    "the topic",
+    (
+        _TOPIC,
+        OptionRule("START OFFSET", ValueKind.OFFSETS),
+        OptionRule("START TIMESTAMP", ValueKind.TIMESTAMP),
+    ),
+)
+WRITE_OPTIONS = OptionTable(
+    "the topic",
+    (
+        _TOPIC,
+        OptionRule("PARTITION BY", ValueKind.EXPRESSION),
+        OptionRule("TOPIC PARTITION COUNT", ValueKind.INTEGER),
+        OptionRule("TOPIC REPLICATION FACTOR", ValueKind.INTEGER),
+        OptionRule("TOPIC CONFIG", ValueKind.MAP),
+        OptionRule("COMPRESSION TYPE", ValueKind.STRING, ("none", "gzip", "snappy", "lz4", "zstd")),
+    ),
+)
+
+TABLES = {"read option": READ_OPTIONS, "write option": WRITE_OPTIONS}
+
+
+def kafka(cursor: Cursor, table: OptionTable) -> Kafka:
+    """What follows the word KAFKA."""
+    if cursor.take("CONNECTION"):
+        return KafkaConnection(cursor.name(), options(cursor, table))
+    cursor.expect("BROKER")
+    broker = cursor.string()
+    cursor.expect("TOPIC")
+    topic = cursor.string()
+    return KafkaBroker(broker, topic, options(cursor, table) if cursor.at("(") else ())

@@ -1,0 +1,80 @@
+"""SHOW, DESCRIBE, REPLAY QUARANTINE and EXPLAIN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headgate.sql.ast.explain import (
+    Explain,
+    ExplainChange,
+    ExplainObject,
+    ExplainSchema,
+    ExplainSubjectChange,
+)
+from headgate.sql.ast.names import ObjectName
+from headgate.sql.ast.show import (
+    Describe,
+    ReplayQuarantine,
+    ShowCollectionSchema,
+    ShowCreate,
+    ShowLineage,
+    ShowObjects,
+    ShowSchemaHistory,
+)
+from headgate.sql.ast.statement import Statement
+from headgate.sql.render.sinks import create_sink
+from headgate.sql.render.values import name, string, words
+
+
+def show_objects(node: ShowObjects) -> str:
+    return words(
+        f"SHOW {node.what}",
+        f"FROM {name(node.within)}" if node.within is not None else "",
+        f"FOR {name(node.subject)}" if node.subject is not None else "",
+        f"LIKE {string(node.like)}" if node.like is not None else "",
+    )
+
+
+def show_create(node: ShowCreate) -> str:
+    return f"SHOW CREATE {node.kind} {name(node.name)}"
+
+
+def show_lineage(node: ShowLineage) -> str:
+    return words("SHOW LINEAGE FOR", node.kind or "", name(node.name))
+
+
+def show_collection_schema(node: ShowCollectionSchema) -> str:
+    return f"SHOW {node.which} SCHEMA FOR COLLECTION {name(node.name)}"
+
+
+def show_schema_history(node: ShowSchemaHistory) -> str:
+    return words("SHOW SCHEMA HISTORY FOR", node.kind or "", name(node.name))
+
+
+def describe(node: Describe) -> str:
+    return words("DESCRIBE", "EXTENDED" if node.extended else "", node.kind or "", name(node.name))
+
+
+def replay_quarantine(node: ReplayQuarantine) -> str:
+    return words("REPLAY QUARANTINE FOR", node.kind or "", name(node.name))
+
+
+def explain(node: Explain, inner: Callable[[Statement], str]) -> str:
+    return f"EXPLAIN {inner(node.statement)}"
+
+
+def explain_object(node: ExplainObject) -> str:
+    return f"EXPLAIN {node.kind} {name(node.name)}"
+
+
+def explain_schema(node: ExplainSchema) -> str:
+    target = f"SINK {name(node.sink)}" if isinstance(node.sink, ObjectName) else create_sink(node.sink)
+    return f"EXPLAIN {node.side} SCHEMA FOR {target}"
+
+
+def explain_change(node: ExplainChange, inner: Callable[[Statement], str]) -> str:
+    return f"EXPLAIN CHANGE {inner(node.statement)}"
+
+
+def explain_subject_change(node: ExplainSubjectChange) -> str:
+    return f"EXPLAIN CHANGE SUBJECT {string(node.subject)} TO {string(node.schema)}"

@@ -1,0 +1,77 @@
+"""Secrets leave no trace in what is logged, stored or shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.errors import HeadgateError
+from headgate.sql.redact import redacted, redacted_text
+from headgate.sql.render.statements import render
+from headgate.sql.script import parse_statement
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("CREATE SECRET s AS 'hunter2'", "CREATE SECRET s AS '********';"),
+        ("ALTER SECRET s AS 'hunter2'", "ALTER SECRET s AS '********';"),
+        ("CREATE SECRET s FROM ENV 'NAME'", "CREATE SECRET s FROM ENV 'NAME';"),
+        (
+            "CREATE CONNECTION c TO POSTGRES (URL 'postgres://me:hunter2@h/d', PASSWORD 'hunter2', USER 'u')",
+            "CREATE CONNECTION c\nTO POSTGRES (URL = 'postgres://********@h/d', PASSWORD = '********', USER = 'u');",
+        ),
+        (
+            "ALTER CONNECTION k SET (SASL PASSWORD = 'hunter2', SSL KEY 'hunter2', SSL CERTIFICATE 'c')",
+            "ALTER CONNECTION k\nSET (SASL PASSWORD = '********', SSL KEY = '********', SSL CERTIFICATE = 'c');",
+        ),
+        (
+            "CREATE CONNECTION c TO ELASTICSEARCH (URL 'http://h', PASSWORD SECRET s)",
+            "CREATE CONNECTION c\nTO ELASTICSEARCH (URL = 'http://h', PASSWORD = SECRET s);",
+        ),
+        ("SELECT 'hunter2'", "SELECT 'hunter2';"),
+    ],
+)
+def test_a_statement_is_printed_without_its_secrets(text: str, shown: str) -> None:
+    assert render(redacted(parse_statement(text))) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("create secret s as 'a''b';\nSELECT 'a'", "create secret s as '****';\nSELECT 'a'"),
+        ("ALTER SECRET s AS $x$a\nb$x$", "ALTER SECRET s AS $***\n***$"),
+        (
+            "CREATE CONNECTION c TO X (PASSWORD = 'ab', HOST 'h')",
+            "CREATE CONNECTION c TO X (PASSWORD = '**', HOST 'h')",
+        ),
+        ("ALTER CONNECTION c SET (URL 'x://u:p@h')", "ALTER CONNECTION c SET (URL 'x://***@h')"),
+        ("CREATE SECRET s AS 'hunter2", "CREATE SECRET s AS ********"),
+        ("SELECT 'password'", "SELECT 'password'"),
+    ],
+)
+def test_the_text_of_a_script_is_starred_out_in_place(text: str, shown: str) -> None:
+    assert redacted_text(text) == shown
+    assert len(shown) == len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE SECRET s 'hunter2'",
+        "CREATE SECRET s AS 'hunter2",
+        "CREATE SECRET s AS 'hunter2' x",
+        "CREATE SECRT s AS 'hunter2'",
+    ],
+)
+def test_an_error_does_not_say_the_secret(text: str) -> None:
+    with pytest.raises(HeadgateError) as caught:
+        parse_statement(text)
+    assert "hunter2" not in str(caught.value)
+    if "SECRET" in text:
+        assert "hunter2" not in caught.value.diagnostic(redacted_text(text)).render()
+
+
+def test_a_secret_is_not_in_the_repr_of_its_statement() -> None:
+    assert "hunter2" not in repr(parse_statement("CREATE SECRET s AS 'hunter2'"))

@@ -1,0 +1,60 @@
+"""The grammar in the docs is the grammar of the parser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from headgate.errors import HeadgateError
+from headgate.sql.parser.statements import ALTER, CREATE, CREATE_OR_REPLACE, STATEMENTS
+from headgate.sql.parser.synopses import TERMINALS, all_option_tables, all_rules, all_synopses
+from headgate.sql.render.statements import render
+from headgate.sql.script import parse_statement
+from tests.sql.expander import FILLED, Expander
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("statement", all_synopses())
+def test_the_parser_reads_all_that_a_synopsis_allows(statement: str) -> None:
+    texts = Expander(all_rules()).expand(all_synopses()[statement])
+    refused = [text for text in texts if not _reads(text)]
+    assert refused == []
+    assert texts
+
+
+def _reads(text: str) -> bool:
+    try:
+        parsed = parse_statement(text)
+    except HeadgateError:
+        return False
+    return parse_statement(render(parsed)) == parsed
+
+
+def test_every_statement_has_a_synopsis() -> None:
+    names = set(all_synopses())
+    created = {f"CREATE {kind}" for kind in (*CREATE, *CREATE_OR_REPLACE)}
+    altered = {f"ALTER {kind}" for kind in ALTER}
+    assert created | altered <= names
+    others = set(STATEMENTS) - {"CREATE", "ALTER", "WITH", "VALUES", "("}
+    assert others <= {name.split(" ")[0] for name in names}
+
+
+def test_every_rule_of_a_synopsis_exists_and_every_rule_is_used() -> None:
+    texts = [*all_synopses().values(), *all_rules().values()]
+    used = {name for text in texts for name in re.findall(r"(?<!-)<([^<>]+)>", text)}
+    assert used - set(TERMINALS) == set(all_rules())
+    assert set(TERMINALS) == set(FILLED)
+
+
+def test_every_option_of_every_table_is_in_a_rule() -> None:
+    rules = all_rules()
+    for name, table in all_option_tables().items():
+        for rule in table.rules:
+            assert f"{rule.name} = " in rules[name]
+
+
+def test_long_synopses_have_line_breaks() -> None:
+    assert all_synopses()["SUBSCRIBE"] == "SUBSCRIBE [TO] <name>"
+    assert all(len(line) <= 110 for synopsis in all_synopses().values() for line in synopsis.splitlines())
