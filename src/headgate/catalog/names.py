@@ -199,6 +199,8 @@ def _find_in(catalog: Catalog, schemas: Iterable[Object], name: Name, kinds: Seq
 
 
 def _pick(catalog: Catalog, same: Sequence[Object], written: Identifier) -> Object | None:
+    if not same:
+        return None
     match find_name(written.name, written.quoted, (o.name for o in same)):
         case Found(name):
             return next(o for o in same if o.name == name)

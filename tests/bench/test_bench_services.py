@@ -1,0 +1,25 @@
+"""The benchmarks that start services run too, once each and small."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.__main__ import BENCHMARKS
+
+pytestmark = pytest.mark.e2e
+
+
+def test_the_world_is_measured_beside_a_broker_started_by_hand() -> None:
+    report = BENCHMARKS["world"]("small")
+    first = report.rows[0]
+    assert "by hand" in first.peer
+    assert first.ratio is not None
+    assert first.ratio > 0
+    assert [row.what.split(",")[0] for row in report.rows] == ["Kafka", "registry"]
+
+
+def test_every_disagreement_with_apicurio_is_explained() -> None:
+    report = BENCHMARKS["registry"]("small")
+    assert [row.kept for row in report.rows] == [True, True]
+    assert all(row.ratio is not None and row.ratio > 0.3 for row in report.rows)
+    assert any("it refuses" in note for note in report.notes)
