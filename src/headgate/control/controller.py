@@ -23,6 +23,7 @@ from headgate.registry.errors import RegistryFailed, RegistryUnreachable
 from headgate.runtime.errors import SparkGone, TaskFailed
 from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress, SinkTask
+from headgate.runtime.task_group import TaskGroup
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ PASSING = (BrokerUnreachable, RegistryUnreachable, RegistryFailed, SparkGone)  #
 
 @dataclass(slots=True)
 class Running:
-    """A task that was started: for which definition, and what came of it."""
+    """A task that should run: for which definition, and what came of it."""
 
     signature: tuple[object, ...]
     task: SinkTask | None = None
@@ -42,6 +43,7 @@ class Running:
     tries: int = 0
     again_at: float = 0.0
     halted_at: int | None = None  # catalog version when it halted
+    told: State | None = None  # the state last reported
     since: datetime = datetime.min
 
 
@@ -54,18 +56,23 @@ class Controller:
         connections: Connections,
         session: Callable[[], SparkSession],
         checkpoints: Path,
+        spark_gone: Callable[[], None] = lambda: None,
     ) -> None:
+        """``spark_gone`` is told when Spark has died under the tasks; whoever is told starts it again."""
         self._store = store
         self._connections = connections
         self._session = session
         self._checkpoints = checkpoints
+        self._spark_gone = spark_gone
         self._tasks: dict[int, Running] = {}
+        self._groups: dict[tuple[str, str], TaskGroup] = {}
         self._ended = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="controller", daemon=True)
         self._last_beat = 0.0
 
     def start(self) -> None:
+        shutil.rmtree(self._checkpoints, ignore_errors=True)  # clocks of queries that a killed engine left
         self._thread.start()
 
     def stop(self) -> None:
@@ -73,11 +80,11 @@ class Controller:
         self._ended.set()
         self._wake.set()
         self._thread.join()
+        for group in self._groups.values():
+            self._end(group)
         for id_, running in self._tasks.items():
             if running.task is not None:
-                running.task.stop()
-                if running.error is None:
-                    self._report(id_, running, State.STOPPED)
+                self._report(id_, running, State.STOPPED)
 
     def wake(self) -> None:
         """Something changed: look now."""
@@ -103,60 +110,104 @@ class Controller:
     def reconcile(self, catalog: Catalog) -> None:
         sinks = {id_: wish for id_, wish in catalog.desired.items() if catalog.get(id_).kind is Kind.SINK}
         for id_ in [known for known in self._tasks if known not in sinks]:
-            self._forget(id_)
+            del self._tasks[id_]
         for id_, wish in sinks.items():
             if wish is Desired.PAUSED:
                 self._pause(id_, catalog)
             else:
-                self._keep_running(id_, catalog)
+                self._prepare(id_, catalog)
+        self._look_after(catalog)
+        self._regroup(catalog)
 
-    # one task
+    # tasks
 
-    def _keep_running(self, id_: int, catalog: Catalog) -> None:
+    def _prepare(self, id_: int, catalog: Catalog) -> None:
+        """A task for every sink that should run, has none, and is not waiting."""
         signature = _signature(catalog, id_)
         running = self._tasks.get(id_)
         if running is None or running.signature != signature:
-            self._end(running)
             running = self._tasks[id_] = Running(signature, since=datetime.now(UTC))
-        if running.task is not None:
-            self._look_after(id_, running, catalog)
-        elif running.halted_at is not None and running.halted_at == catalog.version:
+        halted = running.halted_at is not None and running.halted_at == catalog.version
+        if running.task is not None or halted or time.monotonic() < running.again_at:
             return
-        elif time.monotonic() >= running.again_at:
-            self._start(id_, running, catalog)
-
-    def _start(self, id_: int, running: Running, catalog: Catalog) -> None:
         self._report(id_, running, State.STARTING)
+        kept = running
+
+        def told(progress: Progress) -> None:
+            self._progress(id_, kept, progress)
+
         try:
-            task = SinkTask(
-                self._session(),
-                catalog,
-                catalog.get(id_),
-                self._connections,
-                self._store,
-                self._checkpoints,
-                lambda progress: self._progress(id_, running, progress),
-            )
-            task.start()
+            running.task = SinkTask(catalog, catalog.get(id_), self._connections, self._store, told)
         except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
             self._failed(id_, running, catalog, _ours(error, catalog.get(id_).name))
-            return
-        running.task, running.error, running.halted_at = task, None, None
-        running.since = datetime.now(UTC)
-        self._report(id_, running, State.RUNNING)
 
-    def _look_after(self, id_: int, running: Running, catalog: Catalog) -> None:
-        assert running.task is not None
-        error = running.task.failure()
-        if error is not None:
-            running.task = None
-            self._failed(id_, running, catalog, error)
+    def _look_after(self, catalog: Catalog) -> None:
+        """Take the tasks that failed out of their groups; a group whose query ended has failed with all its tasks."""
+        for key, group in list(self._groups.items()):
+            try:
+                whole = group.failure()
+            except Exception as lost:  # noqa: BLE001 - a dead Spark answers every question with an error of its own
+                whole = SparkGone(str(lost)[:200])
+            failed = dict.fromkeys(group.members, whole) if whole is not None else dict(group.failed)
+            for id_, error in failed.items():
+                running = self._tasks.get(id_)
+                if running is not None and running.task in group.tasks:
+                    running.task = None
+                    self._failed(id_, running, catalog, error)
+            if whole is not None:
+                del self._groups[key]
+
+    def _regroup(self, catalog: Catalog) -> None:
+        """Where the tasks of a group are not those that its query runs, start it anew with those that should."""
+        wanted: dict[tuple[str, str], dict[int, SinkTask]] = {}
+        for id_, running in self._tasks.items():
+            if running.task is not None:
+                wanted.setdefault(running.task.group, {})[id_] = running.task
+        for key in [k for k in self._groups if k not in wanted]:
+            self._end(self._groups.pop(key))
+        for key, tasks in wanted.items():
+            group = self._groups.get(key)
+            if group is None or set(group.tasks) != set(tasks.values()):
+                self._end(self._groups.pop(key, None))
+                self._start(key, tasks, catalog)
+
+    def _start(self, key: tuple[str, str], tasks: dict[int, SinkTask], catalog: Catalog) -> None:
+        ready: dict[int, SinkTask] = {}
+        for id_, task in tasks.items():
+            try:
+                task.begin()
+                ready[id_] = task
+            except Exception as error:  # noqa: BLE001 - one that cannot begin must not keep the others
+                self._tasks[id_].task = None
+                self._failed(id_, self._tasks[id_], catalog, _ours(error, task.object.name))
+        if not ready:
+            return
+        group = TaskGroup(self._session(), list(ready.values()), self._checkpoints)
+        try:
+            group.start()
+        except Exception as error:  # noqa: BLE001 - told for each of its tasks
+            for id_, task in ready.items():
+                self._tasks[id_].task = None
+                self._failed(id_, self._tasks[id_], catalog, task.translated(error))
+            return
+        self._groups[key] = group
+        for id_ in ready:
+            running = self._tasks[id_]
+            if (
+                running.error is not None
+                or running.halted_at is not None
+                or running.told is not State.RUNNING
+            ):
+                running.error, running.halted_at, running.since = None, None, datetime.now(UTC)
+                self._report(id_, running, State.RUNNING)
 
     def _failed(self, id_: int, running: Running, catalog: Catalog, error: HeadgateError) -> None:
         """A passing trouble is tried again, later each time; anything else halts the task until something changes."""
         log.warning("task %s: %s", catalog.shown(id_), error)
         running.error = error
         running.since = datetime.now(UTC)
+        if isinstance(error, SparkGone):
+            self._spark_gone()
         if isinstance(error, PASSING):
             running.tries += 1
             running.again_at = time.monotonic() + min(LONGEST_WAIT, 2.0**running.tries / 2)
@@ -171,28 +222,20 @@ class Controller:
 
     def _pause(self, id_: int, catalog: Catalog) -> None:
         running = self._tasks.get(id_)
-        signature = _signature(catalog, id_)
-        if (
-            running is not None
-            and running.task is None
-            and running.halted_at is None
-            and running.error is None
-        ):
+        if running is not None and running.told is State.DISABLED:
             return
-        self._end(running)
-        paused = self._tasks[id_] = Running(signature, since=datetime.now(UTC))
-        paused.again_at = 0.0
+        paused = self._tasks[id_] = Running(_signature(catalog, id_), since=datetime.now(UTC))
         self._report(id_, paused, State.DISABLED)
 
-    def _end(self, running: Running | None) -> None:
-        if running is not None and running.task is not None:
-            running.task.stop()
-
-    def _forget(self, id_: int) -> None:
-        self._end(self._tasks.pop(id_))
-        shutil.rmtree(self._checkpoints / f"task-{id_}", ignore_errors=True)
+    def _end(self, group: TaskGroup | None) -> None:
+        if group is not None:
+            try:
+                group.stop()
+            except Exception as error:  # noqa: BLE001 - what cannot be stopped is gone already
+                log.warning("a query could not be stopped: %s", str(error)[:200])
 
     def _report(self, id_: int, running: Running, state: State, progress: Progress | None = None) -> None:
+        running.told = state
         told = progress or (running.task.progress if running.task is not None else Progress())
         error = running.error.diagnostic().render() if running.error is not None else None
         self._store.report(

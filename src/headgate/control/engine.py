@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from headgate.control.controller import Controller
 from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
+from headgate.runtime.errors import SparkGone
 from headgate.runtime.select import BatchQuery
 from headgate.runtime.session import Spark
 from headgate.sql.ast.queries import Select
@@ -37,7 +37,7 @@ class Project:
 class Engine:
     """Holds the catalog's lease from ``open`` to ``close``."""
 
-    def __init__(self, project: Project, spark: Spark) -> None:
+    def __init__(self, project: Project, spark: Spark, spark_gone: Callable[[], None] = lambda: None) -> None:
         self.project = project
         self._spark = spark
         project.state.mkdir(parents=True, exist_ok=True)
@@ -47,8 +47,8 @@ class Engine:
         self._connections = Connections(self._reveal, project.address)
         self._executor = Executor(self.store, self._connections, self)
         checkpoints = project.state / "checkpoints"
-        self._controller = Controller(self.store, self._connections, spark.session, checkpoints)
-        self._one_writer = threading.Lock()
+        self._controller = Controller(self.store, self._connections, spark.session, checkpoints, spark_gone)
+        self._spark_gone = spark_gone
 
     def start(self) -> None:
         self._controller.start()
@@ -59,7 +59,7 @@ class Engine:
         self.store.close()
 
     def run(self, text: str, session: Session) -> Iterator[Result]:
-        """The answers to a script, as they come. Statements that change something wait for each other."""
+        """The answers to a script, as they come."""
         try:
             yield from self._executor.run(text, session)
         finally:
@@ -69,7 +69,11 @@ class Engine:
         query = BatchQuery(
             self._spark.session(), catalog, path, statement.query, self._connections, self.store
         )
-        columns, chunks = query.run()
+        try:
+            columns, chunks = query.run()
+        except SparkGone:
+            self._spark_gone()
+            raise
         yield ResultColumns(columns)
         count = 0
         for chunk in chunks:

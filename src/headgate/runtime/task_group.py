@@ -1,0 +1,153 @@
+"""One Structured Streaming query for all tasks between the same two clusters.
+
+A query of its own for every task does not scale on one machine: 20 of them keep a core busy while nothing happens.
+So one query reads the topics of all, and each batch is dispatched by topic: the plans of the tasks that have new
+records become one write. Each task has its own ledger, and a task that fails is left out while the others go on.
+Spark's checkpoint is only the query's clock: a group begins at its tasks' ledgers, with a new checkpoint each time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.errors import HeadgateError
+from headgate.runtime.failures import unknown_schema_id
+from headgate.runtime.sink_task import Offsets, SinkTask
+
+log = logging.getLogger(__name__)
+
+TRIGGER = "1 second"  # RUNTIME: shorter costs a core for nothing, and no batch is done sooner under load
+PER_BATCH = 500_000  # records, over all topics; bounds what one batch reads again after a crash
+LEARN_TRIES = 3
+DRAIN = 60.0  # seconds in which a batch must end when the group is told to stop
+
+
+class TaskGroup:
+    """Runs its tasks from ``start`` to ``stop``. ``failed`` holds the tasks that are left out, with the reason."""
+
+    def __init__(self, session: SparkSession, tasks: Sequence[SinkTask], checkpoints: Path) -> None:
+        self.tasks = tuple(tasks)
+        self.failed: dict[int, HeadgateError] = {}
+        self._session = session.newSession()
+        self._checkpoint = checkpoints / f"group-{uuid.uuid4().hex}"
+        self._query: StreamingQuery | None = None
+        self._start: dict[str, dict[int, int]] = {}
+        self._busy = threading.Lock()
+        self._stopping = False
+
+    @property
+    def members(self) -> frozenset[int]:
+        return frozenset(task.object.id for task in self.tasks)
+
+    def start(self) -> None:
+        self._start = _earliest(self.tasks)
+        options = {**self.tasks[0].source.options(), "includeHeaders": "true"}
+        reader = self._session.readStream.format("kafka").options(**options)
+        offsets = {topic: {str(p): o for p, o in each.items()} for topic, each in self._start.items()}
+        reader = reader.option("startingOffsets", json.dumps(offsets)).option(
+            "subscribe", ",".join(self._start)
+        )
+        raw = reader.option("maxOffsetsPerTrigger", str(PER_BATCH)).load()
+        writer = raw.writeStream.foreachBatch(self._batch).trigger(processingTime=TRIGGER)
+        self._query = writer.option("checkpointLocation", self._checkpoint.as_uri()).start()
+
+    def stop(self) -> None:
+        """Let the batch that is under way end, so that it is not done twice; then end the query."""
+        drained = self._busy.acquire(timeout=DRAIN)
+        self._stopping = True
+        if drained:
+            self._busy.release()
+        if self._query is not None:
+            self._query.stop()
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
+
+    def failure(self) -> HeadgateError | None:
+        """Why the query itself ended, if it did."""
+        if self._query is None or self._query.isActive:
+            return None
+        error = self._query.exception()
+        return self.tasks[0].translated(error if error is not None else RuntimeError("the query ended"))
+
+    # a batch
+
+    def _batch(self, raw: DataFrame, batch: int) -> None:
+        """Called by Spark. Nothing is raised for a task's own trouble: the other tasks' progress must count."""
+        with self._busy:
+            if not self._stopping:
+                self._dispatch(raw, batch)
+
+    def _dispatch(self, raw: DataFrame, batch: int) -> None:
+        ends = self._ends(batch)
+        due = [t for t in self.tasks if t.object.id not in self.failed and t.wants(ends[t.topic.name])]
+        ready = [task for task in due if self._attempt(task, lambda t: t.intend(batch, ends[t.topic.name]))]
+        written = self._write_together(ready, raw)
+        for task in written:
+            self._attempt(task, lambda t: t.finish(batch, ends[t.topic.name]))
+        self._start = {topic: dict(offsets) for topic, offsets in ends.items()}
+
+    def _write_together(self, tasks: Sequence[SinkTask], raw: DataFrame) -> Sequence[SinkTask]:
+        """One write for all. If it fails, each alone, so that only those with a trouble are left out."""
+        if len(tasks) > 1:
+            try:
+                self._write(tasks, raw)
+                return tasks
+            except Exception as error:  # noqa: BLE001 - told apart below, task by task
+                log.info(
+                    "a batch of %d tasks failed together, trying each alone: %s",
+                    len(tasks),
+                    type(error).__name__,
+                )
+        return [task for task in tasks if self._attempt(task, lambda t: self._write_alone(t, raw))]
+
+    def _write_alone(self, task: SinkTask, raw: DataFrame) -> None:
+        """An id that no version of the subject has fails the write before anything of the batch counts; the schema is
+        fetched, and the write done again."""
+        for _ in range(LEARN_TRIES):
+            try:
+                return self._write([task], raw)
+            except Exception as error:
+                unknown = unknown_schema_id(error)
+                if unknown is None:
+                    raise
+                task.source.learn(unknown)
+        return self._write([task], raw)
+
+    def _write(self, tasks: Sequence[SinkTask], raw: DataFrame) -> None:
+        each = [task.records(raw, self._start.get(task.topic.name, {})) for task in tasks]
+        records = reduce(DataFrame.unionByName, each)
+        writer = records.write.format("kafka").options(**tasks[0].target.spark())
+        writer.option("kafka.enable.idempotence", "true").save()
+
+    def _attempt(self, task: SinkTask, step: Callable[[SinkTask], None]) -> bool:
+        try:
+            step(task)
+        except Exception as error:  # noqa: BLE001 - whatever it is, only this task is left out
+            self.failed[task.object.id] = task.translated(error)
+            return False
+        return True
+
+    def _ends(self, batch: int) -> dict[str, dict[int, int]]:
+        """Where Spark fixed the batch's end, before it called us: the last line of the batch's offset log, which the
+        driver wrote."""
+        text = (self._checkpoint / "offsets" / str(batch)).read_text()
+        told = json.loads(text.strip().splitlines()[-1])
+        return {topic: {int(p): int(offset) for p, offset in each.items()} for topic, each in told.items()}
+
+
+def _earliest(tasks: Sequence[SinkTask]) -> dict[str, dict[int, int]]:
+    """For every topic, where the task that is furthest behind begins."""
+    start: dict[str, dict[int, int]] = {}
+    for task in tasks:
+        known: Offsets = start.get(task.topic.name, {})
+        start[task.topic.name] = {p: min(offset, known.get(p, offset)) for p, offset in task.reached.items()}
+    return start
