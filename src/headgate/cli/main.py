@@ -7,17 +7,36 @@ from importlib import import_module
 
 import click
 
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, SeveralErrors
 
 # Command -> the module and object that hold it, and the line of help that the list shows.
 COMMANDS = {
+    "apply": (
+        "headgate.cli.apply",
+        "apply",
+        "Make what a script describes, and leave alone what is so already.",
+    ),
     "doctor": ("headgate.cli.doctor", "doctor", "Check what Headgate needs, and say how to repair it."),
+    "plan": ("headgate.cli.plan", "plan", "Show what `apply` would do, and do nothing."),
+    "run": ("headgate.cli.run", "run", "Apply a script, and run it in the foreground."),
     "serve": ("headgate.cli.serve", "serve", "Run the engine: take statements, and keep tasks running."),
+    "sql": ("headgate.cli.sql", "sql", "Send statements, or open a shell for them."),
+    "test": ("headgate.cli.test", "test", "Run executable specs."),
     "world": ("headgate.cli.world", "world", "Start, stop and show an embedded world."),
 }
 
 # Exit status by family of error; 1 is any other failure, 2 is click's for wrong usage.
-EXIT_STATUS = {"SQL": 10, "SCH": 11, "PLN": 12, "CAT": 13, "CON": 14, "RUN": 15, "REG": 16, "WLD": 17}
+EXIT_STATUS = {
+    "SQL": 10,
+    "SCH": 11,
+    "PLN": 12,
+    "CAT": 13,
+    "CON": 14,
+    "RUN": 15,
+    "REG": 16,
+    "WLD": 17,
+    "CLI": 18,
+}
 
 
 class Commands(click.Group):
@@ -43,7 +62,11 @@ def headgate() -> None:
 
 
 def exit_status(error: HeadgateError) -> int:
-    return EXIT_STATUS.get(error.code.partition("-")[0], 1)
+    return exit_status_of(error.errors[0].code if isinstance(error, SeveralErrors) else error.code)
+
+
+def exit_status_of(code: str) -> int:
+    return EXIT_STATUS.get(code.partition("-")[0], 1)
 
 
 def main() -> None:

@@ -20,11 +20,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from headgate.control import results
+from headgate.control.applying import apply, plan
 from headgate.control.engine import Engine
 from headgate.control.executor import Session
 from headgate.errors import Diagnostic, HeadgateError, InternalError
 from headgate.serve.metrics import metrics
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Rows, write_event
+from headgate.sql.redact import redacted_text
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +47,8 @@ class Door:
                 Route("/healthz", self._health),
                 Route("/metrics", self._metrics),
                 Route("/api/statements", self._statements, methods=["POST"]),
+                Route("/api/plan", self._plan, methods=["POST"]),
+                Route("/api/apply", self._apply, methods=["POST"]),
                 Route("/api/project", self._project, methods=["PUT"]),
             ]
         )
@@ -71,6 +75,23 @@ class Door:
         return StreamingResponse(
             self._stream(lambda: self.engine.run(text, session), text, request),
             media_type="application/x-ndjson",
+        )
+
+    async def _plan(self, request: Request) -> Response:
+        return await self._desired(request, plan)
+
+    async def _apply(self, request: Request) -> Response:
+        return await self._desired(request, apply)
+
+    async def _desired(
+        self, request: Request, do: Callable[[Engine, str], Iterator[results.Result]]
+    ) -> Response:
+        """A script as desired state, in the same form and with the same answer as statements."""
+        if not self._allowed(request):
+            return _refused()
+        text = str((await request.json()).get("sql", ""))
+        return StreamingResponse(
+            self._stream(lambda: do(self.engine, text), text, request), media_type="application/x-ndjson"
         )
 
     def _allowed(self, request: Request) -> bool:
@@ -108,7 +129,7 @@ def _work(
                 return
             events.put(_event(result))
     except HeadgateError as error:
-        events.put(Failed(error.diagnostic(text)))
+        events.put(Failed(error.diagnostic(redacted_text(text))))
     except Exception as error:
         log.exception("a statement failed in a way that it must not")
         events.put(Failed(InternalError(type(error).__name__).diagnostic()))

@@ -1,0 +1,167 @@
+"""`elasticsearch-verify` and `elasticsearch-mapping`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from decimal import Decimal
+
+import httpx
+
+from headgate.testing.actions.action import Action, Invocation
+from headgate.testing.comparison import like, unmatched
+from headgate.testing.errors import Mismatch, ServiceFailed
+from headgate.testing.json_values import Json, canonical, equal, is_part, read_json, without_nulls, write_json
+from headgate.testing.patience import Deadline
+from headgate.testing.stage import Stage
+
+PAGE = 1000
+
+
+def verify(call: Invocation, stage: Stage) -> None:
+    expected = [_document(call, line) for line in stage.fill(call.body)]
+    with_ids = any("_id" in one for one in expected)
+    sort = call.optional("sort")
+
+    def attempt(deadline: Deadline) -> None:
+        hits = _all(call.text("index"), stage, deadline)
+        actual = [{**({"_id": id_} if with_ids else {}), **source} for id_, source in hits]
+        missing, extra = unmatched(expected, actual, _identity, _same)
+        if missing or extra:
+            raise _mismatch(call.text("index"), expected, sorted(actual, key=lambda one: _place(one, sort)))
+
+    stage.eventually(attempt, call.body)
+
+
+def mapping(call: Invocation, stage: Stage) -> None:
+    wanted = read_json("\n".join(stage.fill(call.body)))
+    if not isinstance(wanted, dict):
+        raise call.wrong("wants a JSON object")
+    whole = isinstance(wanted.get("properties"), dict) or "_meta" in wanted
+    expected: dict[str, Json] = wanted if whole else {"properties": wanted}
+    exact = call.flag("exact")
+
+    def attempt(deadline: Deadline) -> None:
+        actual = _mapping(call.text("index"), stage, deadline)
+        holds = is_part(expected, actual)
+        if exact and "properties" in expected:
+            holds = holds and equal(expected["properties"], actual.get("properties", {}))
+        if not holds:
+            shown = actual if whole else actual.get("properties", {})
+            told = f'the mapping of index "{call.text("index")}" is another one'
+            raise Mismatch(told, _lines(expected if whole else wanted), _lines(shown), (write_json(shown),))
+
+    stage.eventually(attempt, call.body)
+
+
+def _all(index: str, stage: Stage, deadline: Deadline) -> list[tuple[str, dict[str, Json]]]:
+    """Every document, by pages; what was written is made visible first."""
+    base = f"{stage.elasticsearch}/{index}"
+    _ask("POST", f"{base}/_refresh", None, deadline)
+    found: list[tuple[str, dict[str, Json]]] = []
+    after: Json = None
+    while True:
+        body: dict[str, object] = {"size": PAGE, "query": {"match_all": {}}, "sort": [{"_id": "asc"}]}
+        if after is not None:
+            body["search_after"] = after
+        hits = _hits(_ask("POST", f"{base}/_search", body, deadline))
+        found += [(id_, source) for id_, source, _ in hits]
+        if len(hits) < PAGE:
+            return found
+        after = hits[-1][2]
+
+
+def _hits(answer: Json) -> list[tuple[str, dict[str, Json], Json]]:
+    match answer:
+        case {"hits": {"hits": list(hits)}}:
+            return [_hit(hit) for hit in hits]
+        case _:
+            raise ServiceFailed("elasticsearch", "its answer to a search cannot be read")
+
+
+def _hit(hit: Json) -> tuple[str, dict[str, Json], Json]:
+    match hit:
+        case {"_id": str(id_), "_source": dict(source), "sort": list(place)}:
+            return id_, source, place
+        case _:
+            raise ServiceFailed("elasticsearch", "a document of its answer cannot be read")
+
+
+def _mapping(index: str, stage: Stage, deadline: Deadline) -> dict[str, Json]:
+    """Of the one index behind the name, which may be an alias."""
+    answer = _ask("GET", f"{stage.elasticsearch}/{index}/_mapping", None, deadline)
+    if not isinstance(answer, dict) or len(answer) != 1:
+        raise ServiceFailed("elasticsearch", f'"{index}" is not one index')
+    [found] = answer.values()
+    inner = found.get("mappings") if isinstance(found, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def _ask(method: str, url: str, body: object, deadline: Deadline) -> Json:
+    try:
+        response = httpx.request(
+            method, url, json=body, timeout=max(1.0, min(30.0, deadline.left)), trust_env=False
+        )
+    except httpx.HTTPError as wrong:
+        raise ServiceFailed("elasticsearch", "it does not answer") from wrong
+    if not response.is_success:
+        raise ServiceFailed("elasticsearch", " ".join(response.text.split())[:500])
+    return read_json(response.text)
+
+
+def _document(call: Invocation, line: str) -> dict[str, Json]:
+    found = read_json(line)
+    if not isinstance(found, dict):
+        raise call.wrong("wants one JSON object in each line")
+    return found
+
+
+def _comparable(document: dict[str, Json]) -> Json:
+    return without_nulls({name: value for name, value in document.items() if name != "_id"})
+
+
+def _same(expected: dict[str, Json], actual: dict[str, Json]) -> bool:
+    id_ = expected.get("_id", actual.get("_id"))
+    return id_ == actual.get("_id") and equal(_comparable(expected), _comparable(actual))
+
+
+def _identity(document: dict[str, Json]) -> Hashable:
+    return canonical(_comparable(document))
+
+
+def _place(document: dict[str, Json], sort: str | None) -> tuple[bool, int, float | Decimal, str]:
+    """By the field that ``sort`` names, numbers before text; without one by the document's text."""
+    value: Json = document
+    for name in sort.split(".") if sort else ():
+        value = value.get(name) if isinstance(value, dict) else None
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    number = value if is_number and isinstance(value, int | float | Decimal) else 0
+    return value is None, not is_number, number, write_json(value)
+
+
+def _mismatch(index: str, expected: Sequence[dict[str, Json]], actual: Sequence[dict[str, Json]]) -> Mismatch:
+    left, lines = list(expected), []
+    for one in actual:
+        place = next((at for at, other in enumerate(left[:1000]) if _same(other, one)), None)
+        lines.append(write_json(one if place is None else left.pop(place)))
+    wanted = [write_json(one) for one in expected]
+    told = f'the documents of index "{index}" are not the expected ones'
+    return Mismatch(told, tuple(wanted), tuple(like(wanted, lines)), tuple(lines))
+
+
+def _lines(value: Json) -> tuple[str, ...]:
+    """One member per line at the first two levels, so that a diff shows what differs."""
+    if not isinstance(value, dict):
+        return (write_json(value),)
+    lines: list[str] = []
+    for name, member in value.items():
+        if isinstance(member, dict):
+            lines += [f"{name}.{inner}: {write_json(content)}" for inner, content in sorted(member.items())]
+        else:
+            lines.append(f"{name}: {write_json(member)}")
+    return tuple(lines)
+
+
+ACTIONS = (
+    Action("elasticsearch-verify", verify, required=("index",), options=("sort",), body="optional"),
+    Action("elasticsearch-mapping", mapping, required=("index",), options=("exact",), body="required"),
+)

@@ -1,0 +1,189 @@
+"""`kafka-ingest`: records into a topic, acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from headgate.registry import wire
+from headgate.registry.client import RegistryClient
+from headgate.testing.actions.action import Action, Invocation
+from headgate.testing.actions.kafka_topics import kafka_errors
+from headgate.testing.codecs.record import FORMATS, REGISTERED, Records, encode_plain
+from headgate.testing.errors import MalformedSpec, ServiceFailed
+from headgate.testing.json_values import Json, Written, read_written, write_json
+from headgate.testing.stage import Stage
+
+Encoder = Callable[[Written], bytes | None]
+
+OPTIONS = (
+    "format", "subject", "schema-id", "message", "key-format", "key-subject", "key-schema-id", "key-message",
+    "partition", "timestamp", "headers", "repeat", "raw",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where and how records go; what is None is left to Kafka."""
+
+    topic: str
+    partition: int | None
+    timestamp: int | None
+    headers: list[tuple[str, bytes | None]]
+
+
+def ingest(call: Invocation, stage: Stage) -> None:
+    _check(call)
+    destination = Destination(
+        call.text("topic"),
+        call.number("partition"),
+        call.number("timestamp"),
+        read_headers(call.json("headers")),
+    )
+    if not any(_needs_registry(call, prefix) for prefix in ("", "key-")):
+        _send(_encoded(call, stage, _plain(call, "key-"), _plain(call, "")), destination, stage)
+        return
+    with stage.registry() as registry:
+        key, value = _encoder(call, "key-", registry), _encoder(call, "", registry)
+        _send(_encoded(call, stage, key, value), destination, stage)
+
+
+def read_headers(told: Json) -> list[tuple[str, bytes | None]]:
+    """An object, or a list of pairs where a name comes twice."""
+    pairs = list(told.items()) if isinstance(told, dict) else told or []
+    if not isinstance(pairs, list):
+        raise MalformedSpec(
+            "headers are no object and no list of pairs", 'Write {"h": "v"} or [["h", "v"], ["h", "w"]].'
+        )
+    found: list[tuple[str, bytes | None]] = []
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise MalformedSpec(
+                "a header is no pair of a name and a value", 'Write [["h", "v"], ["h", "w"]].'
+            )
+        value = pair[1]
+        text = None if value is None else value if isinstance(value, str) else write_json(value)
+        found.append((pair[0], None if text is None else text.encode()))
+    return found
+
+
+def _check(call: Invocation) -> None:
+    for option in ("format", "key-format"):
+        if (written := call.optional(option)) is not None and written not in FORMATS:
+            raise call.wrong(f'takes one of {", ".join(FORMATS)} for "{option}", not "{written}"')
+    if call.optional("key-format") is None:
+        extra = next(
+            (name for name in ("key-subject", "key-schema-id", "key-message") if name in call.options), None
+        )
+        if extra is not None:
+            raise call.wrong(f'has "{extra}" without "key-format"')
+    if call.flag("raw") and call.optional("format") != "bytes":
+        raise call.wrong("takes raw=true with format=bytes alone")
+
+
+def _needs_registry(call: Invocation, prefix: str) -> bool:
+    given = f"{prefix}subject" in call.options or f"{prefix}schema-id" in call.options
+    return call.optional(f"{prefix}format") in REGISTERED or (given and not call.flag("raw"))
+
+
+def _plain(call: Invocation, prefix: str) -> Encoder:
+    format_ = call.optional(f"{prefix}format") or "json"
+    return lambda written: None if written.value is None else encode_plain(format_, written)
+
+
+def _encoder(call: Invocation, prefix: str, registry: RegistryClient) -> Encoder:
+    if not _needs_registry(call, prefix):
+        return _plain(call, prefix)
+    records, schema_id = Records(lambda: registry), _schema_id(call, prefix, registry)
+    wanted, message = call.optional(f"{prefix}format"), call.optional(f"{prefix}message")
+    if wanted in ("bytes", "text", "json"):
+        return lambda written: (
+            None if written.value is None else wire.encode(schema_id, encode_plain(str(wanted), written))
+        )
+    if wanted is not None and records.format_of(schema_id) != wanted:
+        raise call.wrong(f"was told {wanted}, and schema {schema_id} is {records.format_of(schema_id)}")
+    return lambda written: (
+        None if written.value is None else records.encode_framed(written, schema_id, message)
+    )
+
+
+def _schema_id(call: Invocation, prefix: str, registry: RegistryClient) -> int:
+    given = call.number(f"{prefix}schema-id")
+    if given is not None:
+        return given
+    part = "key" if prefix else "value"
+    return registry.latest(call.optional(f"{prefix}subject") or f"{call.text('topic')}-{part}").schema_id
+
+
+def _encoded(
+    call: Invocation, stage: Stage, key: Encoder, value: Encoder
+) -> Iterator[tuple[bytes | None, bytes | None]]:
+    repeat = call.number("repeat")
+    with_key = call.optional("key-format") is not None
+    for index in range(1 if repeat is None else repeat):
+        more = {} if repeat is None else {"i": str(index)}
+        for line in call.body.lines:
+            parts = read_written(stage.variables.fill(line, more))
+            if len(parts) != 1 + with_key:
+                wanted = "a key and a value" if with_key else "one value"
+                raise call.wrong(f"wants {wanted} in each line, and one has {len(parts)}")
+            yield (key(parts[0]) if with_key else None), value(parts[-1])
+
+
+def _send(records: Iterator[tuple[bytes | None, bytes | None]], to: Destination, stage: Stage) -> None:
+    failures: list[str] = []
+
+    def acknowledged(error: KafkaError | None, message: Message) -> None:
+        del message
+        if error is not None:
+            failures.append(error.str())
+
+    options: dict[str, Any] = {"headers": to.headers or None, "on_delivery": acknowledged}
+    if to.partition is not None:
+        options["partition"] = to.partition
+    if to.timestamp is not None:
+        options["timestamp"] = to.timestamp
+    producer, stage.producer = stage.producer or _producer(stage), None
+    with kafka_errors():
+        for key, value in records:
+            _produce(producer, to.topic, key, value, options)
+        left = producer.flush(stage.timeout)
+    if not failures and not left:
+        stage.producer = producer
+    else:
+        raise ServiceFailed(
+            "kafka", failures[0] if failures else f"{left} records were not acknowledged in time"
+        )
+
+
+def _producer(stage: Stage) -> Producer:
+    """Keys go to the partitions to which Java's clients would send them."""
+    return Producer(
+        {
+            "bootstrap.servers": stage.kafka,
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "linger.ms": 5,
+            "log_level": 0,
+            "message.timeout.ms": int(stage.timeout * 1000),
+        }
+    )
+
+
+def _produce(
+    producer: Producer, topic: str, key: bytes | None, value: bytes | None, options: dict[str, Any]
+) -> None:
+    while True:
+        try:
+            producer.produce(topic, value, key, **options)
+        except BufferError:  # its queue is full: wait for acknowledgements
+            producer.poll(0.5)
+        else:
+            producer.poll(0)
+            return
+
+
+ACTIONS = (Action("kafka-ingest", ingest, required=("topic",), options=OPTIONS, body="required"),)

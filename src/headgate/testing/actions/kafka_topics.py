@@ -1,0 +1,95 @@
+"""`kafka-create-topic` and `kafka-verify-topic`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.cimpl import NewTopic
+
+from headgate.testing.actions.action import Action, Invocation
+from headgate.testing.errors import Mismatch, ServiceFailed
+from headgate.testing.patience import Deadline
+from headgate.testing.stage import Stage
+
+TIMEOUT = 30.0  # seconds for one request of the broker
+
+
+def create(call: Invocation, stage: Stage) -> None:
+    topic = call.text("topic")
+    new = NewTopic(topic, call.number("partitions") or 1, 1, config=call.beginning("config."))
+    client = admin(stage)  # kept: what it promised is broken when it goes
+    with kafka_errors():
+        client.create_topics([new], operation_timeout=TIMEOUT)[topic].result()
+    _wait_until_known(topic, stage)
+
+
+def verify(call: Invocation, stage: Stage) -> None:
+    topic = call.text("topic")
+    wanted = {name: value for name, value in call.options.items() if name != "topic"}
+
+    def attempt(deadline: Deadline) -> None:
+        del deadline
+        actual = _shape(topic, wanted, stage)
+        if actual != wanted:
+            lines = [tuple(f"{name}={shape[name]}" for name in wanted) for shape in (wanted, actual)]
+            raise Mismatch(f'topic "{topic}" has another shape', *lines)
+
+    stage.eventually(attempt)
+
+
+def admin(stage: Stage) -> AdminClient:
+    return AdminClient(
+        {"bootstrap.servers": stage.kafka, "log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
+    )
+
+
+def partitions(topic: str, stage: Stage) -> int:
+    """Raises ServiceFailed where there is no such topic."""
+    with kafka_errors():
+        found = admin(stage).list_topics(topic, timeout=TIMEOUT).topics[topic]
+    if found.error is not None:
+        raise ServiceFailed("kafka", f'topic "{topic}": {found.error.str()}')
+    return len(found.partitions)
+
+
+def has_topic(topic: str, stage: Stage) -> bool:
+    with kafka_errors():
+        return topic in admin(stage).list_topics(timeout=TIMEOUT).topics
+
+
+@contextmanager
+def kafka_errors() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as wrong:
+        told = wrong.args[0]
+        raise ServiceFailed("kafka", told.str() if hasattr(told, "str") else str(told)) from wrong
+
+
+def _shape(topic: str, wanted: dict[str, str], stage: Stage) -> dict[str, str]:
+    found = {"partitions": str(partitions(topic, stage))}
+    client = admin(stage)
+    with kafka_errors():
+        [described] = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+        configs = described.result(TIMEOUT)
+    found |= {f"config.{name}": str(entry.value) for name, entry in configs.items()}
+    return {name: found.get(name, "(not there)") for name in wanted}
+
+
+def _wait_until_known(topic: str, stage: Stage) -> None:
+    """The broker answers before all of it knows the topic."""
+
+    def attempt(deadline: Deadline) -> None:
+        del deadline
+        partitions(topic, stage)
+
+    stage.eventually(attempt)
+
+
+ACTIONS = (
+    Action("kafka-create-topic", create, required=("topic",), options=("partitions", "config.")),
+    Action("kafka-verify-topic", verify, required=("topic",), options=("partitions", "config.")),
+)

@@ -1,0 +1,261 @@
+"""`kafka-verify` and `kafka-verify-latest`: what lies in a topic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+from headgate.errors import HeadgateError
+from headgate.testing.actions.action import Action, Invocation
+from headgate.testing.actions.kafka_ingest import read_headers
+from headgate.testing.actions.kafka_read import Raw, TopicReader, open_topic
+from headgate.testing.actions.kafka_topics import has_topic
+from headgate.testing.codecs.record import FORMATS, Decoded, Records
+from headgate.testing.comparison import like, unmatched
+from headgate.testing.errors import Mismatch, StepFailed
+from headgate.testing.json_values import Json, canonical, equal, read_values, without_nulls, write_json
+from headgate.testing.patience import Deadline, Hopeless
+from headgate.testing.stage import Stage
+
+QUIET = 1.0  # seconds without a record after which no more are awaited
+POLL = 0.3
+REOPEN = 10.0  # seconds after which a topic is read anew: it may have been deleted and created again
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A line of the body, or a record of the topic in the same form. Parts that are not compared are None."""
+
+    line: str
+    value: Decoded
+    key: Decoded | None = None
+    headers: tuple[tuple[str, str | None], ...] | None = None
+
+    def identity(self) -> Hashable:
+        """Different for records that are not the same, and equal for nearly all that are; ``same`` knows all."""
+        parts = (self.value,) if self.key is None else (self.key, self.value)
+        return (
+            *(canonical(without_nulls(part.value) if part.is_loose else part.value) for part in parts),
+            self.headers,
+        )
+
+
+Decode: TypeAlias = Callable[[Sequence[Raw]], list[Record]]
+
+
+def same(expected: Record, actual: Record) -> bool:
+    keys = expected.key is None or actual.key is None or _equal(expected.key, actual.key)
+    return keys and _equal(expected.value, actual.value) and expected.headers == actual.headers
+
+
+def verify(call: Invocation, stage: Stage) -> None:
+    expected = _expected(call, stage)
+    judge, sort, at_least = _judge(call), call.flag("sort"), call.flag("at-least")
+
+    def check(reader: TopicReader, decode: Decode, deadline: Deadline) -> None:
+        in_order = reader.partitions == 1 and not sort
+        while True:
+            actual = decode(reader.records)
+            problem = judge(expected, actual, in_order)
+            waits = not at_least and (problem is None or len(actual) > len(expected))
+            if not waits or deadline.is_over or not reader.read_more(QUIET):
+                break
+        if problem is None:
+            return
+        too_many = len(actual) > len(expected) and not at_least
+        mismatch = _mismatch(call, expected, actual, problem, in_order)
+        # A record that is there stays, so more than expected will never become the expected ones.
+        raise Hopeless(mismatch) if too_many and not stage.rewrite else mismatch
+
+    _read_until(call, stage, check)
+
+
+def verify_latest(call: Invocation, stage: Stage) -> None:
+    expected = _expected(call, stage)
+
+    def check(reader: TopicReader, decode: Decode, deadline: Deadline) -> None:
+        del deadline
+        latest: dict[bytes | None, Raw] = {}
+        for raw in reader.records:
+            latest.pop(raw.key, None)
+            if raw.value is not None:
+                latest[raw.key] = raw
+        actual = decode(list(latest.values()))
+        missing, extra = unmatched(expected, actual, Record.identity, same)
+        if missing or extra:
+            problem = "the last records by key are not the expected ones"
+            raise _mismatch(call, expected, actual, problem, in_order=False)
+
+    _read_until(call, stage, check)
+
+
+def _read_until(
+    call: Invocation, stage: Stage, check: Callable[[TopicReader, Decode, Deadline], None]
+) -> None:
+    """One reader is kept over attempts while it works, since a topic may be long."""
+    topic = call.text("topic")
+    with ExitStack() as opened:
+        records = Records(cache(lambda: opened.enter_context(stage.registry())))
+        decoder = _Decoder(call, records)
+        reader: TopicReader | None = None
+        age = Deadline(0)
+
+        def attempt(deadline: Deadline) -> None:
+            nonlocal reader, age
+            try:
+                if not call.body.lines and _is_missing(topic, stage):
+                    return
+                if reader is None or age.is_over:
+                    decoder.forget()
+                    reader = opened.enter_context(open_topic(topic, stage))
+                    age = Deadline(REOPEN)
+                    reader.read_to_end(deadline)
+                else:
+                    reader.read_more(POLL)
+                check(reader, decoder, deadline)
+            except Mismatch:
+                raise
+            except HeadgateError:
+                reader = None
+                raise
+
+        stage.eventually(attempt, call.body)
+
+
+class _Decoder:
+    """Decodes every record once, since attempts come back to the same ones."""
+
+    def __init__(self, call: Invocation, records: Records) -> None:
+        self._call = call
+        self._records = records
+        self._known: dict[tuple[int, int], Record] = {}
+
+    def __call__(self, raws: Sequence[Raw]) -> list[Record]:
+        for raw in raws:
+            place = (raw.partition, raw.offset)
+            if place not in self._known:
+                self._known[place] = _decoded(raw, self._call, self._records)
+        return [self._known[raw.partition, raw.offset] for raw in raws]
+
+    def forget(self) -> None:
+        """The topic is read anew, and may be another one under the same name."""
+        self._known.clear()
+
+
+def _is_missing(topic: str, stage: Stage) -> bool:
+    """Whether there is no such topic, and none comes within a quiet second: then nothing is there, either."""
+    if has_topic(topic, stage):
+        return False
+    time.sleep(QUIET)
+    return not has_topic(topic, stage)
+
+
+def _expected(call: Invocation, stage: Stage) -> list[Record]:
+    for option in ("format", "key-format"):
+        if (written := call.optional(option)) is not None and written not in FORMATS:
+            raise call.wrong(f'takes one of {", ".join(FORMATS)} for "{option}", not "{written}"')
+    with_key, with_headers = call.optional("key-format") is not None, _with_headers(call)
+    found = []
+    for line in stage.fill(call.body):
+        parts = read_values(line)
+        if len(parts) != 1 + with_key + with_headers:
+            wanted = " and ".join(["a key"] * with_key + ["a value"] + ["headers"] * with_headers)
+            raise call.wrong(f"wants {wanted} in each line, and one has {len(parts)} parts")
+        headers = _shown_headers(read_headers(parts.pop())) if with_headers else None
+        loose = [call.optional(option) == "protobuf" for option in ("key-format", "format")]
+        key = Decoded(parts.pop(0), loose[0]) if with_key else None
+        found.append(Record(line.strip(), Decoded(parts[0], loose[1]), key, headers))
+    return found
+
+
+def _decoded(raw: Raw, call: Invocation, records: Records) -> Record:
+    place = f'record {raw.offset} of partition {raw.partition} of topic "{call.text("topic")}"'
+    try:
+        value = _part(raw.value, call.optional("format"), records)
+        key = _part(raw.key, call.optional("key-format"), records) if call.optional("key-format") else None
+    except HeadgateError as wrong:
+        raise StepFailed(f"{place} cannot be decoded: {wrong.message()}", wrong.hint()) from wrong
+    headers = _shown_headers(raw.headers) if _with_headers(call) else None
+    shown = [] if key is None else [write_json(key.value)]
+    shown.append(write_json(value.value))
+    if headers is not None:
+        names = [name for name, _ in headers]
+        pairs: Json = [[name, text] for name, text in headers]
+        shown.append(write_json(pairs if len(set(names)) < len(names) else dict(headers)))
+    return Record(" ".join(shown), value, key, headers)
+
+
+def _part(data: bytes | None, format_: str | None, records: Records) -> Decoded:
+    return Decoded(None) if data is None else records.decode(data, format_)
+
+
+def _with_headers(call: Invocation) -> bool:
+    return "headers" in call.options and call.flag("headers")
+
+
+def _shown_headers(headers: Sequence[tuple[str, bytes | None]]) -> tuple[tuple[str, str | None], ...]:
+    return tuple(
+        (name, None if value is None else value.decode("utf-8", "backslashreplace"))
+        for name, value in headers
+    )
+
+
+def _equal(expected: Decoded, actual: Decoded) -> bool:
+    if actual.is_loose:
+        return equal(without_nulls(expected.value), without_nulls(actual.value))
+    return equal(expected.value, actual.value)
+
+
+def _judge(call: Invocation) -> Callable[[Sequence[Record], Sequence[Record], bool], str | None]:
+    """What is wrong with the records, or None. The third argument is whether their order counts."""
+    at_least = call.flag("at-least")
+
+    def judge(expected: Sequence[Record], actual: Sequence[Record], in_order: bool) -> str | None:
+        if in_order and at_least:
+            rest = iter(actual)
+            return (
+                None
+                if all(any(same(one, other) for other in rest) for one in expected)
+                else "records are missing"
+            )
+        if in_order:
+            holds = len(expected) == len(actual) and all(map(same, expected, actual))
+            return None if holds else "the records are not the expected ones"
+        missing, extra = unmatched(expected, actual, Record.identity, same)
+        if missing:
+            return "records are missing"
+        return "there are more records than expected" if extra and not at_least else None
+
+    return judge
+
+
+def _mismatch(
+    call: Invocation, expected: Sequence[Record], actual: Sequence[Record], problem: str, in_order: bool
+) -> Mismatch:
+    """Records that are the expected ones are shown as the spec has written them."""
+    left = list(expected)
+    lines = []
+    for one in actual:
+        place = next((index for index, other in enumerate(left[:1000]) if same(other, one)), None)
+        lines.append(one.line if place is None else left.pop(place).line)
+    wanted = tuple(one.line for one in expected)
+    found = tuple(lines) if in_order else tuple(like(wanted, lines))
+    rewritten = tuple(one.line for one in actual)
+    told = f'{problem} in topic "{call.text("topic")}"'
+    return Mismatch(told, wanted, found, rewritten if in_order else tuple(sorted(rewritten)))
+
+
+ACTIONS = (
+    Action(
+        "kafka-verify", verify, required=("topic",), body="optional",
+        options=("format", "key-format", "sort", "headers", "at-least"),
+    ),
+    Action(
+        "kafka-verify-latest", verify_latest, required=("topic", "key-format"), body="optional",
+        options=("format", "headers"),
+    ),
+)  # fmt: skip

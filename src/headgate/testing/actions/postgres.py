@@ -1,0 +1,127 @@
+"""`postgres-execute`, `postgres-verify` and `postgres-columns`, on this file's own database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import sql
+
+from headgate.serve.protocol import Column
+from headgate.testing.actions.action import Action, Invocation
+from headgate.testing.actions.postgres_values import read_as_shown, shown_row, type_name
+from headgate.testing.comparison import Result, check_rows
+from headgate.testing.errors import Mismatch, ServiceFailed
+from headgate.testing.patience import Deadline
+from headgate.testing.rows import read_rows
+from headgate.testing.stage import Stage
+from headgate.testing.statements import form_of
+from headgate.testing.words import read_quoted
+
+_COLUMNS = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, col_description(a.attrelid, a.attnum)
+FROM pg_attribute a WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_COLUMN = re.compile(
+    r'\s*("(?:[^"]|"")+"|\S+)\s+(.*?)(\s+not null)?\s*(?:\bcomment\s+("(?:[^"\\]|\\.)*"))?\s*', re.DOTALL
+)
+
+
+def execute(call: Invocation, stage: Stage) -> None:
+    text = "\n".join(stage.fill(call.body))
+    with _connected(stage, stage.timeout) as connection:
+        connection.execute(text.encode())
+
+
+def verify(call: Invocation, stage: Stage) -> None:
+    query, rest = _split(call, stage.fill(call.body))
+    expected = read_rows(rest)
+    ordered = form_of(query).is_ordered
+    keep = len(call.body.lines) - len(rest)
+
+    def attempt(deadline: Deadline) -> None:
+        check_rows(expected, _query(query, deadline, stage), ordered)
+
+    stage.eventually(attempt, call.body, keep)
+
+
+def columns(call: Invocation, stage: Stage) -> None:
+    table = call.text("table")
+    expected = [_column(call, line) for line in stage.fill(call.body)]
+
+    def attempt(deadline: Deadline) -> None:
+        with _connected(stage, deadline.left) as connection:
+            found = connection.execute(_COLUMNS, [_quoted_name(table)]).fetchall()
+        actual = [_shown(str(name), str(type_), bool(fixed), told) for name, type_, fixed, told in found]
+        if actual != expected:
+            raise Mismatch(
+                f'table "{table}" has other columns', tuple(expected), tuple(actual), tuple(actual)
+            )
+
+    stage.eventually(attempt, call.body)
+
+
+def _query(text: str, deadline: Deadline, stage: Stage) -> Result:
+    with _connected(stage, deadline.left) as connection:
+        read_as_shown(connection)
+        cursor = connection.execute(text.encode())
+        if cursor.description is None:
+            return Result((), ())
+        found = tuple(Column(column.name, type_name(column.type_code)) for column in cursor.description)
+        return Result(found, tuple(shown_row(row) for row in cursor.fetchall()))
+
+
+@contextmanager
+def _connected(stage: Stage, seconds: float) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    """In autocommit, so that a script may hold whatever psql could run; its statements end with the time-out."""
+    options = f"-c statement_timeout={max(1, int(seconds * 1000))} -c TimeZone=UTC"
+    try:
+        with psycopg.connect(
+            stage.postgres, autocommit=True, connect_timeout=10, options=options
+        ) as connection:
+            yield connection
+    except psycopg.Error as wrong:
+        raise ServiceFailed("postgres", " ".join(str(wrong).split())) from wrong
+
+
+def _split(call: Invocation, lines: Sequence[str]) -> tuple[str, list[str]]:
+    """The query, which ends with the first line that ends in a semicolon, and the rows below it."""
+    for index, line in enumerate(lines):
+        if line.rstrip().endswith(";"):
+            return "\n".join(lines[: index + 1]), list(lines[index + 1 :])
+    raise call.wrong("wants one query that ends in a semicolon, then rows")
+
+
+def _column(call: Invocation, line: str) -> str:
+    """A line of the body in the one form in which columns are compared."""
+    found = _COLUMN.fullmatch(line)
+    if found is None:
+        raise call.wrong(f'cannot read the column "{line.strip()[:60]}"')
+    name = found[1][1:-1].replace('""', '"') if found[1].startswith('"') else found[1]
+    comment = read_quoted(found[4], 0)[0] if found[4] else None
+    return _shown(name, " ".join(found[2].split()), bool(found[3]), comment)
+
+
+def _shown(name: str, type_: str, not_null: bool, comment: object) -> str:
+    told = name if re.fullmatch(r'[^\s"]+', name) else '"' + name.replace('"', '""') + '"'
+    text = f"{told} {type_}{' not null' if not_null else ''}"
+    if comment is None:
+        return text
+    escaped = str(comment).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return f'{text} comment "{escaped}"'
+
+
+def _quoted_name(table: str) -> str:
+    """As an identifier, with its schema if there is a point; quoted as it is, since names keep their case."""
+    if '"' in table:
+        return table
+    return sql.Identifier(*table.split(".")).as_string(None)
+
+
+ACTIONS = (
+    Action("postgres-execute", execute, body="required"),
+    Action("postgres-verify", verify, body="required"),
+    Action("postgres-columns", columns, required=("table",), body="required"),
+)

@@ -1,0 +1,177 @@
+"""Schemas and settings of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+from headgate.registry.client import RegistryClient
+from headgate.registry.compatibility.levels import Level
+from headgate.registry.errors import SubjectDeleted, SubjectNotFound
+from headgate.registry.parsing.protobuf import serialized_descriptor
+from headgate.registry.schemas import Reference, Schema, SchemaType
+from headgate.schema.formats.proto_text import parse_proto, print_proto
+from headgate.testing.actions.action import Action, Invocation
+from headgate.testing.errors import Mismatch
+from headgate.testing.json_values import equal, read_json, write_json
+from headgate.testing.patience import Deadline
+from headgate.testing.stage import Stage
+
+TYPES = {"avro": SchemaType.AVRO, "json_sr": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
+
+
+def publish(call: Invocation, stage: Stage) -> None:
+    written = call.text("type")
+    if written not in TYPES:
+        raise call.wrong(f'takes one of {", ".join(TYPES)} for "type", not "{written}"')
+    schema = Schema("\n".join(stage.fill(call.body)), TYPES[written], _references(call))
+    with stage.registry() as registry:
+        schema_id = registry.register(call.text("subject"), schema)
+    if (name := call.optional("as")) is not None:
+        stage.variables.set(name, str(schema_id))
+
+
+def verify(call: Invocation, stage: Stage) -> None:
+    subject = call.text("subject")
+    if call.flag("absent"):
+        _look(stage, lambda registry: _check_absent(subject, registry))
+    elif (count := call.number("versions")) is not None:
+        _look(stage, lambda registry: _check_count(subject, count, registry))
+    elif not call.body.lines:
+        raise call.wrong("lacks its body, the schema; versions=N or absent=true need none")
+    else:
+        text = "\n".join(stage.fill(call.body))
+        version = call.optional("version") or "latest"
+        if version != "latest":
+            call.number("version")
+        _look(stage, lambda registry: _check_schema(subject, version, text, registry), call)
+
+
+def config(call: Invocation, stage: Stage) -> None:
+    with stage.registry() as registry:
+        registry.set_level(_level(call), call.text("subject"))
+
+
+def verify_config(call: Invocation, stage: Stage) -> None:
+    subject, wanted = call.text("subject"), _level(call)
+
+    def check(registry: RegistryClient) -> None:
+        found = registry.level(subject)
+        if found is not wanted:
+            raise Mismatch(
+                f'subject "{subject}" has another compatibility level', (wanted.value,), (found.value,)
+            )
+
+    _look(stage, check)
+
+
+def _look(stage: Stage, check: Callable[[RegistryClient], None], call: Invocation | None = None) -> None:
+    def attempt(deadline: Deadline) -> None:
+        del deadline
+        with stage.registry() as registry:
+            check(registry)
+
+    stage.eventually(attempt, call.body if call else None)
+
+
+def _check_absent(subject: str, registry: RegistryClient) -> None:
+    found = _versions(subject, registry)
+    if found:
+        raise Mismatch(
+            f'subject "{subject}" is there', ("no version",), (f"versions {', '.join(map(str, found))}",)
+        )
+
+
+def _check_count(subject: str, count: int, registry: RegistryClient) -> None:
+    found = len(_versions(subject, registry))
+    if found != count:
+        raise Mismatch(f'subject "{subject}" has another number of versions', (str(count),), (str(found),))
+
+
+def _versions(subject: str, registry: RegistryClient) -> tuple[int, ...]:
+    try:
+        return registry.versions(subject)
+    except (SubjectNotFound, SubjectDeleted):
+        return ()
+
+
+def _check_schema(subject: str, version: str, text: str, registry: RegistryClient) -> None:
+    found = registry.latest(subject) if version == "latest" else registry.version(subject, int(version))
+    what = f'the schema of subject "{subject}" is another one'
+    if found.schema.type is SchemaType.PROTOBUF:
+        wanted, actual = _descriptor(text), _descriptor(found.schema.text)
+        if wanted != actual or _comments(wanted) != _comments(actual):
+            shown = tuple(line for line in print_proto(actual).splitlines() if line.strip())
+            raise Mismatch(
+                what, tuple(print_proto(wanted).splitlines()), tuple(print_proto(actual).splitlines()), shown
+            )
+        return
+    expected, there = read_json(text), read_json(found.schema.text)
+    if not equal(expected, there):
+        raise Mismatch(what, _lines(write_json(expected)), _lines(write_json(there)), (write_json(there),))
+
+
+def _descriptor(text: str) -> FileDescriptorProto:
+    """Without the places of things in the text, which are formatting."""
+    file = serialized_descriptor(text) or parse_proto(text)
+    for location in file.source_code_info.location:
+        location.ClearField("span")
+    file.ClearField("name")
+    return file
+
+
+def _comments(file: FileDescriptorProto) -> dict[tuple[int, ...], tuple[str, str]]:
+    return {
+        tuple(one.path): (one.leading_comments.strip(), one.trailing_comments.strip())
+        for one in file.source_code_info.location
+        if one.leading_comments or one.trailing_comments
+    }
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    """One member per line, so that a diff shows what differs."""
+    return tuple(text.replace(", ", ",\n").splitlines())
+
+
+def _level(call: Invocation) -> Level:
+    written = call.text("compatibility").upper()
+    if written not in list(Level):
+        raise call.wrong(f'takes one of {", ".join(Level)} for "compatibility", not "{written}"')
+    return Level(written)
+
+
+def _references(call: Invocation) -> tuple[Reference, ...]:
+    told = call.json("references") or []
+    found = []
+    for one in told if isinstance(told, list) else [told]:
+        match one:
+            case {"name": str(name), "subject": str(subject), **rest} if isinstance(
+                version := rest.get("version", 1), int
+            ):
+                found.append(Reference(name, subject, version))
+            case _:
+                raise call.wrong(
+                    'takes a list of {"name": .., "subject": .., "version": ..} for "references"'
+                )
+    return tuple(found)
+
+
+ACTIONS = (
+    Action(
+        "registry-publish",
+        publish,
+        required=("subject", "type"),
+        options=("references", "as"),
+        body="required",
+    ),
+    Action(
+        "registry-verify",
+        verify,
+        required=("subject",),
+        options=("version", "versions", "absent"),
+        body="optional",
+    ),
+    Action("registry-config", config, required=("subject", "compatibility")),
+    Action("registry-verify-config", verify_config, required=("subject", "compatibility")),
+)

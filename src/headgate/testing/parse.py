@@ -1,0 +1,181 @@
+"""A spec file's text into steps. Everything that can be known to be wrong before it runs is found here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headgate.errors import HeadgateError
+from headgate.sql.lexer import tokenize
+from headgate.testing.errors import MalformedSpec
+from headgate.testing.steps import Block, Call, Fails, Prints, Spec, Step, Succeeds
+from headgate.testing.words import read_words
+
+FORMATS = ("avro", "json_sr", "protobuf", "json", "text", "bytes")
+
+_STEP = re.compile(r"[>!?$] ?\S")
+_VARIABLE = re.compile(r"\$?\$\{[^}\s]*\}?")
+_FORMAT = re.compile(r"format:(.*)")
+_KINDS = (
+    "A step begins with one of > ! ? $ and a comment with #; rows and bodies stand right below their step."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpecFault:
+    """A mistake in a file, with its line."""
+
+    line: int
+    error: HeadgateError
+
+
+class SpecFaults(Exception):
+    """All mistakes of one file."""
+
+    def __init__(self, faults: tuple[SpecFault, ...]) -> None:
+        super().__init__(f"{len(faults)} mistakes")
+        self.faults = faults
+
+
+def parse_spec(path: str, text: str, check: Callable[[Call], None]) -> Spec:
+    """``check`` raises what is wrong with a call of an action. Raises SpecFaults with all mistakes."""
+    reader = _Reader(text)
+    formats = reader.formats()
+    steps = tuple(reader.steps(check))
+    if reader.faults:
+        raise SpecFaults(tuple(reader.faults))
+    return Spec(path, text, formats, steps)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.lines = text.removeprefix("\ufeff").split("\n")
+        self.lines = [line.removesuffix("\r") for line in self.lines]
+        self.at = 0
+        self.faults: list[SpecFault] = []
+
+    def formats(self) -> tuple[str, ...]:
+        self._skip()
+        found = _FORMAT.fullmatch(self._line()) if self.at < len(self.lines) else None
+        if found is None:
+            return ()
+        self.at += 1
+        names = tuple(name.strip() for name in found[1].split(","))
+        unknown = [name for name in names if name not in FORMATS]
+        if unknown:
+            self._fault(
+                self.at,
+                MalformedSpec(f'format "{unknown[0]}" is not known', f"Formats are {', '.join(FORMATS)}."),
+            )
+        return names
+
+    def steps(self, check: Callable[[Call], None]) -> list[Step]:
+        found: list[Step] = []
+        self._skip()
+        while self.at < len(self.lines):
+            number = self.at + 1
+            try:
+                step = self._step()
+                if isinstance(step, Call):
+                    check(step)
+                found.append(step)
+            except HeadgateError as wrong:
+                self._fault(number, wrong)
+                self._block()
+            self._skip()
+        return found
+
+    def _step(self) -> Step:
+        line, number = self._line(), self.at + 1
+        match line[0]:
+            case ">":
+                sql = self._statement()
+                return Succeeds(number, sql, self._block())
+            case "!":
+                sql = self._statement()
+                return Fails(number, sql, self._checks())
+            case "?":
+                sql = self._statement()
+                return Prints(number, sql, self._block())
+            case "$":
+                return self._call()
+            case _:
+                self.at += 1
+                if _FORMAT.fullmatch(line):
+                    raise MalformedSpec(
+                        "format: stands below the first step",
+                        "Write it as the first line after the comments.",
+                    )
+                raise MalformedSpec(f'a line begins with "{line[:1]}", which is no step', _KINDS)
+
+    def _call(self) -> Call:
+        number = self.at + 1
+        text = self._line()[1:].strip()
+        self.at += 1
+        name, _, rest = text.partition(" ")
+        if not name:
+            raise MalformedSpec("an action has no name", "Write `$ action name=value`.")
+        words = read_words(rest)
+        return Call(number, name, words, self._block())
+
+    def _checks(self) -> Block:
+        block = self._block()
+        for offset, line in enumerate(block.lines):
+            if not re.match(r"(code|contains|detail|hint): ?", line):
+                wrong = MalformedSpec(
+                    f'"{line[:40]}" is no check', "Checks are code:, contains:, detail: and hint:."
+                )
+                self._fault(block.line + offset, wrong)
+        return block
+
+    def _statement(self) -> str:
+        """The lines of a statement; the reader goes on behind them."""
+        first = self.at
+        text = self._line()[1:].removeprefix(" ")
+        fallback: tuple[int, str] | None = None
+        while True:
+            ended = _ends(text)
+            if ended:
+                self.at += 1
+                return text
+            if fallback is None and text.rstrip().endswith(";"):
+                fallback = self.at, text
+            self.at += 1
+            if self.at >= len(self.lines) or self._begins_a_step(in_literal=ended is None):
+                break
+            text = f"{text}\n{self._line()}"
+        if fallback is None:
+            self.at = first + 1
+            raise MalformedSpec("a statement has no end", "End it with a semicolon.")
+        self.at = fallback[0] + 1
+        return fallback[1]
+
+    def _begins_a_step(self, in_literal: bool) -> bool:
+        """A literal that is never closed would run into the next step, and may be what the spec is about."""
+        return bool(_STEP.match(self._line())) and (in_literal or not self.lines[self.at - 1].strip())
+
+    def _block(self) -> Block:
+        start = self.at
+        while self.at < len(self.lines) and self._line().strip():
+            self.at += 1
+        return Block(start + 1, tuple(self.lines[start : self.at]))
+
+    def _skip(self) -> None:
+        while self.at < len(self.lines) and (not self._line().strip() or self._line().startswith("#")):
+            self.at += 1
+
+    def _line(self) -> str:
+        return self.lines[self.at]
+
+    def _fault(self, line: int, error: HeadgateError) -> None:
+        self.faults.append(SpecFault(line, error))
+
+
+def _ends(text: str) -> bool | None:
+    """Whether the last token of the text is a semicolon; None where a literal or a comment is still open."""
+    try:
+        tokens = tokenize(_VARIABLE.sub("x", text))
+    except HeadgateError:
+        return None
+    return len(tokens) > 1 and tokens[-2].word == ";"

@@ -1,0 +1,98 @@
+"""What the steps of one run of one file share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from confluent_kafka import Producer
+
+from headgate.embedded.world import World
+from headgate.registry.client import RegistryClient
+from headgate.serve.client import EngineClient
+from headgate.testing.errors import Mismatch
+from headgate.testing.patience import Deadline, persist
+from headgate.testing.steps import Block
+from headgate.testing.variables import Variables
+
+Found = TypeVar("Found")
+
+
+class Engine(Protocol):
+    """Headgate itself, as a process of its own. After ``restart`` and ``kill`` it runs again, on the same catalog."""
+
+    @property
+    def client(self) -> EngineClient: ...
+
+    def restart(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Lines that `--rewrite` puts in place of a block."""
+
+    block: Block
+    lines: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Stage:
+    """``folder`` is `${dir}`; ``timeout`` in seconds, for each step. A `rewrite` run collects edits and goes on."""
+
+    engine: Engine
+    world: World
+    project: Path
+    folder: Path
+    variables: Variables
+    timeout: float
+    postgres_database: str | None = None
+    rewrite: bool = False
+    edits: list[Edit] = field(default_factory=list)
+    producer: Producer | None = None  # kept over steps, since a new one takes half a second to begin
+
+    @property
+    def kafka(self) -> str:
+        return self.world.kafka()
+
+    @property
+    def elasticsearch(self) -> str:
+        return self.world.elasticsearch().rstrip("/")
+
+    @property
+    def postgres(self) -> str:
+        """A libpq URL of this file's own database."""
+        url = self.world.postgres()
+        return url if self.postgres_database is None else with_database(url, self.postgres_database)
+
+    @contextmanager
+    def registry(self) -> Iterator[RegistryClient]:
+        with RegistryClient([self.world.registry()]) as client:
+            yield client
+
+    def eventually(
+        self, attempt: Callable[[Deadline], Found], block: Block | None = None, keep: int = 0
+    ) -> Found | None:
+        """``persist`` for this file's time-out. Where a mismatch is to be rewritten, it becomes an edit of the block
+        (but for its first ``keep`` lines), and the answer is None."""
+        try:
+            return persist(attempt, self.timeout, settles=self.rewrite)
+        except Mismatch as wrong:
+            if not self.rewrite or block is None or wrong.rewritten is None:
+                raise
+            kept = block.lines[:keep]
+            told = tuple(self.variables.put_back(line) for line in wrong.rewritten)
+            self.edits.append(Edit(block, (*kept, *told)))
+            return None
+
+    def fill(self, block: Block) -> tuple[str, ...]:
+        return tuple(self.variables.fill(line) for line in block.lines)
+
+
+def with_database(url: str, database: str) -> str:
+    head, _, _ = url.rpartition("/")
+    return f"{head}/{database}"

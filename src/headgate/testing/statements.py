@@ -1,0 +1,224 @@
+"""The steps that are SQL: `>` must succeed, `!` must fail, `?` must print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from headgate.errors import Diagnostic, HeadgateError
+from headgate.serve.client import EngineClient
+from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows
+from headgate.serve.result_table import shown, table_lines
+from headgate.sql.lexer import tokenize
+from headgate.testing.comparison import Result, check_rows
+from headgate.testing.errors import Mismatch, StepFailed
+from headgate.testing.patience import Deadline, Hopeless, persist
+from headgate.testing.rows import ExpectedRows, read_rows
+from headgate.testing.stage import Stage
+from headgate.testing.steps import Fails, Prints, Succeeds
+
+_LOOKING = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")
+_CHECK = re.compile(r"(code|contains|detail|hint): ?(.*)")
+
+
+class StatementFailed(Exception):
+    """The engine answered with an error."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What the runner must know of a statement: whether it only looks, has an order, and ends by itself."""
+
+    is_query: bool
+    is_ordered: bool
+    is_endless: bool
+
+
+def form_of(sql: str) -> Form:
+    words = _top_level_words(sql)
+    text = " ".join(words)
+    endless = words[:1] == ["SUBSCRIBE"] or "EMIT CHANGES" in text
+    return Form(
+        words[:1] != [] and words[0] in _LOOKING, "ORDER BY" in text, endless and "LIMIT" not in words
+    )
+
+
+def succeed(step: Succeeds, stage: Stage) -> None:
+    sql = stage.variables.fill(step.sql)
+    expected = read_rows(stage.fill(step.rows))
+    form = form_of(sql)
+
+    def attempt(deadline: Deadline) -> None:
+        if form.is_endless:
+            _follow(stage.engine.client, sql, expected, deadline)
+        else:
+            check_rows(expected, query(stage.engine.client, sql, deadline), form.is_ordered)
+
+    if form.is_query or form.is_endless:
+        stage.eventually(attempt, step.rows)
+    else:
+        stage.eventually(_once(attempt), step.rows)
+
+
+def fail(step: Fails, stage: Stage) -> None:
+    sql = stage.variables.fill(step.sql)
+    checks = stage.fill(step.checks)
+
+    def attempt(deadline: Deadline) -> None:
+        try:
+            result = execute(stage.engine.client, sql, deadline)
+        except StatementFailed as failed:
+            _check_error(failed.diagnostic, checks)
+        else:
+            told = (f"{len(result.rows)} rows", *result.lines()[:20]) if result.columns else ()
+            raise StepFailed("the statement succeeded, and had to fail", "\n".join(told) or None)
+
+    again = form_of(sql).is_query
+    persist(attempt if again else _once(attempt), stage.timeout)
+
+
+def print_(step: Prints, stage: Stage) -> None:
+    sql = stage.variables.fill(step.sql)
+    expected = [line.rstrip() for line in stage.fill(step.text)]
+
+    def attempt(deadline: Deadline) -> None:
+        actual = text_of(query(stage.engine.client, sql, deadline))
+        if not matches(expected, actual):
+            raise Mismatch(
+                "the text is not the expected one", tuple(expected), tuple(actual), _as_block(actual)
+            )
+
+    again = form_of(sql).is_query
+    stage.eventually(attempt if again else _once(attempt), step.text)
+
+
+def execute(client: EngineClient, sql: str, deadline: Deadline) -> Result:
+    """Run a script; the result is that of its last statement with one. Raises StatementFailed."""
+    columns: tuple[Column, ...] = ()
+    rows: list[Row] = []
+    for event in client.run(sql, max(1.0, deadline.left)):
+        match event:
+            case Columns(found):
+                columns, rows = found, []
+            case Rows(more):
+                rows += more
+            case Failed(diagnostic):
+                raise StatementFailed(diagnostic)
+            case Notice() | Progress() | Done():
+                pass
+    return Result(columns, tuple(rows))
+
+
+def query(client: EngineClient, sql: str, deadline: Deadline) -> Result:
+    """Like ``execute``, with an error of the engine as a failed step."""
+    try:
+        return execute(client, sql, deadline)
+    except StatementFailed as failed:
+        raise StepFailed("the statement failed, and had to succeed", failed.diagnostic.render()) from failed
+
+
+def text_of(result: Result) -> list[str]:
+    """What `?` compares: `create_sql`, the only column, or the table as the shell prints it."""
+    names = [column.name for column in result.columns]
+    if len(names) == 1 or "create_sql" in names:
+        index = 0 if len(names) == 1 else names.index("create_sql")
+        lines = [line for row in result.rows for line in shown(row[index]).split("\n")]
+    else:
+        lines = table_lines(result.columns, result.rows)
+    lines = [line.rstrip() for line in lines]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def matches(expected: Sequence[str], actual: Sequence[str]) -> bool:
+    """`...` on a line of its own matches any lines, also none. Empty lines, which no block can hold, do not count."""
+    pattern = [line if line.strip() != "..." else None for line in expected]
+    text = [line for line in actual if line.strip()]
+    reachable = {0}
+    for line in pattern:
+        if line is None:
+            reachable = set(range(min(reachable, default=len(text) + 1), len(text) + 1))
+        else:
+            reachable = {at + 1 for at in reachable if at < len(text) and text[at] == line}
+    return len(text) in reachable
+
+
+def _follow(client: EngineClient, sql: str, expected: ExpectedRows, deadline: Deadline) -> None:
+    """A query without an end is read until its rows are the expected ones, and then cancelled."""
+    columns: tuple[Column, ...] = ()
+    rows: list[Row] = []
+    with closing(client.run(sql, max(1.0, deadline.left))) as events:
+        for event in events:
+            match event:
+                case Columns(found):
+                    columns = found
+                case Rows(more):
+                    rows += more
+                case Failed(diagnostic):
+                    raise StepFailed("the statement failed, and had to succeed", diagnostic.render())
+                case Notice() | Progress() | Done():
+                    continue
+            if expected.rows is None or len(rows) >= len(expected.rows):
+                break
+    check_rows(expected, Result(columns, tuple(rows)), ordered=False)
+
+
+def _once(attempt: Callable[[Deadline], None]) -> Callable[[Deadline], None]:
+    """For what changes something: its first failure is its last."""
+
+    def tried(deadline: Deadline) -> None:
+        try:
+            attempt(deadline)
+        except HeadgateError as wrong:
+            raise Hopeless(wrong) from wrong
+
+    return tried
+
+
+def _check_error(found: Diagnostic, checks: Sequence[str]) -> None:
+    parts = {
+        "detail": found.detail or "",
+        "hint": found.hint or "",
+        "contains": "\n".join(filter(None, (found.message, found.detail, found.hint))),
+    }
+    for line in checks:
+        matched = _CHECK.match(line)
+        if matched is None:
+            continue
+        kind, text = matched[1], matched[2].rstrip()
+        holds = found.code == text if kind == "code" else text in parts[kind]
+        if not holds:
+            raise Mismatch(
+                f"the error is another one: {line}", tuple(checks), tuple(found.render().splitlines())
+            )
+
+
+def _as_block(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(line for line in lines if line)
+
+
+def _top_level_words(sql: str) -> list[str]:
+    """The words outside of brackets, upper case; an opening bracket counts where the statement begins with it."""
+    try:
+        tokens = tokenize(sql)
+    except HeadgateError:
+        return sql.upper().split()
+    words: list[str] = []
+    depth = 0
+    for token in tokens:
+        if token.word in ("(", "[", "{"):
+            if not words:
+                words.append(token.word)
+            depth += 1
+        elif token.word in (")", "]", "}"):
+            depth -= 1
+        elif depth == 0 and token.word:
+            words.append(token.word)
+    return words

@@ -1,0 +1,270 @@
+"""Steps of SQL against an engine that answers from a script."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from headgate.embedded.world import World
+from headgate.errors import HeadgateError
+from headgate.serve.protocol import Column, Columns, Done, Event, Notice, Rows
+from headgate.testing.actions.catalogue import check_call
+from headgate.testing.errors import Mismatch, StepFailed, UnknownVariable
+from headgate.testing.parse import parse_spec
+from headgate.testing.run import play
+from headgate.testing.stage import Stage
+from headgate.testing.statements import form_of, matches
+from headgate.testing.variables import Variables
+from tests.testing.stand_in import Answer, StandIn, failure, result, standing_in
+
+pytestmark = pytest.mark.unit
+
+
+def _play(text: str, answer: Answer, timeout: float = 0.6, stage: Stage | None = None) -> StandIn:
+    with standing_in(answer) as engine:
+        played = stage or _stage(engine, timeout)
+        played.engine = engine
+        for step in parse_spec("a.spec", text, check_call).steps:
+            play(step, played)
+    return engine
+
+
+def _stage(engine: StandIn, timeout: float) -> Stage:
+    """None of these steps looks at the world."""
+    variables = Variables()
+    variables.set("seed", "s1234567")
+    return Stage(engine, cast(World, None), Path(), Path(), variables, timeout)
+
+
+def _fails(text: str, answer: Answer) -> HeadgateError:
+    with pytest.raises(HeadgateError) as caught:
+        _play(text, answer)
+    return caught.value
+
+
+def _in_turn(*answers: Sequence[Event]) -> Answer:
+    """The first answer first; the last one from then on."""
+    waiting = list(answers)
+    return lambda sql: waiting.pop(0) if len(waiting) > 1 else waiting[0]
+
+
+def test_a_query_is_retried_until_it_matches() -> None:
+    answers = _in_turn(failure("RUN-1", "not yet"), result({"a": "bigint"}), result({"a": "bigint"}, (1,)))
+    engine = _play("> SELECT a FROM t_${seed};\n1\n", answers, 5)
+    assert engine.asked == ["SELECT a FROM t_s1234567;"] * 3
+
+
+def test_a_query_that_never_matches_fails_at_the_time_out_with_a_diff() -> None:
+    began = time.monotonic()
+    wrong = _fails("> SHOW SOURCES;\nx\n", lambda sql: result({"name": "text"}, ("y",)))
+    assert isinstance(wrong, Mismatch)
+    assert wrong.detail() == "--- expected\n+++ actual\n-x\n+y"
+    assert 0.5 < time.monotonic() - began < 5
+
+
+def test_ddl_is_run_once() -> None:
+    with standing_in(lambda sql: failure("CAT-0001", "it exists", hint="Drop it.")) as engine:
+        stage = _stage(engine, 5)
+        [step] = parse_spec("a.spec", "> CREATE VIEW v AS SELECT 1;\n", check_call).steps
+        with pytest.raises(StepFailed) as caught:
+            play(step, stage)
+    assert len(engine.asked) == 1
+    assert "error CAT-0001: it exists" in str(caught.value.detail())
+    assert "hint: Drop it." in str(caught.value.detail())
+
+
+def test_order_counts_only_where_the_query_itself_has_one() -> None:
+    two = result({"a": "bigint"}, (2,), (1,))
+    _play("> SELECT a FROM t;\n1\n2\n", lambda sql: two)
+    _play("> SELECT row_number() OVER (ORDER BY a) FROM (SELECT 1 ORDER BY 1);\n1\n2\n", lambda sql: two)
+    assert isinstance(_fails("> SELECT a FROM t ORDER BY a;\n1\n2\n", lambda sql: two), Mismatch)
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_query", "is_endless"),
+    [
+        ("select 1;", True, False),
+        ("-- c\nWITH a AS (SELECT 1) SELECT * FROM a;", True, False),
+        ("(SELECT 1) UNION (SELECT 2);", True, False),
+        ("SHOW TASKS;", True, False),
+        ("DESCRIBE EXTENDED v;", True, False),
+        ("EXPLAIN SELECT 1;", True, False),
+        ("CREATE VIEW v AS SELECT 1;", False, False),
+        ("INSERT INTO t VALUES (1);", False, False),
+        ("DROP VIEW v;", False, False),
+        ("SUBSCRIBE v;", False, True),
+        ("SELECT * FROM s EMIT CHANGES;", True, True),
+        ("SELECT * FROM s EMIT CHANGES LIMIT 2;", True, False),
+    ],
+)
+def test_which_statements_only_look(sql: str, is_query: bool, is_endless: bool) -> None:
+    found = form_of(sql)
+    assert (found.is_query, found.is_endless) == (is_query, is_endless)
+
+
+def test_a_query_without_end_is_read_until_its_rows_are_there() -> None:
+    events: list[Event] = [
+        Columns((Column("a", "bigint"),)),
+        Rows(((1,),)),
+        Notice("more comes"),
+        Rows(((2,), (3,))),
+        Done(""),
+    ]
+    _play("> SUBSCRIBE v;\n2\n1\n3\n", lambda sql: events)
+    assert isinstance(_fails("> SUBSCRIBE v;\n1\n4\n", lambda sql: events), Mismatch)
+
+
+def test_checks_of_an_error_look_at_their_parts() -> None:
+    told = failure(
+        "PLN-0101", 'column "nope" does not exist', "There are 2 columns.", 'Did you mean "price"?'
+    )
+    checks = 'code: PLN-0101\ncontains: "nope"\ncontains: 2 columns\ncontains: price\ndetail: There are\nhint: "price"'
+    _play(f"! SELECT nope FROM t;\n{checks}\n", lambda sql: told)
+    _play("! DROP VIEW v;\n", lambda sql: told)
+
+
+@pytest.mark.parametrize("check", ["code: PLN-01", "contains: NOPE", "detail: price", "hint: 2 columns"])
+def test_a_check_that_does_not_hold_shows_the_error(check: str) -> None:
+    told = failure(
+        "PLN-0101", 'column "nope" does not exist', "There are 2 columns.", 'Did you mean "price"?'
+    )
+    wrong = _fails(f"! SELECT nope FROM t;\n{check}\n", lambda sql: told)
+    assert check in wrong.message()
+    assert '+error PLN-0101: column "nope" does not exist' in str(wrong.detail())
+
+
+def test_a_query_is_retried_until_it_fails_so_and_ddl_is_not() -> None:
+    answers = _in_turn(result({"a": "bigint"}, (1,)), failure("X-1", "other"), failure("X-2", "this one"))
+    assert len(_play("! SELECT a FROM t;\ncode: X-2\n", answers, 5).asked) == 3
+    wrong = _fails("! DROP VIEW v;\n", lambda sql: [Done("DROP VIEW")])
+    assert "had to fail" in wrong.message()
+
+
+def test_printed_text_of_one_column_is_that_column() -> None:
+    _play(
+        "? EXPLAIN SELECT 1;\nscan\n  filter\n",
+        lambda sql: result({"plan": "text"}, ("scan  \n\n  filter\n",)),
+    )
+
+
+def test_printed_text_of_show_create_is_the_statement() -> None:
+    told = result({"name": "text", "create_sql": "text"}, ("v", "CREATE VIEW v AS\nSELECT 1;"))
+    _play("? SHOW CREATE VIEW v;\nCREATE VIEW v AS\nSELECT 1;\n", lambda sql: told)
+
+
+def test_printed_text_of_other_results_is_the_table() -> None:
+    told = result({"name": "text", "n": "bigint"}, ("a", 10), ("b", None))
+    _play("? DESCRIBE v;\nname  n\n----  ------\na         10\n...\n", lambda sql: told)
+
+
+def test_printed_text_that_differs_is_a_diff() -> None:
+    wrong = _fails(
+        "? EXPLAIN SELECT 1;\nscan\n...\nend\n", lambda sql: result({"plan": "text"}, ("scan\nmore",))
+    )
+    assert isinstance(wrong, Mismatch)
+    assert wrong.rewritten == ("scan", "more")
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "holds"),
+    [
+        ("a ... c", "a b b c", True),
+        ("a ... c", "a c", True),
+        ("... c", "a b c", True),
+        ("...", "", True),
+        ("a ...", "a", True),
+        ("a ... b ... c", "a x b y b z c", True),
+        ("a ... c", "a b", False),
+        ("a", "a b", False),
+        ("a b", "a", False),
+        ("", "a", False),
+        ("... a", "a b", False),
+    ],
+)
+def test_three_dots_match_any_lines(expected: str, actual: str, holds: bool) -> None:
+    assert matches(expected.split(), actual.split()) is holds
+
+
+def test_variables_are_set_and_used_in_everything_below() -> None:
+    text = (
+        '$ set a=one b="two words"\n\n> SELECT \'${a} $${x}\';\n"${b}"\n\n'
+        "$ set-from-sql n\nSELECT max(x) FROM t;\n\n> SELECT ${n};\n${n}\n"
+    )
+    engine = _play(text, lambda sql: result({"x": "text"}, ("two words" if "one" in sql else "17",)))
+    assert engine.asked == ["SELECT 'one ${x}';", "SELECT max(x) FROM t;", "SELECT 17;"]
+
+
+def test_a_variable_that_is_not_set_is_told_with_near_names() -> None:
+    wrong = _fails("$ set topic=t\n\n> SELECT '${topik}';\n", lambda sql: [])
+    assert isinstance(wrong, UnknownVariable)
+    assert wrong.similar == ("topic",)
+
+
+def test_a_query_for_a_variable_is_retried_until_it_gives_one_value() -> None:
+    answers = _in_turn(
+        result({"x": "bigint"}), result({"x": "bigint"}, (None,)), result({"x": "bigint"}, (5,))
+    )
+    engine = _play("$ set-from-sql n\nSELECT x FROM t;\n\n> SELECT ${n};\n", answers, 5)
+    assert engine.asked[-1] == "SELECT 5;"
+
+
+def test_a_file_can_set_its_own_time_out() -> None:
+    with standing_in(lambda sql: [Done("")]) as engine:
+        stage = _stage(engine, 60)
+        _play("$ set timeout=90s\n\n> DROP VIEW v;\n", lambda sql: [Done("")], stage=stage)
+    assert stage.timeout == 90
+
+
+def test_waiting_until_idle_wants_no_lag_twice_in_a_row() -> None:
+    def tasks(*rows: tuple[str, str, int | None]) -> list[Event]:
+        return result({"name": "text", "state": "text", "lag": "bigint"}, *rows)
+
+    idle = tasks(("a", "running", 0), ("b", "halted", 7), ("c", "disabled", None))
+    answers = _in_turn(
+        tasks(("a", "starting", 0)),
+        tasks(("a", "running", None)),
+        idle,
+        tasks(("a", "running", 3)),
+        idle,
+        idle,
+    )
+    assert len(_play("$ wait-idle\n", answers, 10).asked) == 6
+    _play("$ wait-idle task=a\n", lambda sql: idle)
+    assert "b is halted with a lag of 7" in str(_fails("$ wait-idle task=b\n", lambda sql: idle).detail())
+    assert "no task d" in str(_fails("$ wait-idle task=d\n", lambda sql: idle).detail())
+
+
+def test_restart_and_kill_reach_the_engine() -> None:
+    assert _play("$ restart\n\n$ kill\n", lambda sql: []).ended == ["restart", "kill"]
+
+
+def test_http_compares_status_and_a_part_of_the_answer() -> None:
+    def answer(sql: str) -> list[Event]:
+        return []
+
+    with standing_in(answer) as engine:
+        engine.routes = {
+            "/api/x?a=b": (200, {"rows": [{"id": 1, "t": "x"}], "more": True}),
+            "/api/y": (400, {"path": "$.a"}),
+        }
+        stage = _stage(engine, 0.5)
+        text = (
+            '$ http GET /api/x?a=b token=other\n----\n{"rows": [{"id": 1.0}]}\n\n'
+            '$ http POST /api/y status=400\n{"a": 1}\n----\n{"path": "$.a"}\n\n$ http GET /healthz\n'
+        )
+        for step in parse_spec("a.spec", text, check_call).steps:
+            play(step, stage)
+        assert engine.asked[0] == "GET /api/x?a=b Bearer other "
+        assert engine.asked[1].endswith('{"a": 1}')
+        for wrong in ('$ http GET /api/x?a=b\n----\n{"rows": []}\n', "$ http POST /api/y\n{}\n"):
+            [step] = parse_spec("a.spec", wrong, check_call).steps
+            with pytest.raises(HeadgateError):
+                play(step, stage)
+
+
+def test_grpc_says_that_it_is_not_there_yet() -> None:
+    assert "not supported yet" in _fails("$ grpc headgate.v1.X/Y\n", lambda sql: []).message()
