@@ -7,18 +7,25 @@ from collections.abc import Callable
 from typing import cast
 
 from headgate.catalog.names import DEFAULT_PATH, resolve
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Kind, Object, Use
 from headgate.catalog.secrets import Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import Options, reveal_options
 from headgate.connectors.registry import registry_client
 from headgate.registry.client import RegistryClient
-from headgate.sql.ast.connections import CreateConnection
+from headgate.sql.ast.connections import ConnectionKind, CreateConnection
 from headgate.sql.ast.names import ObjectName
+from headgate.sql.ast.values import SecretReference
 from headgate.sql.json import from_json
 
 EMBEDDED = "embedded"  # the address of a service of the embedded world, which is asked for when it is needed
+SERVICES: dict[ConnectionKind, str] = {
+    "KAFKA": "kafka",
+    "CONFLUENT SCHEMA REGISTRY": "registry",
+    "POSTGRES": "postgres",
+    "ELASTICSEARCH": "elasticsearch",
+}
 
 Reveal = Callable[[Catalog, Object], Secret]
 Address = Callable[[str], str]
@@ -52,8 +59,15 @@ class Connections:
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         """That the system of a connection answers. Raises what it refuses with."""
-        options = self._of_statement(catalog, statement)
-        match statement.kind:
+        self._ask(statement.kind, self._of_statement(catalog, statement))
+
+    def validate(self, catalog: Catalog, id_: int) -> None:
+        """As ``check``, of a connection that exists."""
+        connection = catalog.get(id_)
+        self._ask(_statement(connection).kind, self._options(catalog, connection))
+
+    def _ask(self, kind: ConnectionKind, options: Options) -> None:
+        match kind:
             case "KAFKA":
                 KafkaCluster(options).check()
             case "CONFLUENT SCHEMA REGISTRY":
@@ -63,11 +77,17 @@ class Connections:
                 return
 
     def _options(self, catalog: Catalog, connection: Object) -> Options:
-        stored = connection.purified_json()["statement"]
-        statement = from_json(cast("dict[str, object]", stored))  # type: ignore[arg-type]
-        assert isinstance(statement, CreateConnection)
-        options = self._of_statement(catalog, statement)
-        return self._addressed(options, connection.name)
+        statement = _statement(connection)
+        # Secrets go by id: they may be called otherwise by now.
+        names = dict.fromkeys(o.value.name for o in statement.options if isinstance(o.value, SecretReference))
+        ids = [d.on for d in connection.dependencies if d.use is Use.SECRET]
+        secrets = dict(zip(names, ids, strict=True))
+
+        def reveal(name: ObjectName) -> str:
+            return self._reveal(catalog, catalog.get(secrets[name])).reveal()
+
+        options = reveal_options(connection.name, statement.options, reveal)
+        return self._addressed(options, SERVICES[statement.kind])
 
     def _of_statement(self, catalog: Catalog, statement: CreateConnection) -> Options:
         def reveal(name: ObjectName) -> str:
@@ -88,3 +108,10 @@ class Connections:
     def close(self) -> None:
         for registry in self._registries.values():
             registry.close()
+
+
+def _statement(connection: Object) -> CreateConnection:
+    stored = connection.purified_json()["statement"]
+    statement = from_json(cast("dict[str, object]", stored))  # type: ignore[arg-type]
+    assert isinstance(statement, CreateConnection)
+    return statement

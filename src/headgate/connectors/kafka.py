@@ -5,12 +5,20 @@ Both clients take their settings from the same options; librdkafka and the Java 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
@@ -29,7 +37,7 @@ from headgate.connectors.errors import (
     TopicNotFound,
     TopicRefused,
 )
-from headgate.connectors.options import Options
+from headgate.connectors.options import Options, pem_text
 from headgate.errors import near_names
 
 TIMEOUT = 10.0  # seconds for one answer of the broker
@@ -68,6 +76,7 @@ class KafkaCluster:
         self._options = options
         self.brokers = _brokers(options)
         self._admin: AdminClient | None = None
+        self._refused: str | None = None  # why the last login was refused
 
     def __repr__(self) -> str:
         return f"KafkaCluster({self.brokers})"
@@ -81,9 +90,9 @@ class KafkaCluster:
             "sasl.mechanisms": self._options.get("SASL MECHANISMS"),
             "sasl.username": self._options.get("SASL USERNAME"),
             "sasl.password": self._options.get("SASL PASSWORD"),
-            "ssl.ca.pem": self._options.get("SSL CERTIFICATE AUTHORITY"),
-            "ssl.certificate.pem": self._options.get("SSL CERTIFICATE"),
-            "ssl.key.pem": self._options.get("SSL KEY"),
+            "ssl.ca.pem": pem_text(self._options, "SSL CERTIFICATE AUTHORITY"),
+            "ssl.certificate.pem": pem_text(self._options, "SSL CERTIFICATE"),
+            "ssl.key.pem": pem_text(self._options, "SSL KEY"),
         }
         return {"bootstrap.servers": self.brokers, **{k: v for k, v in given.items() if v is not None}}
 
@@ -95,13 +104,14 @@ class KafkaCluster:
         if mechanism := self._options.get("SASL MECHANISMS"):
             settings["kafka.sasl.mechanism"] = mechanism
             settings["kafka.sasl.jaas.config"] = self._jaas(mechanism)
-        if authority := self._options.get("SSL CERTIFICATE AUTHORITY"):
+        if authority := pem_text(self._options, "SSL CERTIFICATE AUTHORITY"):
             settings |= {"kafka.ssl.truststore.type": "PEM", "kafka.ssl.truststore.certificates": authority}
-        if certificate := self._options.get("SSL CERTIFICATE"):
+        if certificate := pem_text(self._options, "SSL CERTIFICATE"):
+            self._options.need("SSL KEY")
             settings |= {
                 "kafka.ssl.keystore.type": "PEM",
                 "kafka.ssl.keystore.certificate.chain": certificate,
-                "kafka.ssl.keystore.key": self._options.need("SSL KEY"),
+                "kafka.ssl.keystore.key": pem_text(self._options, "SSL KEY") or "",
             }
         return settings
 
@@ -137,21 +147,21 @@ class KafkaCluster:
     def offsets(self, topic: Topic, *, latest: bool) -> dict[int, int]:
         """The earliest or the next offset of every partition, committed transactions only."""
         spec = OffsetSpec.latest() if latest else OffsetSpec.earliest()
+        return self._list_offsets(topic, spec)
+
+    def _list_offsets(self, topic: Topic, spec: OffsetSpec) -> dict[int, int]:
         wanted = {TopicPartition(topic.name, p): spec for p in range(topic.partitions)}
-        found = self._futures(
-            "read the offsets", self._client().list_offsets(wanted, request_timeout=TIMEOUT)
+        asked = self._client().list_offsets(
+            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT
         )
+        found = self._futures("read the offsets", asked)
         return {partition.partition: result.offset for partition, result in found.items()}
 
     def offsets_at(self, topic: Topic, timestamp: int) -> dict[int, int]:
         """The first offset of every partition at or after the time, in milliseconds; the end where there is none."""
         end = self.offsets(topic, latest=True)
-        spec = OffsetSpec.for_timestamp(timestamp)
-        wanted = {TopicPartition(topic.name, p): spec for p in range(topic.partitions)}
-        found = self._futures(
-            "read the offsets", self._client().list_offsets(wanted, request_timeout=TIMEOUT)
-        )
-        return {p.partition: r.offset if r.offset >= 0 else end[p.partition] for p, r in found.items()}
+        found = self._list_offsets(topic, OffsetSpec.for_timestamp(timestamp))
+        return {partition: offset if offset >= 0 else end[partition] for partition, offset in found.items()}
 
     def topic_config(self, name: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, name)
@@ -174,7 +184,7 @@ class KafkaCluster:
     # provisioning
 
     def create_topic(self, name: str, options: NewTopicOptions) -> None:
-        """Create the topic; one that is there already is left alone."""
+        """Create the topic and wait until it can be seen; one that is there already is left alone."""
         new = NewTopic(name, options.partitions, options.replicas, config=dict(options.config))
         try:
             self._futures("create the topic", self._client().create_topics([new], operation_timeout=TIMEOUT))
@@ -183,6 +193,10 @@ class KafkaCluster:
             if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return
             raise TopicRefused(name, error.reason) from cause
+        # The controller answers a moment before the brokers know of the topic.
+        deadline = time.monotonic() + TIMEOUT
+        while self.find_topic(name) is None and time.monotonic() < deadline:
+            time.sleep(0.05)
 
     def delete_topic(self, name: str) -> None:
         self._futures("delete the topic", self._client().delete_topics([name], operation_timeout=TIMEOUT))
@@ -191,13 +205,21 @@ class KafkaCluster:
 
     def _client(self) -> AdminClient:
         if self._admin is None:
-            quiet = {"log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
+            quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
+            quiet["error_cb"] = self._heard
             self._admin = AdminClient({**self.librdkafka(), **quiet})
         return self._admin
 
+    def _heard(self, error: KafkaError) -> None:
+        """librdkafka tells of a refused login only here; whoever waits for an answer is told that no broker is up."""
+        if error.code() in _LOGIN_ERRORS:
+            self._refused = _sentence(error.str())
+
     def _topic_names(self) -> list[str]:
         try:
-            return list(self._client().list_topics(timeout=TIMEOUT).topics)
+            names = list(self._client().list_topics(timeout=TIMEOUT).topics)
+            self._refused = None
+            return names
         except KafkaException as error:
             raise self._translated("list the topics", error, None) from error
 
@@ -209,13 +231,17 @@ class KafkaCluster:
             except KafkaException as error:
                 raise self._translated(what, error, str(getattr(key, "topic", key))) from error
             except TimeoutError as error:
+                if self._refused is not None:
+                    raise BrokerRefusedLogin(self.brokers, self._refused) from error
                 raise BrokerUnreachable(self.brokers, f"No answer within {TIMEOUT:.0f} seconds.") from error
+        self._refused = None
         return answers
 
     def _translated(self, what: str, error: KafkaException, topic: str | None) -> ConnectorError:
+        self._client().poll(0)  # what was heard meanwhile
         code, reason = error.args[0].code(), _sentence(error.args[0].str())
-        if code in _LOGIN_ERRORS:
-            return BrokerRefusedLogin(self.brokers, reason)
+        if code in _LOGIN_ERRORS or (code in _DOWN_ERRORS and self._refused is not None):
+            return BrokerRefusedLogin(self.brokers, self._refused or reason)
         if code in _DOWN_ERRORS:
             return BrokerUnreachable(self.brokers, reason)
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART and topic is not None:

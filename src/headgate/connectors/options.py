@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import assert_never
 
 from headgate.connectors.errors import OptionMissing, OptionUnfit
@@ -53,6 +54,17 @@ class Options:
             return int(value)
         except ValueError:
             raise OptionUnfit(name, self.connection, "is no whole number") from None
+
+
+def pem_text(options: Options, name: str) -> str | None:
+    """A certificate or key that is given as its PEM text or as the path of a file that holds it."""
+    given = options.get(name)
+    if given is None or "-----BEGIN" in given:
+        return given
+    try:
+        return Path(given).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionUnfit(name, options.connection, "names a file that cannot be read") from error
 
 
 def reveal_options(connection: str, options: Iterable[Option], reveal: Reveal) -> Options:

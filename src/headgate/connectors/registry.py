@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from headgate.connectors.options import Options
+from headgate.connectors.options import Options, pem_text
 from headgate.registry.auth import Basic, Tls
 from headgate.registry.client import RegistryClient
 
@@ -13,19 +13,22 @@ from headgate.registry.client import RegistryClient
 def registry_client(options: Options) -> RegistryClient:
     username = options.get("USERNAME")
     credentials = Basic(username, options.get("PASSWORD") or "") if username is not None else None
-    return RegistryClient([options.need("URL")], credentials=credentials, tls=_tls(options))
+    # The client reads keys and certificates from files when it is made, and never again.
+    with tempfile.TemporaryDirectory(prefix="headgate-") as folder:  # mode 0700
+        tls = _tls(options, Path(folder))
+        return RegistryClient([options.need("URL")], credentials=credentials, tls=tls)
 
 
-def _tls(options: Options) -> Tls | None:
+def _tls(options: Options, folder: Path) -> Tls | None:
     names = ("SSL CERTIFICATE AUTHORITY", "SSL CERTIFICATE", "SSL KEY")
-    authority, certificate, key = (_pem_file(options.get(name)) for name in names)
+    authority, certificate, key = (_pem_file(options, name, folder) for name in names)
     return Tls(authority, certificate, key) if authority or certificate else None
 
 
-def _pem_file(given: str | None) -> Path | None:
-    """A certificate may be given as its PEM text or as the path of a file that holds it."""
-    if given is None or "-----BEGIN" not in given:
-        return None if given is None else Path(given)
-    with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False) as file:  # mode 0600
-        file.write(given)
-    return Path(file.name)
+def _pem_file(options: Options, name: str, folder: Path) -> Path | None:
+    text = pem_text(options, name)
+    if text is None:
+        return None
+    file = folder / f"{name}.pem"
+    file.write_text(text)
+    return file

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ObjectCreated
-from headgate.catalog.names import DEFAULT_PATH, SearchPath, search_path
-from headgate.catalog.objects import Object
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, search_path
+from headgate.catalog.objects import Kind, Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
@@ -18,11 +18,12 @@ from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.looking import look
 from headgate.control.results import Done, Notice, Result
-from headgate.errors import HeadgateError, Span
+from headgate.errors import HeadgateError
+from headgate.plan.errors import NotSupportedYet
 from headgate.plan.planned import CreateTopic, Effect, Planned, RegisterSchema
 from headgate.plan.relations import analyse_query
 from headgate.plan.sink import plan_sink
-from headgate.plan.statements import plan
+from headgate.plan.statements import plan, skipped
 from headgate.purify import outside
 from headgate.purify.statements import purify
 from headgate.sql.ast.connections import (
@@ -91,7 +92,7 @@ class Executor:
             try:
                 step, catalog, path = self._plan_one(statement, written, catalog, path, ahead)
             except HeadgateError as error:
-                raise _placed(error, statement) from error.__cause__
+                raise error.at(statement.span) from error.__cause__
             steps.append(step)
         return steps
 
@@ -101,19 +102,29 @@ class Executor:
         if isinstance(statement, SetSearchPath):
             return Step(statement, written, path), catalog, search_path(catalog, path, statement.path)
         if isinstance(statement, Select):
+            if statement.emit_changes:
+                raise NotSupportedYet("SELECT … EMIT CHANGES")
             analyse_query(catalog, path, statement.query)
             return Step(statement, written, path), catalog, path
-        if (
-            isinstance(statement, ValidateConnection)
-            or look(statement, catalog, path, self._store) is not None
-        ):
+        if isinstance(statement, ValidateConnection):
+            resolve(catalog, path, statement.name, Kind.CONNECTION)
             return Step(statement, written, path), catalog, path
+        if look(statement, catalog, path, self._store) is not None:
+            return Step(statement, written, path), catalog, path
+        planned = skipped(statement, catalog, path)
+        if planned is None:
+            planned = self._plan_change(statement, written, catalog, path, ahead)
+        return Step(statement, written, path, planned), apply(catalog, *planned.changes), path
+
+    def _plan_change(
+        self, statement: Statement, written: str, catalog: Catalog, path: SearchPath, ahead: outside.Planned
+    ) -> Planned:
         pure = purify(statement, catalog, path, ahead)
         planned = plan(pure, catalog, path, written, self._sealed(statement))
-        if isinstance(pure, CreateSink) and not planned.skipped:
+        if isinstance(pure, CreateSink):
             self._check_subjects(pure, catalog, path, ahead)
         _expect(planned.effects, ahead)
-        return Step(statement, written, path, planned), apply(catalog, *planned.changes), path
+        return planned
 
     def _check_subjects(
         self, statement: CreateSink, catalog: Catalog, path: SearchPath, ahead: outside.Planned
@@ -144,6 +155,10 @@ class Executor:
             yield Done("SET")
         elif isinstance(statement, Select):
             yield from self._queries.select(catalog, step.path, statement)
+        elif isinstance(statement, ValidateConnection):
+            connection = resolve(catalog, step.path, statement.name, Kind.CONNECTION)
+            self._connections.validate(catalog, connection.id)
+            yield Done("VALIDATE CONNECTION")
         elif step.planned is None:
             yield from self._look(statement, catalog, step.path)
         else:
@@ -164,7 +179,9 @@ class Executor:
             return
         catalog = self._store.load()
         statement = step.statement
-        if not isinstance(statement, CreateConnection):  # whose check is not repeated
+        if isinstance(statement, CreateConnection):  # whose check is not repeated
+            statement = first.statement
+        else:
             statement = purify(statement, catalog, step.path, outside.World(self._connections))
         planned = plan(statement, catalog, step.path, step.written, self._sealed(statement))
         ids = self._perform(planned.effects, catalog)
@@ -226,13 +243,3 @@ def _with_ids(change: Change, statement: Statement, ids: dict[str, tuple[int, st
 def _seeded(format_: Format, seed: SeedSchema) -> Format:
     assert isinstance(format_, RegistryFormat)
     return replace(format_, options=(*format_.options, seed))
-
-
-def _placed(error: HeadgateError, statement: Statement) -> HeadgateError:
-    """An error inside a query points into the query's own text; the query stands somewhere in the script."""
-    query = getattr(statement, "query", None)
-    if error.span is not None and query is not None and error.code.startswith("SQL-04"):
-        start = query.span.start
-        error.span = Span(error.span.start + start, error.span.end + start)
-        return error
-    return error.at(statement.span)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import cast
 
@@ -12,16 +13,19 @@ from headgate.catalog.graph import upstream
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import SearchPath, resolve, resolve_schema
 from headgate.catalog.objects import Kind, Object
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.snapshot import Catalog, fold
 from headgate.catalog.store import Reader
 from headgate.catalog.system import SystemRelation
 from headgate.control.results import ResultColumns, ResultRows
-from headgate.plan.errors import NotSupportedYet
-from headgate.plan.relations import analyse_query
+from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
+from headgate.plan.relations import analyse_query, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
+from headgate.plan.statements import named_object
 from headgate.runtime.values import Json
+from headgate.schema.names import print_name
 from headgate.schema.render import print_type
 from headgate.sql.ast.explain import Explain, ExplainSchema
+from headgate.sql.ast.names import Identifier, ObjectName
 from headgate.sql.ast.queries import Select
 from headgate.sql.ast.session import ShowSearchPath
 from headgate.sql.ast.show import Describe, ShowCreate, ShowLineage, ShowObjects
@@ -33,6 +37,8 @@ from headgate.sql.render.statements import render
 
 # SHOW of what the engine records is a short form of a query over these.
 _RECORDED = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
+
+_SUBJECTS = {"name", "object", "task"}  # columns of theirs that name the object that a row is about
 
 Table = tuple[ResultColumns, ResultRows]
 
@@ -95,13 +101,19 @@ def _recorded(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table
     rows: list[list[Json]] = []
     for row in relation.read(catalog, reader).rows:
         values = [_plain(row[p]) for p in positions]
-        if statement.subject is None or str(statement.subject) in values:
+        about = [v for f, v in zip(shown, values, strict=True) if f.name in _SUBJECTS]
+        if statement.subject is None or any(_means(statement.subject, str(name)) for name in about):
             rows.append(values)
     if "name" in (f.name for f in shown):
         at = [f.name for f in shown].index("name")
         shown = [shown[at], *shown[:at], *shown[at + 1 :]]
         rows = [[r[at], *r[:at], *r[at + 1 :]] for r in rows if _like(str(r[at]), statement.like)]
     return _table([f.name for f in shown], rows, [print_type(f.type) for f in shown])
+
+
+def _means(written: ObjectName, shown: str) -> bool:
+    quoted = any(part.quoted for part in written.parts)
+    return str(written) == shown if quoted else fold(str(written)) == fold(shown)
 
 
 def _plain(value: object) -> Json:
@@ -125,16 +137,26 @@ def _like(name: str, pattern: str | None) -> bool:
 
 
 def _show_create(statement: ShowCreate, catalog: Catalog, path: SearchPath) -> Table:
-    found = resolve(catalog, path, statement.name, Kind(statement.kind.lower()))
+    found = named_object(catalog, path, Kind(statement.kind.lower()), statement.name)
     return _table(["name", "create_sql"], [[catalog.shown(found.id), create_sql(found)]])
 
 
 def create_sql(entry: Object) -> str:
-    """The statement that means the same for ever, printed; secrets never."""
+    """The statement that means the same for ever, printed under the object's present name; secrets never."""
     stored = entry.purified_json().get("statement")
+    if entry.kind in (Kind.DATABASE, Kind.SCHEMA):
+        return f"CREATE {entry.kind.upper()} {print_name((entry.name,))};"
     if entry.kind is Kind.SECRET or not isinstance(stored, dict):
         return entry.statement
-    return render(from_json(stored))
+    return render(_renamed(from_json(stored), entry.name))
+
+
+def _renamed(statement: Statement, present: str) -> Statement:
+    name = getattr(statement, "name", None)
+    if not isinstance(name, ObjectName) or fold(name.parts[-1].name) == fold(present):
+        return statement
+    parts = (*name.parts[:-1], Identifier(present, quoted=print_name((present,)) != present))
+    return replace(statement, name=ObjectName(parts))  # type: ignore[call-arg]  # every such statement has a name
 
 
 def _lineage(statement: ShowLineage, catalog: Catalog, path: SearchPath) -> Table:
@@ -158,8 +180,11 @@ def _describe(statement: Describe, catalog: Catalog, path: SearchPath, reader: R
     system = system_relation(path, statement.name)
     if system is not None:
         return _describe_system(system)
-    kinds = [Kind(statement.kind.lower())] if statement.kind else []
-    found = resolve(catalog, path, statement.name, *kinds)
+    found = (
+        named_object(catalog, path, Kind(statement.kind.lower()), statement.name)
+        if statement.kind
+        else resolve(catalog, path, statement.name)
+    )
     if statement.extended:
         return _describe_extended(found, catalog, reader)
     rows: list[list[Json]] = [
@@ -213,7 +238,8 @@ def _explain(statement: Explain, catalog: Catalog, path: SearchPath) -> Table:
     if not isinstance(inner, Select | CreateView):
         raise NotSupportedYet("EXPLAIN of this statement")
     analysed = analyse_query(catalog, path, inner.query)
-    reads = ", ".join(catalog.shown(int(name)) if name.isdigit() else name for name in analysed.reads)
+    names = [catalog.shown(id_) for id_ in relations_read(analysed)]
+    reads = ", ".join([*names, *system_relations_read(analysed)])
     lines = [
         f"reads {reads}" if reads else "reads nothing",
         "row by row, nothing is stored" if analysed.stateless else "over all rows at once",
@@ -238,7 +264,5 @@ def _explain_schema(statement: ExplainSchema, catalog: Catalog, path: SearchPath
     planned = plan_sink(catalog, path, sink)
     side = planned.key if statement.side == "KEY" else planned.value
     if side is None or side.schema is None:
-        raise NotSupportedYet(
-            f"EXPLAIN {statement.side} SCHEMA of a sink whose {statement.side.lower()} has no schema"
-        )
+        raise SideWithoutSchema(planned.name, statement.side.lower())
     return _table(["schema"], [[side.schema]])

@@ -53,7 +53,24 @@ class ColumnOfUnknownType(PlanError):
         return f'the type of column "{self.column}" is not known'
 
     def hint(self) -> str:
-        return "Write a cast, for example NULL::text."
+        return "Write a cast to the type that it has, as in (…)::text."
+
+
+@error
+class ViewInUse(PlanError):
+    code = "PLN-0105"
+    view: str
+    users: tuple[tuple[str, str], ...]
+
+    def message(self) -> str:
+        return f'cannot give view "{self.view}" other columns: it is in use'
+
+    def detail(self) -> str:
+        users = ", ".join(f'{kind} "{name}"' for kind, name in self.users)
+        return f"It is used by {users}."
+
+    def hint(self) -> str:
+        return "Keep the names and types of its columns, or create a view of another name."
 
 
 @error
@@ -68,7 +85,7 @@ class ColumnCollision(PlanError):
         return f'column "{self.column}" of source "{self.source}" comes from two places: {self.first} and {self.second}'
 
     def hint(self) -> str:
-        if "key" in self.first or "key" in self.second:
+        if self.first.startswith("key") or self.second.startswith("key"):
             return "Write INCLUDE KEY AS <name> to keep the key in one column of its own, or name the columns in a list."
         return "Give the metadata column another name with AS, or name the columns in a list."
 
@@ -162,3 +179,16 @@ class KeyWithoutFormat(PlanError):
 
     def message(self) -> str:
         return f'KEY FORMAT of sink "{self.sink}" needs a KEY'
+
+
+@error
+class SideWithoutSchema(PlanError):
+    code = "PLN-0305"
+    sink: str
+    side: str
+
+    def message(self) -> str:
+        return f'the {self.side} of sink "{self.sink}" has no schema'
+
+    def detail(self) -> str:
+        return "Only formats that use a schema registry have one."

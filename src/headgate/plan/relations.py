@@ -12,12 +12,12 @@ from headgate.catalog.objects import RELATIONS, ColumnRef, Kind, Object
 from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.system import SystemRelation
-from headgate.errors import InternalError
+from headgate.errors import HeadgateError, InternalError, Span
 from headgate.schema.names import print_name
 from headgate.schema.types import Named, Type
 from headgate.sql.ast.names import Identifier, ObjectName, Query
 from headgate.sql.query.analyse import analyse
-from headgate.sql.query.expressions import expanded
+from headgate.sql.query.casts import expanded
 from headgate.sql.query.relation import AnalysedQuery, Column, FindRelation, NamePart, Relation
 
 SYSTEM = "system."  # before the name of a system relation among those that a query reads
@@ -29,9 +29,11 @@ def spark_name(relation_id: int) -> str:
 
 
 def query_relation(catalog: Catalog, relation: Object) -> Relation:
-    """A relation of the catalog. Its name is its id, by which the query's caller finds it again."""
+    """A relation of the catalog. Its name begins with its id, by which the query's caller finds it again, and ends in
+    what the query calls it unless it gives it an alias."""
     columns = tuple(_column(catalog, relation, c) for c in relation.columns)
-    return Relation(str(relation.id), spark_name(relation.id), columns, advice=_advice(relation))
+    name = f"{relation.id}.{relation.name}"
+    return Relation(name, spark_name(relation.id), columns, advice=_advice(relation))
 
 
 def _column(catalog: Catalog, relation: Object, column: CatalogColumn) -> Column:
@@ -93,12 +95,18 @@ def resolve_type_name(catalog: Catalog, path: SearchPath) -> Callable[[Named], T
 
 
 def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQuery:
-    return analyse(query.text, find_relation(catalog, path), resolve_type_name(catalog, path))
+    """What the query gives. Errors point into the statement that the query is part of."""
+    try:
+        return analyse(query.text, find_relation(catalog, path), resolve_type_name(catalog, path))
+    except HeadgateError as error:
+        if error.span is not None:
+            error.span = Span(error.span.start + query.span.start, error.span.end + query.span.start)
+        raise
 
 
 def relations_read(analysed: AnalysedQuery) -> tuple[int, ...]:
     """The ids of the catalog's own relations that a query reads."""
-    return tuple(int(name) for name in analysed.reads if not name.startswith(SYSTEM))
+    return tuple(int(name.partition(".")[0]) for name in analysed.reads if not name.startswith(SYSTEM))
 
 
 def system_relations_read(analysed: AnalysedQuery) -> tuple[str, ...]:

@@ -20,11 +20,14 @@ from headgate.plan.errors import (
     SinkKeyNotUnique,
 )
 from headgate.plan.relations import key_columns, named_types
+from headgate.plan.source import format_words
+from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Field, Record
 from headgate.sql.ast.formats import (
     BytesFormat,
+    DocOn,
     Format,
     JsonFormat,
     RegistryFormat,
@@ -36,7 +39,7 @@ from headgate.sql.ast.formats import (
 from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.names import Identifier
 from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.values import BooleanLiteral, StringLiteral, option
+from headgate.sql.ast.values import BooleanLiteral, Choice, StringLiteral, option
 
 Encoding: TypeAlias = Literal["AVRO", "JSON", "TEXT", "BYTES"]
 
@@ -101,23 +104,24 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
 
 
 def topic_of(statement: CreateSink) -> str:
-    if isinstance(statement.kafka, KafkaConnection):
-        topic = option(statement.kafka.options, "TOPIC")
-        assert isinstance(topic, StringLiteral)
-        return topic.value
-    return statement.kafka.topic
+    return topic_name(statement.kafka)
 
 
 def registry_of(catalog: Catalog, path: SearchPath, statement: CreateSink) -> int | None:
+    """The one registry that the sink's schemas are in."""
+    found: list[int] = []
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat):
             if isinstance(format_.registry, RegistryUrl):
                 raise NotSupportedYet("a registry by its address in a sink")
-            return resolve(catalog, path, format_.registry, Kind.CONNECTION).id
-    return None
+            found.append(resolve(catalog, path, format_.registry, Kind.CONNECTION).id)
+    if len(set(found)) > 1:
+        raise NotSupportedYet("a registry of its own for each side of a sink")
+    return found[0] if found else None
 
 
 def _refuse_later_features(statement: CreateSink) -> None:
+    """What the grammar has and no sink does yet is refused, never passed over."""
     if not isinstance(statement.kafka, KafkaConnection):
         raise NotSupportedYet("KAFKA BROKER in a sink")
     if statement.headers is not None:
@@ -127,6 +131,22 @@ def _refuse_later_features(statement: CreateSink) -> None:
     for name in ("DELIVERY", "LATENCY", "SNAPSHOT"):
         given = option(statement.with_options, name)
         if given is not None and given not in (StringLiteral("at least once"), BooleanLiteral(True)):
+            raise NotSupportedYet(f"{name} of a sink")
+    if option(statement.with_options, "ON ERROR") not in (None, Choice("HALT")):
+        raise NotSupportedYet("ON ERROR of a sink")
+    for name in ("PARTITION BY", "COMPRESSION TYPE"):
+        if option(statement.kafka.options, name) is not None:
+            raise NotSupportedYet(f"{name} of a sink")
+    for format_ in (statement.formats.value, statement.formats.key):
+        if isinstance(format_, RegistryFormat):
+            _refuse_later_options(format_)
+
+
+def _refuse_later_options(format_: RegistryFormat) -> None:
+    if any(isinstance(o, DocOn) for o in format_.options):
+        raise NotSupportedYet("DOC ON of a sink")
+    for name in ("KEY SCHEMA ID", "VALUE SCHEMA ID", "IGNORE COMMENTS"):
+        if option(format_.options, name) not in (None, BooleanLiteral(False)):
             raise NotSupportedYet(f"{name} of a sink")
 
 
@@ -155,7 +175,9 @@ def _check_unique(
     if envelope != "UPSERT" or statement.key is None:
         return
     if relation.growth is Growth.KEYED and set(key_columns(relation)) < {c.name for c in keys}:
-        raise NotSupportedYet("a key of a sink with more columns than the relation's")  # a delete has no values for them
+        raise NotSupportedYet(
+            "a key of a sink with more columns than the relation's"
+        )  # a delete has no values for them
     if not statement.key.enforced:
         return
     known = key_columns(relation) if relation.growth is Growth.KEYED else []
@@ -183,10 +205,8 @@ def _side(
             if len(columns) != 1:
                 raise SinkFormatNeedsOneColumn(sink, word, side.lower(), len(columns))
             return EncodedSide(word, names, record)
-        case RegistryFormat():
-            raise NotSupportedYet(f"FORMAT {format_.kind} of a sink")
         case _:
-            raise NotSupportedYet(f"FORMAT {type(format_).__name__.removesuffix('Format').upper()} of a sink")
+            raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")
 
 
 def _record(catalog: Catalog, relation: Object, columns: Sequence[Column]) -> Record:

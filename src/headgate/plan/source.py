@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from headgate.errors import near_names
 from headgate.plan.errors import (
@@ -15,7 +15,7 @@ from headgate.plan.errors import (
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.schema.formats.avro.read import columns_of
+from headgate.schema.formats.avro.read import columns_of, from_avro
 from headgate.schema.names import Found, find
 from headgate.schema.types import (
     Array,
@@ -32,14 +32,19 @@ from headgate.schema.types import (
 from headgate.sql.ast.formats import (
     AvroInline,
     BytesFormat,
+    CsvFormat,
     Format,
     JsonFormat,
+    ProtobufInline,
+    RegexFormat,
     RegistryFormat,
+    RegistryUrl,
     SchemaStrategy,
     SeedSchema,
     Side,
     TextFormat,
 )
+from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.sources import (
     CreateSource,
     DebeziumEnvelope,
@@ -169,6 +174,11 @@ def _refuse_later_features(statement: CreateSource) -> None:
         raise NotSupportedYet("ENVELOPE DEBEZIUM")
     if isinstance(statement.envelope, UpsertEnvelope) and statement.envelope.inline_errors:
         raise NotSupportedYet("VALUE DECODING ERRORS = INLINE")
+    if not isinstance(statement.kafka, KafkaConnection):
+        raise NotSupportedYet("KAFKA BROKER in a source")
+    for format_ in (statement.formats.value, statement.formats.key):
+        if isinstance(format_, RegistryFormat) and isinstance(format_.registry, RegistryUrl):
+            raise NotSupportedYet("a registry by its address in a source")
 
 
 # formats
@@ -199,10 +209,31 @@ def _side(format_: Format, side: Side) -> SidePlan | None:
             return AvroSide(format_.schema, (), framed != BooleanLiteral(False))
         case RegistryFormat(kind="AVRO"):
             return _registry_side(format_, side)
-        case RegistryFormat():
-            raise NotSupportedYet(f"FORMAT {format_.kind}")
         case _:
-            raise NotSupportedYet(f"FORMAT {type(format_).__name__.removesuffix('Format').upper()}")
+            raise NotSupportedYet(f"FORMAT {format_words(format_)}")
+
+
+def format_words(format_: Format) -> str:
+    """How a format is written, as far as its name goes."""
+    match format_:
+        case TextFormat():
+            return "TEXT"
+        case BytesFormat():
+            return "BYTES"
+        case JsonFormat():
+            return "JSON"
+        case CsvFormat():
+            return "CSV"
+        case RegexFormat():
+            return "REGEX"
+        case AvroInline():
+            return "AVRO USING SCHEMA"
+        case ProtobufInline():
+            return "PROTOBUF USING SCHEMA"
+        case RegistryFormat(kind):
+            return kind
+        case _:
+            assert_never(format_)
 
 
 def _registry_side(format_: RegistryFormat, side: Side) -> AvroSide | None:
@@ -227,20 +258,17 @@ def _key_columns(
         raise KeyFormatMissing(name, "INCLUDE KEY" if include else "ENVELOPE UPSERT")
     alias = include.alias.name if include and include.alias else None
     is_key = upsert and not of_value
-    fields = _fields(key)
-    if fields is None:
-        type_ = _whole(key)
-        return [SourceColumn(alias or "key", type_, not upsert, Origin("key"), key=is_key)]
-    if alias is not None:
-        return [SourceColumn(alias, Record(fields), not upsert, Origin("key"), key=is_key)]
+    fields = fields_of(key)
+    if fields is None or alias is not None:
+        return [SourceColumn(alias or "key", _whole(key), not is_key, Origin("key"), key=is_key)]
     return [
-        SourceColumn(f.name, f.type, f.nullable or not upsert, Origin("key", f.name), f.doc, is_key)
+        SourceColumn(f.name, f.type, f.nullable or not is_key, Origin("key", f.name), f.doc, is_key)
         for f in fields
     ]
 
 
 def _value_columns(value: SidePlan) -> list[SourceColumn]:
-    fields = _fields(value)
+    fields = fields_of(value)
     if fields is None:
         name = {TextSide: "text", AvroSide: "value"}.get(type(value), "data")
         nullable = isinstance(value, AvroSide) and columns_of(value.reader, value.references)[0].nullable
@@ -262,7 +290,7 @@ def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:
     return columns
 
 
-def _fields(side: SidePlan) -> tuple[Field, ...] | None:
+def fields_of(side: SidePlan) -> tuple[Field, ...] | None:
     """The fields of a side that has some."""
     if not isinstance(side, AvroSide):
         return None
@@ -279,14 +307,12 @@ def _whole(side: SidePlan) -> Type:
         case JsonSide():
             return Json()
         case AvroSide():
-            return columns_of(side.reader, side.references)[0].type
+            return from_avro(side.reader, side.references)
 
 
 def _side_doc(side: SidePlan) -> str | None:
     if not isinstance(side, AvroSide):
         return None
-    from headgate.schema.formats.avro.read import from_avro
-
     type_ = from_avro(side.reader, side.references)
     return type_.doc if isinstance(type_, Record) else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice, takewhile
 from typing import cast
 
 from headgate.catalog.changes import (
@@ -17,7 +18,7 @@ from headgate.catalog.changes import (
     TaskTold,
 )
 from headgate.catalog.errors import UnknownObject
-from headgate.catalog.graph import check_droppable, drop_order, type_dependencies
+from headgate.catalog.graph import check_droppable, drop_order, holders, type_dependencies
 from headgate.catalog.names import (
     SearchPath,
     find,
@@ -42,10 +43,16 @@ from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
 from headgate.plan.sink import SinkPlan, plan_sink
-from headgate.plan.source import plan_source, sides
-from headgate.plan.views import derive_growth, query_dependencies, type_definition, view_columns
+from headgate.plan.source import SourcePlan, fields_of, plan_source, sides
+from headgate.plan.views import (
+    derive_growth,
+    query_dependencies,
+    replaced_columns,
+    type_definition,
+    view_columns,
+)
+from headgate.purify.sinks import sink_name
 from headgate.registry.compatibility.levels import Level
-from headgate.schema.formats.avro.read import columns_of
 from headgate.schema.render import print_type
 from headgate.sql.ast.alter import ChangeTaskState, RenameObject
 from headgate.sql.ast.comments import CommentOn
@@ -54,7 +61,7 @@ from headgate.sql.ast.databases import CreateDatabase, CreateSchema
 from headgate.sql.ast.drop import DropObject
 from headgate.sql.ast.formats import RegistryFormat
 from headgate.sql.ast.kafka import KafkaConnection
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
@@ -69,23 +76,52 @@ def plan(
     statement: Statement, catalog: Catalog, path: SearchPath, written: str, sealed: SecretSource | None = None
 ) -> Planned:
     """What a purified statement would do. ``written`` is its text; ``sealed`` the value of a secret to be created."""
-    name = getattr(statement, "name", None)
-    kind = _created_kind(statement)
-    if kind is not None and getattr(statement, "if_not_exists", False) and isinstance(name, ObjectName):
-        known = find(catalog, path, name, kind) if kind not in (Kind.DATABASE, Kind.SCHEMA) else None
-        if known is not None:
-            tag = f"CREATE {kind.value.upper()}"
-            notice = f'{known.kind} "{known.name}" exists already, skipped'
-            return Planned(statement, tag, notices=(notice,), skipped=True)
-    return _Planner(catalog, path, written, sealed).plan(statement)
+    return skipped(statement, catalog, path) or _Planner(catalog, path, written, sealed).plan(statement)
 
 
-def _created_kind(statement: Statement) -> Kind | None:
-    name = type(statement).__name__
-    if not name.startswith("Create"):
+def skipped(statement: Statement, catalog: Catalog, path: SearchPath) -> Planned | None:
+    """The plan of a CREATE … IF NOT EXISTS of what exists: known before anything is asked of the outside."""
+    kind = _CREATED.get(type(statement))
+    if kind is None or not getattr(statement, "if_not_exists", False):
         return None
-    words = "".join(f" {c.lower()}" if c.isupper() else c for c in name.removeprefix("Create")).strip()
-    return Kind(words) if words in set(Kind) else None
+    named = getattr(statement, "name", None)
+    name = sink_name(catalog, path, statement) if isinstance(statement, CreateSink) else named
+    assert isinstance(name, ObjectName)
+    known = _find(catalog, path, kind, name)
+    if known is None:
+        return None
+    notice = f'{known.kind} "{known.name}" exists already, skipped'
+    return Planned(statement, f"CREATE {kind.value.upper()}", notices=(notice,), skipped=True)
+
+
+_CREATED: dict[type[Statement], Kind] = {
+    CreateDatabase: Kind.DATABASE,
+    CreateSchema: Kind.SCHEMA,
+    CreateSecret: Kind.SECRET,
+    CreateConnection: Kind.CONNECTION,
+    CreateType: Kind.TYPE,
+    CreateSource: Kind.SOURCE,
+    CreateView: Kind.VIEW,
+    CreateSink: Kind.SINK,
+}
+
+
+def named_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> Object:
+    """The object of that kind and name, a database or schema too."""
+    if kind is Kind.DATABASE:
+        return resolve_database(catalog, name)
+    if kind is Kind.SCHEMA:
+        return resolve_schema(catalog, path, name)
+    return resolve(catalog, path, name, kind)
+
+
+def _find(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> Object | None:
+    if kind not in (Kind.SCHEMA, Kind.DATABASE):
+        return find(catalog, path, name, kind)
+    try:
+        return named_object(catalog, path, kind, name)
+    except UnknownObject:
+        return None
 
 
 class _Planner:
@@ -175,7 +211,7 @@ class _Planner:
             for position, c in enumerate(planned.columns, start=1)
         )
         growth = Growth.KEYED if any(c.key for c in planned.columns) else Growth.APPEND
-        facts = {"dropped_key": _dropped_key(statement, {c.name for c in planned.columns})}
+        facts = {"dropped_key": _dropped_key(statement, planned)}
         made = self._object(
             statement.name,
             Kind.SOURCE,
@@ -206,6 +242,7 @@ class _Planner:
         types = type_dependencies(self.catalog, [c.parsed for c in columns])
         old = find(self.catalog, self.path, statement.name, Kind.VIEW) if statement.or_replace else None
         if old is not None:
+            columns = replaced_columns(self.catalog, old, columns)
             purified = json.dumps({"statement": to_json(statement), "search_path": self.path.entries})
             change = DefinitionChanged(old.id, self.written, purified, (*needs, *types), columns, growth)
             return Planned(statement, "CREATE OR REPLACE VIEW", (change,))
@@ -222,10 +259,9 @@ class _Planner:
     def _sink(self, statement: CreateSink) -> Planned:
         sink = plan_sink(self.catalog, self.path, statement)
         needs = (Dependency(sink.relation, Use.READS), *self._connections(statement))
-        name = statement.name or ObjectName(
-            (*statement.relation.parts[:-1], Identifier(sink.name, quoted=True))
+        made = self._object(
+            sink_name(self.catalog, self.path, statement), Kind.SINK, statement, dependencies=needs
         )
-        made = self._object(name, Kind.SINK, statement, dependencies=needs)
         topic = _new_topic(statement, sink)
         assert sink.registry is not None or not sink.subjects()
         register = [
@@ -246,19 +282,20 @@ class _Planner:
         return Planned(statement, "COMMENT", (change,))
 
     def _named(self, kind: str, name: ObjectName) -> Object:
-        wanted = Kind(kind.lower())
-        if wanted is Kind.DATABASE:
-            return resolve_database(self.catalog, name)
-        if wanted is Kind.SCHEMA:
-            return resolve_schema(self.catalog, self.path, name)
-        return resolve(self.catalog, self.path, name, wanted)
+        return named_object(self.catalog, self.path, Kind(kind.lower()), name)
+
+    def _missing(self, statement: DropObject | RenameObject | ChangeTaskState, tag: str) -> Planned | None:
+        """The plan of an IF EXISTS of what does not exist."""
+        kind = Kind(statement.kind.lower())
+        if not statement.if_exists or _find(self.catalog, self.path, kind, statement.name) is not None:
+            return None
+        notice = f'{kind} "{statement.name}" does not exist, skipped'
+        return Planned(statement, tag, notices=(notice,), skipped=True)
 
     def _drop(self, statement: DropObject) -> Planned:
         tag = f"DROP {statement.kind}"
-        kind = Kind(statement.kind.lower())
-        if statement.if_exists and self._is_missing(kind, statement.name):
-            notice = f'{kind} "{statement.name}" does not exist, skipped'
-            return Planned(statement, tag, notices=(notice,), skipped=True)
+        if missing := self._missing(statement, tag):
+            return missing
         target = self._named(statement.kind, statement.name)
         if not statement.cascade:
             check_droppable(self.catalog, target.id)
@@ -269,42 +306,43 @@ class _Planner:
         )
         return Planned(statement, tag, tuple(ObjectDropped(o.id) for o in order), notices=notices)
 
-    def _is_missing(self, kind: Kind, name: ObjectName) -> bool:
-        if kind in (Kind.SCHEMA, Kind.DATABASE):
-            try:
-                self._named(kind.value, name)
-            except UnknownObject:
-                return True
-            return False
-        return find(self.catalog, self.path, name, kind) is None
-
     def _rename(self, statement: RenameObject) -> Planned:
         tag = f"ALTER {statement.kind}"
-        kind = Kind(statement.kind.lower())
-        if statement.if_exists and self._is_missing(kind, statement.name):
-            return Planned(
-                statement, tag, notices=(f'{kind} "{statement.name}" does not exist, skipped',), skipped=True
-            )
+        if missing := self._missing(statement, tag):
+            return missing
         target = self._named(statement.kind, statement.name)
+        self._check_renamable(target)
         return Planned(statement, tag, (ObjectRenamed(target.id, statement.new_name.name),))
+
+    def _check_renamable(self, target: Object) -> None:
+        """Stored statements call what they use by name (secrets alone go by id), and would not find it again."""
+        if target.kind is Kind.SECRET:
+            return
+        if holders(self.catalog, target.id) or any(self.catalog.children(target.id)):
+            raise NotSupportedYet(f"renaming a {target.kind} that others use or that holds something")
 
     def _task_state(self, statement: ChangeTaskState) -> Planned:
         if statement.binding is not None:
             raise NotSupportedYet("a binding of a capture")
+        tag = f"ALTER {statement.kind}"
+        if missing := self._missing(statement, tag):
+            return missing
         target = self._named(statement.kind, statement.name)
         desired = Desired.PAUSED if statement.action == "PAUSE" else Desired.RUNNING
         change: Change = TaskTold(target.id, desired)
-        return Planned(statement, f"ALTER {statement.kind}", (change,))
+        return Planned(statement, tag, (change,))
 
 
-def _dropped_key(statement: CreateSource, kept: set[str]) -> list[str]:
-    """Fields of a key that the source knows of and does not include."""
-    key = sides(statement)[1]
-    reader = getattr(key, "reader", None)
-    if key is None or reader is None:
+def _dropped_key(statement: CreateSource, planned: SourcePlan) -> list[str]:
+    """The columns that INCLUDE KEY would add to a source without it."""
+    kept = {c.name for c in planned.columns}
+    if planned.key is not None:
         return []
-    fields = columns_of(reader, getattr(key, "references", ()), column="key")
-    return [f.name for f in fields if f.name not in kept]
+    key = sides(statement)[1]
+    if key is None:
+        return []
+    names = [f.name for f in fields_of(key) or ()] or ["key"]
+    return [name for name in names if name not in kept]
 
 
 def _new_topic(statement: CreateSink, sink: SinkPlan) -> CreateTopic:
@@ -333,10 +371,10 @@ def _level(statement: CreateSink, subject: str) -> Level | None:
 
 
 def _spoken(statement: Statement) -> str:
-    """A statement as its first words say it."""
-    words = []
-    for word in render(statement).replace("(", " ").split():
-        if not word.isupper():
-            break
-        words.append(word.rstrip(";"))
-    return " ".join(words[:4]) or type(statement).__name__
+    """A statement as its first words say it, up to the name of what it speaks of."""
+    name = getattr(statement, "name", None) or getattr(statement, "relation", None)
+    ends = {part.name for part in name.parts} if isinstance(name, ObjectName) else set()
+    ends |= {"FOR", "IF", "TO"}
+    words = render(statement).replace("(", " ( ").replace(";", " ").split()
+    spoken = takewhile(lambda word: word.isalpha() and word.isupper() and word not in ends, words)
+    return " ".join(islice(spoken, 4)) or type(statement).__name__

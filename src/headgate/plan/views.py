@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
-from headgate.catalog.graph import type_at, type_dependencies
+from headgate.catalog.graph import holders, type_at, type_dependencies
 from headgate.catalog.names import SearchPath, resolve
-from headgate.catalog.objects import Column, Comment, Dependency, Growth, Kind, Use
+from headgate.catalog.objects import Column, Comment, Dependency, Growth, Kind, Object, Use
 from headgate.catalog.snapshot import Catalog
-from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames
+from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames, ViewInUse
 from headgate.plan.relations import analyse_query, origin_ref, relations_read
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Named, Record, Type
@@ -34,6 +35,23 @@ def view_columns(analysed: AnalysedQuery, names: Sequence[Identifier], view: str
     return tuple(columns)
 
 
+def replaced_columns(catalog: Catalog, old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns of a view that replaces another: a column that keeps its name keeps its id, no id comes back.
+
+    What others were planned with stays: as long as the view is used, its columns cannot become others.
+    """
+    users = tuple((o.kind.value, catalog.shown(o.id)) for o in holders(catalog, old.id))
+    if users and [_shape(c) for c in old.columns] != [_shape(c) for c in columns]:
+        raise ViewInUse(old.name, users)
+    ids = {c.name: c.id for c in old.columns}
+    numbers = count(old.next_column)
+    return tuple(replace(c, id=ids.get(c.name) or next(numbers)) for c in columns)
+
+
+def _shape(column: Column) -> tuple[str, str, bool]:
+    return column.name, print_type(column.parsed), column.nullable
+
+
 def derive_growth(
     catalog: Catalog, analysed: AnalysedQuery, columns: Sequence[Column]
 ) -> tuple[Growth, tuple[Column, ...]]:
@@ -45,11 +63,14 @@ def derive_growth(
     if relation.growth is not Growth.KEYED:
         return Growth.APPEND, tuple(columns)
     wanted = {c.id for c in relation.columns if c.key}
-    kept = {c.origin.column for c in columns if c.origin is not None and c.origin.object == relation.id}
-    if not wanted <= kept:
+    kept: dict[int, int] = {}  # column of the relation -> the first of ours that shows it
+    for column in columns:
+        if column.origin is not None and column.origin.object == relation.id:
+            kept.setdefault(column.origin.column, column.id)
+    if not wanted <= kept.keys():
         return Growth.APPEND, tuple(columns)
-    keyed = [replace(c, key=c.origin is not None and c.origin.column in wanted) for c in columns]
-    return Growth.KEYED, tuple(keyed)
+    key = {kept[id_] for id_ in wanted}
+    return Growth.KEYED, tuple(replace(c, key=c.id in key) for c in columns)
 
 
 def query_dependencies(

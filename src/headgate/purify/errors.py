@@ -38,3 +38,44 @@ class SchemaOfOtherType(PurifyError):
 
     def hint(self) -> str:
         return f"Write FORMAT {self.found} USING CONFLUENT SCHEMA REGISTRY …"
+
+
+@error
+class TopicMissing(PurifyError):
+    code = "PLN-0403"
+    connection: str
+
+    def message(self) -> str:
+        return f'the topic at connection "{self.connection}" is missing'
+
+    def hint(self) -> str:
+        return f"Write KAFKA CONNECTION {self.connection} (TOPIC '…')."
+
+
+@error
+class ConnectionOfOtherKind(PurifyError):
+    code = "PLN-0404"
+    connection: str
+    found: str
+    wanted: str
+
+    def message(self) -> str:
+        return f'connection "{self.connection}" is to {self.found}, not to {self.wanted}'
+
+
+@error
+class SecretWrittenOut(PurifyError):
+    code = "PLN-0405"
+    option: str
+    connection: str
+
+    def message(self) -> str:
+        return f'option "{self.option}" of connection "{self.connection}" must be a secret'
+
+    def detail(self) -> str:
+        return "The catalog keeps statements as they are written, and what is written in one is not secret."
+
+    def hint(self) -> str:
+        if self.option == "URL":
+            return "Leave the password out of the address, and write PASSWORD SECRET s after CREATE SECRET s AS '…'."
+        return f"Write CREATE SECRET s AS '…', and then {self.option} SECRET s."

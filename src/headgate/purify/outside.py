@@ -65,12 +65,8 @@ class World:
 
     def _known(self, catalog: Catalog, registry: int, schema_id: int, schema: Schema) -> KnownSchema:
         parsed = self._connections.registry(catalog, registry).resolved(schema)
-        names = [reference.name for reference in schema.references]
-        texts = [dependency.schema.text for dependency in parsed.dependencies]
-        named = tuple(
-            (names[i] if i < len(names) else f"reference {i + 1}", text) for i, text in enumerate(texts)
-        )
-        return KnownSchema(schema_id, schema, named)
+        references = tuple((other.name, other.schema.text) for other in parsed.dependencies)
+        return KnownSchema(schema_id, schema, references)
 
     def check_compatible(self, catalog: Catalog, registry: int, subject: str, schema: Schema) -> None:
         client = self._connections.registry(catalog, registry)

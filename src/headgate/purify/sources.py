@@ -9,6 +9,8 @@ from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.purify.errors import NoSchemaForTopic, SchemaOfOtherType
 from headgate.purify.outside import KnownSchema, Outside
+from headgate.purify.references import lasting_formats, lasting_kafka
+from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema, SchemaType
 from headgate.sql.ast.formats import (
     Format,
@@ -23,7 +25,6 @@ from headgate.sql.ast.formats import (
 )
 from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.sources import CreateSource, IncludeMetadata, UpsertEnvelope
-from headgate.sql.ast.values import StringLiteral, option
 
 TYPES = {"AVRO": SchemaType.AVRO, "PROTOBUF": SchemaType.PROTOBUF, "JSON SCHEMA": SchemaType.JSON}
 WORDS = {SchemaType.AVRO: "AVRO", SchemaType.PROTOBUF: "PROTOBUF", SchemaType.JSON: "JSON SCHEMA"}
@@ -34,15 +35,19 @@ def purify_source(
 ) -> CreateSource:
     if not isinstance(statement.kafka, KafkaConnection):
         return statement
-    topic = option(statement.kafka.options, "TOPIC")
-    assert isinstance(topic, StringLiteral)
+    topic = topic_name(statement.kafka)
+    kafka = lasting_kafka(catalog, path, statement.kafka)
+    formats = lasting_formats(catalog, path, statement.formats)
     connection = resolve(catalog, path, statement.kafka.connection, Kind.CONNECTION)
-    outside.topic(catalog, connection.id, topic.value)
-    seeder = _Seeder(catalog, path, outside, topic.value, _needs_key(statement))
-    value, key = statement.formats.value, statement.formats.key
-    if key is None:
-        return replace(statement, formats=Formats(seeder.bare(value)))
-    return replace(statement, formats=Formats(seeder.one(value, "VALUE"), seeder.one(key, "KEY")))
+    outside.topic(catalog, connection.id, topic)
+    seeder = _Seeder(catalog, path, outside, topic, _needs_key(statement))
+    value, key = formats.value, formats.key
+    seeded = (
+        Formats(seeder.bare(value))
+        if key is None
+        else Formats(seeder.one(value, "VALUE"), seeder.one(key, "KEY"))
+    )
+    return replace(statement, kafka=kafka, formats=seeded)
 
 
 def _needs_key(statement: CreateSource) -> bool:
@@ -84,6 +89,8 @@ class _Seeder:
                 raise NoSchemaForTopic(self.topic, self._subject(side), side.lower())
             return format_
         if found.schema.type is not TYPES[format_.kind]:
+            if not required and not self.needs_key:
+                return format_
             raise SchemaOfOtherType(self._subject(side), WORDS[found.schema.type], format_.kind)
         seed = SeedSchema(side, found.id, found.schema.text, found.references)
         return replace(format_, options=(*format_.options, seed))

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from headgate.catalog.names import SearchPath
 from headgate.catalog.snapshot import Catalog
+from headgate.purify.connections import purify_connection
 from headgate.purify.outside import Outside
+from headgate.purify.sinks import purify_sink
 from headgate.purify.sources import purify_source
 from headgate.sql.ast.connections import CreateConnection
+from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.values import BooleanLiteral, option
 
 
 def purify(statement: Statement, catalog: Catalog, path: SearchPath, outside: Outside) -> Statement:
     """The statement with every outside answer in it."""
     match statement:
         case CreateConnection():
-            if option(statement.with_options, "VALIDATE") != BooleanLiteral(False):
-                outside.check(catalog, statement)
-            return statement
+            return purify_connection(statement, catalog, path, outside)
         case CreateSource():
             return purify_source(statement, catalog, path, outside)
+        case CreateSink():
+            return purify_sink(statement, catalog, path)
         case _:
             return statement

@@ -1,0 +1,127 @@
+"""An executor over a real catalog and a real registry, and a Kafka of which only the topics' names are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+from headgate.catalog.names import SearchPath
+from headgate.catalog.objects import Object
+from headgate.catalog.secrets import Secret
+from headgate.catalog.snapshot import Catalog
+from headgate.catalog.store.sqlite import SqliteStore
+from headgate.connectors.connections import Connections
+from headgate.connectors.errors import TopicNotFound
+from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
+from headgate.control.embedded import make_connections
+from headgate.control.executor import Executor, Session
+from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
+from headgate.errors import HeadgateError, near_names
+from headgate.registry.client import RegistryClient
+from headgate.registry.schemas import Schema
+from headgate.sql.ast.queries import Select
+
+
+class TopicNames:
+    """A cluster as far as statements ask it: which topics there are."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, NewTopicOptions] = {}
+
+    def check(self) -> None:
+        return
+
+    def topic(self, name: str) -> Topic:
+        if name not in self.topics:
+            raise TopicNotFound(name, near_names(name, self.topics))
+        return Topic(name, f"id of {name}", self.topics[name].partitions)
+
+    def create_topic(self, name: str, options: NewTopicOptions) -> None:
+        self.topics.setdefault(name, options)
+
+
+class Reached(Connections):
+    """Every Kafka connection leads to the same topics; registries are as their connections say."""
+
+    def __init__(self, store: SqliteStore, registry: str) -> None:
+        super().__init__(lambda catalog, secret: reveal(store, catalog, secret), lambda _: registry)
+        self.cluster = TopicNames()
+
+    def kafka(self, catalog: Catalog, id_: int) -> KafkaCluster:
+        return cast("KafkaCluster", self.cluster)
+
+
+def reveal(store: SqliteStore, catalog: Catalog, secret: Object) -> Secret:
+    """The secret of the catalog that is asked for, which may be one that is only planned."""
+    return store.keys.reveal(catalog.shown(secret.id), catalog.secrets[secret.id])
+
+
+class Answers:
+    """Runs no query: tells which it was asked for."""
+
+    def select(self, catalog: Catalog, path: SearchPath, statement: Select) -> Iterator[Result]:
+        yield ResultColumns((("query", "text"),))
+        yield ResultRows(((statement.query.text,),))
+        yield Done("SELECT 1")
+
+
+class Shell:
+    """One client of an engine without Spark."""
+
+    def __init__(self, folder: Path, registry: str) -> None:
+        self.store = SqliteStore(folder / "catalog.db")
+        make_connections(self.store)
+        self.connections = Reached(self.store, registry)
+        self.executor = Executor(self.store, self.connections, Answers())
+        self.session = Session()
+        self.registry = RegistryClient([registry])
+
+    @property
+    def topics(self) -> dict[str, NewTopicOptions]:
+        return self.connections.cluster.topics
+
+    @property
+    def version(self) -> int:
+        return self.store.load().version
+
+    def subject(self, name: str, schema: str) -> int:
+        return self.registry.register(name, Schema(schema))
+
+    def run(self, script: str) -> list[Result]:
+        return list(self.executor.run(script, self.session))
+
+    def rows(self, script: str) -> list[tuple[object, ...]]:
+        return [tuple(row) for r in self.run(script) if isinstance(r, ResultRows) for row in r.rows]
+
+    def names(self, script: str) -> list[str]:
+        return [name for r in self.run(script) if isinstance(r, ResultColumns) for name, _ in r.columns]
+
+    def tags(self, script: str) -> list[str]:
+        return [r.tag for r in self.run(script) if isinstance(r, Done)]
+
+    def notices(self, script: str) -> list[str]:
+        return [r.message for r in self.run(script) if isinstance(r, Notice)]
+
+    def failure(self, script: str) -> HeadgateError:
+        """The error of a script that must fail."""
+        try:
+            self.run(script)
+        except HeadgateError as error:
+            return error
+        raise AssertionError("the script did not fail")
+
+    def close(self) -> None:
+        self.registry.close()
+        self.connections.close()
+        self.store.close()
+
+
+@contextmanager
+def shell(folder: Path, registry: str) -> Iterator[Shell]:
+    opened = Shell(folder, registry)
+    try:
+        yield opened
+    finally:
+        opened.close()

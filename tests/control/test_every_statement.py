@@ -1,0 +1,130 @@
+"""Every statement of the grammar is done, or says by name that it is not supported yet."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+import headgate.sql.ast
+from headgate.connectors.kafka import NewTopicOptions
+from headgate.plan.errors import NotSupportedYet
+from headgate.sql.ast.statement import Statement
+from headgate.sql.script import parse_statement
+from tests.control.scripts import Shell
+
+pytestmark = pytest.mark.unit
+
+DONE = {
+    "CreateDatabase": "CREATE DATABASE other",
+    "CreateSchema": "CREATE SCHEMA other",
+    "CreateSecret": "CREATE SECRET s AS 'x'",
+    "CreateConnection": "CREATE CONNECTION c TO KAFKA (BROKER 'b:1') WITH (VALIDATE = false)",
+    "ValidateConnection": "VALIDATE CONNECTION registry",
+    "CreateType": "CREATE TYPE point AS (x integer)",
+    "CreateSource": "CREATE SOURCE s FROM KAFKA CONNECTION kafka (TOPIC 'lines') FORMAT TEXT",
+    "CreateView": "CREATE VIEW v AS SELECT text FROM lines",
+    "CreateSink": "CREATE SINK s FROM lines INTO KAFKA CONNECTION kafka (TOPIC 'o') FORMAT TEXT",
+    "CommentOn": "COMMENT ON SOURCE lines IS 'x'",
+    "DropObject": "DROP SINK out",
+    "RenameObject": "ALTER SINK out RENAME TO done",
+    "ChangeTaskState": "ALTER SINK out PAUSE",
+    "Select": "SELECT text FROM lines",
+    "SetSearchPath": "SET search_path = public",
+    "ShowSearchPath": "SHOW search_path",
+    "ShowObjects": "SHOW SOURCES",
+    "ShowCreate": "SHOW CREATE SOURCE lines",
+    "ShowLineage": "SHOW LINEAGE FOR out",
+    "Describe": "DESCRIBE lines",
+    "Explain": "EXPLAIN SELECT text FROM lines",
+    "ExplainSchema": "EXPLAIN VALUE SCHEMA FOR SINK out",
+}
+LATER = {
+    "AlterSecret": ("ALTER SECRET s AS 'HUNTER2'", "ALTER SECRET"),
+    "AlterConnection": ("ALTER CONNECTION kafka SET (BROKER 'b')", "ALTER CONNECTION"),
+    "CreateMaterializedView": ("CREATE MATERIALIZED VIEW v AS SELECT 1 AS one", "CREATE MATERIALIZED VIEW"),
+    "CreateStream": ("CREATE STREAM S (a int) WITH (kafka_topic = 't')", "CREATE STREAM"),
+    "CreateStreamAs": (
+        "CREATE TABLE s WITH (kafka_topic = 't') AS SELECT text FROM lines",
+        "CREATE TABLE",
+    ),
+    "InsertValues": ("INSERT INTO lines VALUES (1)", "INSERT INTO"),
+    "InsertQuery": ("INSERT INTO lines SELECT text FROM lines", "INSERT INTO"),
+    "CreateCollection": ("CREATE COLLECTION C KEY ('/id')", "CREATE COLLECTION"),
+    "ResetCollection": ("ALTER COLLECTION c RESET", "ALTER COLLECTION"),
+    "SetCollectionSchema": ("ALTER COLLECTION c SET READ SCHEMA '{}'", "ALTER COLLECTION"),
+    "CreateCapture": (
+        "CREATE CAPTURE c FROM KAFKA CONNECTION kafka (TOPIC 't') FORMAT JSON INTO n",
+        "CREATE CAPTURE",
+    ),
+    "DiscoverCapture": ("ALTER CAPTURE c DISCOVER", "ALTER CAPTURE"),
+    "CreateMaterialization": (
+        "CREATE MATERIALIZATION m FROM lines INTO POSTGRES CONNECTION postgres (TABLE 't')",
+        "CREATE MATERIALIZATION",
+    ),
+    "BackfillMaterialization": ("ALTER MATERIALIZATION m BACKFILL", "ALTER MATERIALIZATION"),
+    "SetMaterializationFields": ("ALTER MATERIALIZATION m SET FIELDS RECOMMENDED", "ALTER MATERIALIZATION"),
+    "AlterSinkDocs": ("ALTER SINK out FORMAT AVRO (REFRESH DOCS)", "ALTER SINK"),
+    "AlterSinkFrom": ("ALTER SINK out SET FROM lines", "ALTER SINK"),
+    "CreateSinkPolicy": (
+        "CREATE SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
+        "CREATE SINK POLICY",
+    ),
+    "AlterSinkPolicy": (
+        "ALTER SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
+        "ALTER SINK POLICY",
+    ),
+    "AcceptSchemaChange": ("ALTER SOURCE lines ACCEPT SCHEMA CHANGE", "ALTER SOURCE"),
+    "Subscribe": ("SUBSCRIBE lines", "SUBSCRIBE"),
+    "ExplainObject": ("EXPLAIN SINK out", "EXPLAIN SINK"),
+    "ExplainChange": ("EXPLAIN CHANGE ALTER SINK out SET FROM lines", "EXPLAIN CHANGE ALTER SINK"),
+    "ExplainSubjectChange": ("EXPLAIN CHANGE SUBJECT 's' TO '{}'", "EXPLAIN CHANGE SUBJECT"),
+    "ShowCollectionSchema": ("SHOW READ SCHEMA FOR COLLECTION c", "SHOW READ SCHEMA"),
+    "ShowSchemaHistory": ("SHOW SCHEMA HISTORY FOR COLLECTION c", "SHOW SCHEMA HISTORY"),
+    "ReplayQuarantine": ("REPLAY QUARANTINE FOR out", "REPLAY QUARANTINE"),
+}
+
+
+@pytest.fixture
+def busy(sql: Shell) -> Shell:
+    avro = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
+    sql.topics["lines"] = NewTopicOptions()
+    sql.run(
+        "CREATE SOURCE lines FROM KAFKA CONNECTION kafka (TOPIC 'lines') FORMAT TEXT;"
+        f"CREATE SINK out FROM lines INTO KAFKA CONNECTION kafka (TOPIC 'out') {avro}"
+    )
+    return sql
+
+
+def classes() -> dict[str, type[Statement]]:
+    for module in pkgutil.iter_modules(headgate.sql.ast.__path__):
+        importlib.import_module(f"headgate.sql.ast.{module.name}")
+    return {c.__name__: c for c in Statement.__subclasses__() if c.__module__.startswith("headgate.sql.ast.")}
+
+
+def test_every_class_of_statement_is_tried_here() -> None:
+    assert set(DONE) | set(LATER) == set(classes())
+    assert not set(DONE) & set(LATER)
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_it_is_done(busy: Shell, name: str) -> None:
+    assert type(parse_statement(DONE[name])).__name__ == name
+    assert len(busy.tags(DONE[name])) == 1
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_it_says_by_name_that_it_is_not_supported_yet(busy: Shell, name: str) -> None:
+    text, spoken = LATER[name]
+    assert type(parse_statement(text)).__name__ == name
+    before = busy.version
+    error = busy.failure(text)
+    assert isinstance(error, NotSupportedYet)
+    assert error.message() == f"{spoken} is not supported yet"
+    assert busy.version == before
+
+
+def test_following_a_query_is_not_supported_yet(busy: Shell) -> None:
+    error = busy.failure("SELECT text FROM lines EMIT CHANGES")
+    assert error.message() == "SELECT … EMIT CHANGES is not supported yet"

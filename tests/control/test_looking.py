@@ -1,0 +1,267 @@
+"""SHOW, DESCRIBE and EXPLAIN: exact tables over one small pipeline."""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+import pytest
+
+from headgate.catalog.errors import UnknownObject, WrongKind
+from headgate.catalog.objects import Kind
+from headgate.catalog.tasks import Ledger, PartitionOffset, State, TaskStatus
+from headgate.connectors.kafka import NewTopicOptions
+from headgate.control.results import Done, ResultColumns
+from headgate.plan.errors import SideWithoutSchema
+from headgate.schema.names import quote_literal
+from headgate.sql.json import from_json
+from headgate.sql.script import parse_statement
+from tests.catalog.building import NOW
+from tests.control.scripts import Shell
+
+pytestmark = pytest.mark.unit
+
+AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
+VALUE = json.dumps(
+    {
+        "type": "record",
+        "name": "order",
+        "doc": "an order",
+        "fields": [
+            {"name": "item", "type": "string", "doc": "what was bought"},
+            {"name": "price", "type": ["null", "double"]},
+        ],
+    }
+)
+
+
+@pytest.fixture
+def shop(sql: Shell) -> Shell:
+    """orders -> big -> bigs"""
+    sql.topics["shop"] = NewTopicOptions()
+    sql.subject("shop-value", VALUE)
+    sql.subject("shop-key", '"long"')
+    sql.run(
+        f"CREATE SOURCE orders FROM KAFKA CONNECTION kafka (TOPIC 'shop') {AVRO} ENVELOPE UPSERT;"
+        "CREATE VIEW big AS SELECT key, item FROM orders WHERE price > 5;"
+        f"CREATE SINK bigs FROM big INTO KAFKA CONNECTION kafka (TOPIC 'bigs') KEY (key) {AVRO}"
+    )
+    return sql
+
+
+def report(sql: Shell) -> int:
+    """Let the sink have run for a while; gives its id."""
+    (sink,) = sql.store.load().of_kind(Kind.SINK)
+    sql.store.report(TaskStatus(sink.id, State.RUNNING, NOW, None, 3, 120, 2, 7))
+    sql.store.advance(Ledger(sink.id, 1, 3, (PartitionOffset("shop", 0, 122, "id of shop"),)))
+    return sink.id
+
+
+# SHOW <kind>S
+
+
+def test_show_lists_names_first_with_schema_and_comment(shop: Shell) -> None:
+    assert shop.names("SHOW SOURCES") == ["name", "schema", "comment"]
+    assert shop.rows("SHOW SOURCES") == [("orders", "headgate.public", "an order")]
+    assert shop.rows("SHOW SINKS") == [("bigs", "headgate.public", None)]
+    assert [row[0] for row in shop.rows("SHOW CONNECTIONS")] == [
+        "elasticsearch",
+        "kafka",
+        "postgres",
+        "registry",
+    ]
+    assert shop.rows("SHOW SINK POLICIES; SHOW MATERIALIZED VIEWS; SHOW COLLECTIONS; SHOW STREAMS") == []
+
+
+def test_show_can_be_limited_by_pattern_and_schema(shop: Shell) -> None:
+    shop.run("CREATE SCHEMA sales; CREATE TYPE sales.t1 AS (x integer); CREATE TYPE t2 AS (x integer)")
+    assert [row[0] for row in shop.rows("SHOW TYPES LIKE 'T_'")] == ["t1", "t2"]
+    assert shop.rows("SHOW TYPES IN sales") == [("t1", "headgate.sales", None)]
+    assert shop.rows("SHOW TYPES LIKE 't.'") == []
+    assert isinstance(shop.failure("SHOW TYPES IN nosuch"), UnknownObject)
+
+
+def test_show_of_containers_says_where_they_are(shop: Shell) -> None:
+    assert shop.rows("SHOW DATABASES") == [("headgate", "", None)]
+    assert shop.rows("SHOW SCHEMAS") == [("public", "headgate", None)]
+
+
+def test_show_tasks_is_what_the_engine_reported(shop: Shell) -> None:
+    report(shop)
+    columns = ["name", "kind", "state", "error", "batch", "rows", "skipped", "lag", "since"]
+    assert shop.names("SHOW TASKS") == columns
+    row = ("bigs", "sink", "running", None, 3, 120, 2, 7, "2024-05-01T12:30:15.123456Z")
+    assert shop.rows("SHOW TASKS") == [row]
+
+
+def test_show_events_and_history_can_be_of_one_object(shop: Shell) -> None:
+    assert [row[1:] for row in shop.rows("SHOW EVENTS FOR BIG")] == [("big", "created", "created view")]
+    assert shop.rows('SHOW EVENTS FOR "BIG"') == []
+    assert [row[1:] for row in shop.rows("SHOW HISTORY FOR big")] == [
+        (
+            "big",
+            "created view",
+            "statement",
+            None,
+            "CREATE VIEW big AS SELECT key, item FROM orders WHERE price > 5",
+        )
+    ]
+
+
+def test_show_dependencies_comments_and_quarantine_have_their_columns(shop: Shell) -> None:
+    assert ("big", "orders", "view") in shop.rows("SHOW DEPENDENCIES")
+    assert ("headgate", "public", "big", "view", "item", "what was bought", "followed") in shop.rows(
+        "SHOW COMMENTS"
+    )
+    assert "raw" not in shop.names("SHOW QUARANTINE")
+
+
+# SHOW CREATE
+
+
+def test_show_create_prints_what_was_frozen(shop: Shell) -> None:
+    value = shop.registry.latest("shop-value").schema_id
+    key = shop.registry.latest("shop-key").schema_id
+    assert shop.rows("SHOW CREATE SOURCE orders") == [
+        (
+            "orders",
+            "CREATE SOURCE orders\n"
+            "FROM KAFKA CONNECTION kafka (TOPIC = 'shop')\n"
+            "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry (\n"
+            f"    SEED VALUE SCHEMA ID {value} {quote_literal(VALUE)},\n"
+            f"    SEED KEY SCHEMA ID {key} '\"long\"'\n"
+            ")\n"
+            "ENVELOPE UPSERT;",
+        )
+    ]
+
+
+@pytest.mark.parametrize("what", ["SOURCE orders", "VIEW big", "SINK bigs", "CONNECTION kafka"])
+def test_what_show_create_prints_reads_back_as_the_same_statement(shop: Shell, what: str) -> None:
+    ((_, printed),) = shop.rows(f"SHOW CREATE {what}")
+    catalog = shop.store.load()
+    (stored,) = [o for o in catalog.objects.values() if f"{o.kind.upper()} {o.name}" == what]
+    statement = cast("dict[str, object]", stored.purified_json()["statement"])
+    assert parse_statement(str(printed)) == from_json(statement)  # type: ignore[arg-type]
+
+
+def test_what_show_create_prints_makes_the_same_object_again(shop: Shell) -> None:
+    before = shop.rows("DESCRIBE orders")
+    ((_, printed),) = shop.rows("SHOW CREATE SOURCE orders")
+    shop.run("DROP SOURCE orders CASCADE")
+    shop.registry.delete_subject("shop-value")
+    shop.run(str(printed))
+    assert shop.rows("DESCRIBE orders") == before
+    assert shop.rows("SHOW CREATE SOURCE orders") == [("orders", printed)]
+    shop.subject("shop-value", VALUE)
+
+
+def test_show_create_prints_the_present_name(shop: Shell) -> None:
+    shop.run("ALTER SINK bigs RENAME TO large")
+    ((name, printed),) = shop.rows("SHOW CREATE SINK large")
+    assert (name, str(printed).split("\n")[0]) == ("large", "CREATE SINK large")
+
+
+def test_show_create_of_containers_and_secrets(shop: Shell) -> None:
+    shop.run("CREATE SECRET token AS 'hunter2'; CREATE SECRET home FROM ENV 'HOME'")
+    assert shop.rows("SHOW CREATE SCHEMA public") == [("public", "CREATE SCHEMA public;")]
+    assert shop.rows("SHOW CREATE DATABASE headgate") == [("headgate", "CREATE DATABASE headgate;")]
+    assert shop.rows("SHOW CREATE SECRET token") == [("token", "CREATE SECRET token AS '***'")]
+    assert shop.rows("SHOW CREATE SECRET home") == [("home", "CREATE SECRET home FROM ENV 'HOME'")]
+    assert isinstance(shop.failure("SHOW CREATE VIEW orders"), WrongKind)
+
+
+# SHOW LINEAGE
+
+
+def test_lineage_is_everything_upstream_nearest_first(shop: Shell) -> None:
+    assert shop.names("SHOW LINEAGE FOR bigs") == ["object", "depends_on", "kind"]
+    assert shop.rows("SHOW LINEAGE FOR bigs") == [
+        ("bigs", "big", "sink"),
+        ("bigs", "kafka", "sink"),
+        ("bigs", "registry", "sink"),
+        ("big", "orders", "view"),
+        ("orders", "kafka", "source"),
+        ("orders", "registry", "source"),
+    ]
+    assert shop.rows("SHOW LINEAGE FOR CONNECTION kafka") == []
+
+
+# DESCRIBE
+
+
+def test_describe_gives_columns_with_type_nullability_key_and_comment(shop: Shell) -> None:
+    (columns, *_) = shop.run("DESCRIBE orders")
+    assert columns == ResultColumns(
+        (("name", "text"), ("type", "text"), ("nullable", "boolean"), ("key", "boolean"), ("comment", "text"))
+    )
+    assert shop.rows("DESCRIBE orders") == [
+        ("key", "bigint", False, True, None),
+        ("item", "text", False, False, "what was bought"),
+        ("price", "double", True, False, None),
+    ]
+    assert shop.rows("DESCRIBE VIEW Big") == [
+        ("key", "bigint", False, True, None),
+        ("item", "text", False, False, "what was bought"),
+    ]
+    assert shop.rows("DESCRIBE SCHEMA public; DESCRIBE SINK bigs") == []
+
+
+def test_describe_knows_the_systems_own_relations(shop: Shell) -> None:
+    assert shop.rows("DESCRIBE headgate_catalog.dependencies") == [
+        ("object", "text", False, False, None),
+        ("depends_on", "text", False, False, None),
+        ("kind", "text", False, False, None),
+    ]
+
+
+def test_describe_extended_gives_what_is_beyond_columns(shop: Shell) -> None:
+    report(shop)
+    told = dict(shop.rows("DESCRIBE EXTENDED SINK bigs"))  # type: ignore[arg-type, var-annotated]
+    assert told["kind"] == "sink"
+    assert told["reads"] == "big"
+    assert (told["state"], told["rows"], told["lag"]) == ("running", 120, 7)
+    assert told["offset of shop partition 0"] == 122
+    assert str(told["statement"]).startswith("CREATE SINK bigs\nFROM big\n")
+    source = dict(shop.rows("DESCRIBE EXTENDED orders"))  # type: ignore[arg-type, var-annotated]
+    assert (source["rows come by"], source["key"]) == ("keyed", "key")
+    assert source["column key"] == "bigint not null"
+
+
+# EXPLAIN
+
+
+def test_explain_says_what_is_read_how_and_what_comes_out(shop: Shell) -> None:
+    *lines, spark = [row[0] for row in shop.rows("EXPLAIN SELECT item FROM big WHERE key > 1")]
+    assert lines == ["reads big", "row by row, nothing is stored", "gives item text not null"]
+    assert str(spark).startswith("spark: SELECT ")
+    counted = [row[0] for row in shop.rows("EXPLAIN CREATE VIEW v AS SELECT count(*) AS n FROM big")]
+    assert counted[:3] == ["reads big", "over all rows at once", "gives n bigint not null"]
+    system = shop.rows("EXPLAIN SELECT name FROM headgate_catalog.objects")
+    assert system[0] == ("reads headgate_catalog.objects",)
+
+
+def test_explain_schema_is_one_json_text_and_registers_nothing(shop: Shell) -> None:
+    assert shop.names("EXPLAIN KEY SCHEMA FOR SINK bigs") == ["schema"]
+    ((stored,),) = shop.rows("EXPLAIN VALUE SCHEMA FOR SINK bigs")
+    statement = f"CREATE SINK x FROM big INTO KAFKA CONNECTION kafka (TOPIC 'unmade') KEY (key) {AVRO}"
+    ((planned,),) = shop.rows(f"EXPLAIN VALUE SCHEMA FOR {statement}")
+    assert json.loads(str(planned)) == json.loads(str(stored))
+    assert json.loads(str(planned))["name"] == "envelope"
+    assert "unmade" not in shop.topics
+    assert not [s for s in shop.registry.subjects() if s.startswith("unmade")]
+
+
+def test_a_side_without_schema_has_none_to_explain(shop: Shell) -> None:
+    sink = "CREATE SINK x FROM big INTO KAFKA CONNECTION kafka (TOPIC 'x') FORMAT JSON"
+    for side in ("KEY", "VALUE"):
+        error = shop.failure(f"EXPLAIN {side} SCHEMA FOR {sink}")
+        assert isinstance(error, SideWithoutSchema)
+        assert error.message() == f'the {side.lower()} of sink "x" has no schema'
+
+
+def test_looking_changes_nothing(shop: Shell) -> None:
+    before = shop.version
+    assert shop.run("SHOW VIEWS")[-1] == Done("SHOW")
+    shop.run("DESCRIBE orders; EXPLAIN SELECT 1 AS one; SHOW CREATE VIEW big; SHOW LINEAGE FOR big")
+    assert shop.version == before

@@ -1,0 +1,163 @@
+"""The engine's door: who is let in, what the answer to a script looks like, and what is never told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from starlette.testclient import TestClient
+
+from headgate.control.engine import Engine, Project
+from headgate.runtime.session import Spark
+from headgate.serve.protocol import Columns, Done, Failed, Notice, Rows, read_event
+from headgate.serve.server import Door
+
+pytestmark = pytest.mark.unit
+
+TOKEN = "s3cret-token"
+AUTHORIZED = {"authorization": f"Bearer {TOKEN}"}
+
+
+def no_spark() -> SparkSession:
+    raise RuntimeError("payload hunter2")
+
+
+@pytest.fixture
+def switched() -> list[dict[str, object]]:
+    return []
+
+
+@pytest.fixture
+def http(tmp_path: Path, switched: list[dict[str, object]]) -> Iterator[TestClient]:
+    """The door of an engine that has a catalog and no Spark."""
+    engine = Engine(Project(tmp_path), Spark(no_spark))
+    engine.start()
+    try:
+        with TestClient(Door(engine, TOKEN, switched.append).application()) as client:
+            yield client
+    finally:
+        engine.close()
+
+
+def run(http: TestClient, sql: str, path: str = "/api/statements") -> list[Any]:
+    answer = http.post(path, json={"sql": sql}, headers=AUTHORIZED)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    return [read_event(line) for line in answer.text.splitlines()]
+
+
+# who is let in
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"authorization": ""}, {"authorization": "Bearer wrong"}, {"authorization": f"Bearer {TOKEN}x"}],
+)
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/statements"),
+        ("POST", "/api/plan"),
+        ("POST", "/api/apply"),
+        ("PUT", "/api/project"),
+    ],
+)
+def test_nothing_is_done_without_the_token(
+    http: TestClient, switched: list[dict[str, object]], method: str, path: str, headers: dict[str, str]
+) -> None:
+    answer = http.request(method, path, json={"sql": "CREATE SCHEMA intruder"}, headers=headers)
+    assert answer.status_code == 401
+    assert answer.json()["message"] == "the token is missing or wrong"
+    assert TOKEN not in answer.text
+    assert switched == []
+    assert run(http, "SHOW SCHEMAS LIKE 'intruder'")[1] == Rows(())
+
+
+def test_a_project_is_switched_with_the_token(http: TestClient, switched: list[dict[str, object]]) -> None:
+    assert http.put("/api/project", json={"folder": "/x"}, headers=AUTHORIZED).status_code == 200
+    assert switched == [{"folder": "/x"}]
+
+
+# events
+
+
+def test_a_script_answers_events_one_per_line_in_order(http: TestClient) -> None:
+    events = run(http, "CREATE SCHEMA a; CREATE SCHEMA IF NOT EXISTS a; SHOW SCHEMAS")
+    assert events[:3] == [
+        Done("CREATE SCHEMA"),
+        Notice('schema "a" exists already, skipped'),
+        Done("CREATE SCHEMA"),
+    ]
+    columns, rows, done = events[3:]
+    assert isinstance(columns, Columns)
+    assert [c.name for c in columns.columns] == ["name", "schema", "comment"]
+    assert rows == Rows((("a", "headgate", None), ("public", "headgate", None)))
+    assert done == Done("SHOW")
+
+
+def test_each_line_is_one_json_object(http: TestClient) -> None:
+    answer = http.post(
+        "/api/statements",
+        json={"sql": "COMMENT ON SCHEMA public IS 'zwei\nZeilen'; SHOW SCHEMAS"},
+        headers=AUTHORIZED,
+    )
+    lines = answer.text.split("\n")
+    assert lines[-1] == ""
+    assert [json.loads(line)["event"] for line in lines[:-1]] == ["done", "columns", "rows", "done"]
+
+
+def test_an_error_is_the_last_event_and_points_at_its_place(http: TestClient) -> None:
+    (failed,) = run(http, "SHOW VIEWS;\nDROP VIEW nosuch")
+    assert isinstance(failed, Failed)
+    told = failed.diagnostic
+    assert (told.code, told.line, told.column) == ("CAT-0101", 2, 11)
+    assert told.excerpt == "2 | DROP VIEW nosuch\n              ^^^^^^"
+
+
+def test_a_failing_script_does_nothing(http: TestClient) -> None:
+    run(http, "CREATE SCHEMA a; DROP VIEW nosuch")
+    assert run(http, "SHOW SCHEMAS LIKE 'a'")[1] == Rows(())
+
+
+def test_the_line_that_an_error_shows_has_no_secrets(http: TestClient) -> None:
+    for script in (
+        "CREATE CONNECTION k TO KAFKA (BROKER 'b', SASL PASSWORD 'hunter2')",
+        "CREATE SECRET s AS 'hunter2' nonsense",
+        "CREATE SECRET nosuch.s AS 'hunter2'",
+    ):
+        (failed,) = run(http, script)
+        assert isinstance(failed, Failed)
+        assert failed.diagnostic.excerpt is not None
+        assert "hunter2" not in failed.diagnostic.render()
+
+
+def test_what_must_not_happen_is_told_without_its_text(
+    http: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    (failed,) = run(http, "SELECT 1 AS one")
+    assert isinstance(failed, Failed)
+    assert failed.diagnostic.code == "INT-0001"
+    assert failed.diagnostic.message == "internal error: RuntimeError"
+    assert "hunter2" not in failed.diagnostic.render()
+    assert run(http, "SHOW VIEWS")[-1] == Done("SHOW")
+
+
+def test_an_empty_script_answers_nothing(http: TestClient) -> None:
+    assert run(http, "") == []
+
+
+# health and metrics
+
+
+def test_health_needs_no_token(http: TestClient, tmp_path: Path) -> None:
+    assert http.get("/healthz").json() == {"status": "ok", "project": str(tmp_path)}
+
+
+def test_metrics_need_no_token_and_are_text(http: TestClient) -> None:
+    answer = http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.text.startswith("# HELP headgate_task_up ")
