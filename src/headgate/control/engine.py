@@ -86,5 +86,6 @@ class Engine:
             )
         yield Done(f"SELECT {count}")
 
-    def _reveal(self, _: Catalog, secret: Object) -> Secret:
-        return self.store.reveal(secret.id)
+    def _reveal(self, catalog: Catalog, secret: Object) -> Secret:
+        """Of the catalog that is asked about, which may hold secrets that are only planned yet."""
+        return self.store.keys.reveal(catalog.shown(secret.id), catalog.secrets[secret.id])

@@ -10,7 +10,7 @@ from typing import Protocol
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ObjectCreated
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, search_path
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Kind
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
@@ -207,9 +207,6 @@ class Executor:
                         effect.schema.text,
                     )
         return ids
-
-    def reveal(self, catalog: Catalog, secret: Object) -> Secret:
-        return self._store.reveal(secret.id)
 
 
 def _expect(effects: tuple[Effect, ...], ahead: outside.Planned) -> None:

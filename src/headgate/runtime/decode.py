@@ -108,7 +108,7 @@ def _problem(plan: SourcePlan) -> Column:
 
     problem = F.when(F.lit(False), found("key", F.lit(""), F.lit(0)))
     if plan.key is not None:
-        if plan.envelope == "UPSERT":
+        if plan.envelope == "UPSERT" and any(c.key and c.origin.part == "key" for c in plan.columns):
             problem = problem.when(F.col("key").isNull(), found("key", F.lit(NO_KEY), F.lit(None)))
         bad_key = F.col("key").isNotNull() & F.col("hg.k.problem").isNotNull()
         problem = problem.when(bad_key, found("key", F.col("hg.k.problem"), F.col("hg.k.id")))

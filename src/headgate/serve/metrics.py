@@ -32,7 +32,7 @@ def _samples(name: str, catalog: Catalog, statuses: Iterable[TaskStatus]) -> lis
     for status in statuses:
         value = _value(name, status)
         if value is not None:
-            label = catalog.shown(status.task).replace("\\", "\\\\").replace('"', '\\"')
+            label = catalog.shown(status.task).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
             kind = catalog.get(status.task).kind.value
             samples.append(f'{name}{{task="{label}",kind="{kind}"}} {value}')
     return samples

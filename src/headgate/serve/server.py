@@ -30,6 +30,8 @@ from headgate.sql.redact import redacted_text
 
 log = logging.getLogger(__name__)
 
+MOST_SESSIONS = 1000
+
 Switch = Callable[[dict[str, object]], None]
 
 
@@ -40,6 +42,7 @@ class Door:
         self.engine = engine
         self._token = token
         self._switch = switch
+        self._sessions: dict[str, Session] = {}
 
     def application(self) -> Starlette:
         return Starlette(
@@ -63,15 +66,21 @@ class Door:
     async def _project(self, request: Request) -> Response:
         if not self._allowed(request):
             return _refused()
-        await asyncio.to_thread(self._switch, await request.json())
+        body = await _body(request)
+        if body is None or "folder" not in body:
+            return _malformed()
+        self._sessions.clear()
+        await asyncio.to_thread(self._switch, body)
         return JSONResponse({})
 
     async def _statements(self, request: Request) -> Response:
         if not self._allowed(request):
             return _refused()
-        body = await request.json()
+        body = await _body(request)
+        if body is None:
+            return _malformed()
         text = str(body.get("sql", ""))
-        session = Session()
+        session = self._session(body.get("session"))
         return StreamingResponse(
             self._stream(lambda: self.engine.run(text, session), text, request),
             media_type="application/x-ndjson",
@@ -89,10 +98,21 @@ class Door:
         """A script as desired state, in the same form and with the same answer as statements."""
         if not self._allowed(request):
             return _refused()
-        text = str((await request.json()).get("sql", ""))
+        body = await _body(request)
+        if body is None:
+            return _malformed()
+        text = str(body.get("sql", ""))
         return StreamingResponse(
             self._stream(lambda: do(self.engine, text), text, request), media_type="application/x-ndjson"
         )
+
+    def _session(self, name: object) -> Session:
+        """What a client has set is kept under the name that it gives its session; without one it is forgotten."""
+        if not isinstance(name, str):
+            return Session()
+        while len(self._sessions) >= MOST_SESSIONS:
+            self._sessions.pop(next(iter(self._sessions)))
+        return self._sessions.setdefault(name, Session())
 
     def _allowed(self, request: Request) -> bool:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -147,6 +167,19 @@ def _event(result: results.Result) -> Event:
             return Rows(rows)
         case results.Done(tag):
             return Done(tag)
+
+
+async def _body(request: Request) -> dict[str, object] | None:
+    try:
+        body = await request.json()
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _malformed() -> Response:
+    told = Diagnostic("CLI-0107", "the body of the request is no JSON object of the form that is asked for")
+    return JSONResponse(told.as_json(), status_code=400)
 
 
 def _refused() -> Response:
