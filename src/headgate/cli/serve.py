@@ -7,7 +7,9 @@ import logging
 import os
 import secrets
 import signal
+import socket
 import sys
+import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,70 +17,107 @@ from pathlib import Path
 import click
 import uvicorn
 
+from headgate.cli.errors import EnginePortTaken
+from headgate.cli.settings import Settings, project_option, read_settings
 from headgate.control.engine import Engine, Project
 from headgate.embedded.jars import fetch
 from headgate.embedded.java import find_java
+from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.world import World
 from headgate.runtime.session import OpenSpark, Spark, SparkSession, open_session
 from headgate.serve.server import Door
 
 ENGINE_FILE = "engine.json"
 TOKEN_FILE = "token"
+GRACE = 10  # seconds in which answers that are under way may end when the engine is told to stop
+CHATTY = ("py4j", "httpx", "httpcore", "asyncio")
+# Tells every failed query of Spark with its values, which may not be logged; failures are told as diagnostics.
+INDISCREET = "SQLQueryContextLogger"
+
+log = logging.getLogger(__name__)
 
 
 @click.command()
-@click.option("--project", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-@click.option("--port", default=0, show_default=True, help="Port on loopback; 0 takes a free one.")
+@project_option
+@click.option("--port", type=click.IntRange(0, 65535), help="Port on loopback; 0 takes a free one.")
 @click.option(
     "--world", "world_folder", type=click.Path(path_type=Path), help="Folder of the embedded world."
 )
-def serve(project: Path, port: int, world_folder: Path | None) -> None:
-    """Run the engine: take statements, and keep tasks running."""
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
-    )
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+def serve(project: Path, port: int | None, world_folder: Path | None) -> None:
+    """Run the engine: take statements, and keep tasks running.
+
+    SIGTERM and Ctrl-C end it in order: tasks finish their batch and go on from there when an engine runs again.
+    """
     folder = project.absolute()
-    Served(folder, world_folder or folder / ".headgate" / "world", port).run()
+    settings = read_settings(folder)
+    given: dict[str, int | Path] = {"port": settings.port if port is None else port}
+    if world_folder is not None:
+        given["world"] = world_folder.absolute()
+    _log(settings, folder)
+    settings = settings.model_copy(update=given)
+    with _listen(settings.port) as bound:
+        Served(folder, settings).run(bound)
 
 
 class Served:
     """The engine process of one project at a time."""
 
-    def __init__(self, folder: Path, world_folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, settings: Settings) -> None:
         self._home = folder
-        self._port = port
+        self._settings = settings
         self._worlds: dict[Path, World] = {}
-        self._spark = Spark(_spark_session(folder))
-        self._engine = Engine(self._project(folder, world_folder), self._spark)
+        self._spark = Spark(_spark_session(folder, settings))
+        self._spark_died = threading.Event()
+        self._engine = Engine(
+            self._project(folder, settings.world_folder(folder)), self._spark, self._spark_gone
+        )
         self._token = secrets.token_urlsafe(32)
         self._door = Door(self._engine, self._token, self._switch)
 
-    def run(self) -> None:
+    def run(self, bound: socket.socket) -> None:
+        """Until a signal ends it, in order."""
         state = self._home / ".headgate"
-        server = uvicorn.Server(
-            uvicorn.Config(
-                self._door.application(),
-                host="127.0.0.1",
-                port=self._port,
-                log_level="warning",
-                lifespan="off",
-            )
+        config = uvicorn.Config(
+            self._door.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=GRACE
         )
-        with server.config.bind_socket() as bound:
+        self._server = server = uvicorn.Server(config)
+        for one in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(one, lambda *_: setattr(server, "should_exit", True))
+        self._engine.start()
+        try:
             self._announce(state, bound.getsockname()[1])
-            self._spark.warm_up()
-            self._engine.start()
-            signal.signal(signal.SIGTERM, lambda *_: setattr(server, "should_exit", True))
+            if self._settings.spark.eager:
+                self._spark.warm_up()
+            server.run(sockets=[bound])
+            log.info("stopping: tasks end their batches")
+        finally:
+            self._end(state)
+        if self._spark_died.is_set():
+            self._begin_again()
+
+    def _spark_gone(self) -> None:
+        """A Python process cannot start a second Spark after the first has died, so the engine begins again as a whole:
+        what it knows is in the catalog and the ledgers."""
+        log.error("Spark has died, the engine starts again")
+        self._spark_died.set()
+        self._server.should_exit = True
+
+    def _begin_again(self) -> None:
+        os.execv(
+            sys.executable,
+            [sys.executable, "-c", "from headgate.cli.main import main; main()", *sys.argv[1:]],
+        )
+
+    def _end(self, state: Path) -> None:
+        """Every part in turn, whatever the ones before it met: Spark may be gone already, told to stop with us."""
+        worlds = [world.close for world in self._worlds.values()]
+        for close in (self._door.engine.close, self._spark.close, *worlds):
             try:
-                server.run(sockets=[bound])
-            finally:
-                self._door.engine.close()
-                with suppress(FileNotFoundError):
-                    (state / ENGINE_FILE).unlink()
-                self._spark.close()
-                for world in self._worlds.values():
-                    world.close()
+                close()
+            except Exception as error:  # noqa: BLE001 - the process ends, and the next one goes on from the ledgers
+                log.error("could not stop in order: %s", str(error).partition("\n")[0])
+        with suppress(FileNotFoundError):
+            (state / ENGINE_FILE).unlink()
 
     def _announce(self, state: Path, port: int) -> None:
         """The token first, readable only by the owner; then where the engine is."""
@@ -100,12 +139,15 @@ class Served:
         """Drain, and go on with the catalog of another folder."""
         self._door.engine.close()
         folder = Path(str(wish["folder"]))
-        world = Path(str(wish["world"])) if wish.get("world") else self._home / ".headgate" / "world"
+        world = Path(str(wish["world"])) if wish.get("world") else self._settings.world_folder(self._home)
         database = str(wish["postgres_database"]) if wish.get("postgres_database") else None
-        self._door.engine = Engine(self._project(folder, world, database), self._spark)
+        self._door.engine = Engine(self._project(folder, world, database), self._spark, self._spark_gone)
         self._door.engine.start()
 
-    def _project(self, folder: Path, world_folder: Path, database: str | None = None) -> Project:
+    def _project(self, folder: Path, world_folder: Path | None, database: str | None = None) -> Project:
+        if world_folder is None:
+            return Project(folder)
+
         def address(service: str) -> str:
             if world_folder not in self._worlds:
                 self._worlds[world_folder] = World.open(world_folder)
@@ -115,10 +157,35 @@ class Served:
         return Project(folder, address)
 
 
-def _spark_session(folder: Path) -> OpenSpark:
+def _spark_session(folder: Path, settings: Settings) -> OpenSpark:
     def open_() -> SparkSession:
-        settings = {"spark.sql.caseSensitive": "true", "spark.sql.ansi.enabled": "true"}
-        warehouse = folder / ".headgate" / "warehouse"
-        return open_session(fetch("spark"), java=find_java().path, warehouse=warehouse, settings=settings)
+        given = {
+            "spark.sql.caseSensitive": "true",
+            "spark.sql.ansi.enabled": "true",
+            "spark.sql.warehouse.dir": settings.warehouse_address(folder),
+            **settings.spark.settings,
+        }
+        master = settings.spark.master
+        return open_session(fetch("spark"), master=master, java=find_java().path, settings=given)
 
     return open_
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((LOOPBACK, port))
+    except OSError as wrong:
+        raise EnginePortTaken(port) from wrong
+
+
+def _log(settings: Settings, folder: Path) -> None:
+    """To the file of the settings, or to standard error. Libraries that tell of every call are silenced."""
+    file = settings.log_file(folder)
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
+    form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=settings.log.level.upper(), format=form, handlers=[handler])
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger(INDISCREET).setLevel(logging.CRITICAL + 1)

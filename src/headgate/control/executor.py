@@ -27,6 +27,7 @@ from headgate.plan.statements import plan, skipped
 from headgate.purify import outside
 from headgate.purify.statements import purify
 from headgate.sql.ast.connections import (
+    AlterSecret,
     CreateConnection,
     CreateSecret,
     SecretFromEnv,
@@ -135,7 +136,7 @@ class Executor:
             ahead.check_compatible(catalog, sink.registry, subject, schema)
 
     def _sealed(self, statement: Statement) -> SecretSource | None:
-        if not isinstance(statement, CreateSecret):
+        if not isinstance(statement, CreateSecret | AlterSecret):
             return None
         match statement.value:
             case SecretText(text):

@@ -21,7 +21,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
         folder = Path.home() / ".cache" / "headgate"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
+        if os.geteuid() == 0 and folder.stat().st_mode & 0o055 != 0o055:
             folder.chmod(0o755)  # whatever the umask is, the services' own user must reach it
     except OSError as error:
         raise CacheUnusable(str(folder), error.strerror or str(error)) from error

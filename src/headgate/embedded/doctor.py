@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,16 +12,17 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from headgate.embedded.cache import cache_folder
-from headgate.embedded.errors import WorldInUse
+from headgate.embedded.errors import CacheUnusable, WorldInUse
 from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
 from headgate.embedded.jars import FOR_TESTS, Jar, hash_of, jar_path, jar_sets
 from headgate.embedded.java import find_java
 from headgate.embedded.keeper import Status
 from headgate.embedded.opensearch import NEWEST_JAVA
 from headgate.embedded.ports import choose_port, is_free, listener
+from headgate.embedded.postgres import CLUSTER, MAJOR, check_version
 from headgate.embedded.resources import available_memory, free_disk
 from headgate.embedded.supervisor import services
-from headgate.embedded.users import service_user
+from headgate.embedded.users import is_root, service_user
 from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 
@@ -44,12 +46,14 @@ def examine(folder: Path) -> Iterator[Finding]:
     looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("python", _python),
         ("java", _java),
+        ("cache", check_cache),
         ("jars", _all_jars),
         ("ports", _ports),
         ("memory", _memory),
         ("disk", partial(_disk, folder)),
         ("service user", _user),
         ("world", partial(_world, folder)),
+        ("postgres data", partial(check_postgres_data, folder)),
     ]
     for check, look in looks:
         try:
@@ -74,6 +78,13 @@ def _java() -> Iterator[Finding]:
             f"OpenSearch runs on Java up to {NEWEST_JAVA}: set JAVA_HOME to a Java 17 or 21 if you need it."
         )
         yield Finding("java", "warn", f"{java.version} at {java.path}", repair)
+
+
+def check_cache() -> Iterator[Finding]:
+    cache = cache_folder()
+    writable = os.access(cache, os.W_OK | os.X_OK)
+    told, repair = f"{cache}, which cannot be written", CacheUnusable(str(cache), "").hint()
+    yield Finding("cache", "ok", str(cache)) if writable else Finding("cache", "warn", told, repair)
 
 
 def _all_jars() -> Iterator[Finding]:
@@ -153,6 +164,15 @@ def _world(folder: Path) -> Iterator[Finding]:
     else:
         yield Finding("world", "ok", f"in {folder}, not running")
         yield from _kept_ports(opened)
+
+
+def check_postgres_data(folder: Path) -> Iterator[Finding]:
+    """Raises PostgresDataOfOtherVersion."""
+    if (folder / "world.json").exists():
+        cluster = open_folder(folder).data("postgres", as_other_user=is_root()) / CLUSTER
+        check_version(cluster)
+        if cluster.exists():
+            yield Finding("postgres data", "ok", f"of PostgreSQL {MAJOR}, in {cluster}")
 
 
 def check_service(status: Status) -> Finding:

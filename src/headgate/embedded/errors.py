@@ -128,8 +128,8 @@ class WorldInUse(WorldError):
         return f'world folder "{self.folder}" is in use by {holder}, which does not answer'
 
     def hint(self) -> str:
-        end = f"End it with `kill {self.pid}`" if self.pid else "End that process"
-        return f"{end}, or use another folder."
+        end = f"End it with `kill -9 {self.pid}`" if self.pid else "End that process"
+        return f"{end}: its services end with it, and the data stays. Or use another folder."
 
 
 @error

@@ -64,24 +64,25 @@ class WorldFolder:
     def processes(self) -> dict[str, Record]:
         return {
             name: Record(int(found["pid"]), float(found["started"]))
-            for name, found in self._read("processes.json").items()
+            for name, found in self._read_own("processes.json").items()
             if isinstance(found, dict)
         }
 
     def remember_processes(self, records: dict[str, Record]) -> None:
         told = {name: {"pid": record.pid, "started": record.started} for name, record in records.items()}
-        self._write("processes.json", dict(told))
+        self._write_own("processes.json", dict(told))
 
     def supervisor(self) -> tuple[Record, Path] | None:
         """The supervisor's process and socket, as it wrote them down; it may be gone."""
-        found = self._read("supervisor.json")
+        found = self._read_own("supervisor.json")
         try:
             return Record(int(str(found["pid"])), float(str(found["started"]))), Path(str(found["socket"]))
         except (KeyError, ValueError):
             return None
 
     def remember_supervisor(self, record: Record, socket: Path) -> None:
-        self._write("supervisor.json", {"pid": record.pid, "started": record.started, "socket": str(socket)})
+        told = {"pid": record.pid, "started": record.started, "socket": str(socket)}
+        self._write_own("supervisor.json", told)
 
     def forget_supervisor(self) -> None:
         (self.path / "supervisor.json").unlink(missing_ok=True)
@@ -113,6 +114,15 @@ class WorldFolder:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
+
+    def _read_own(self, name: str) -> dict[str, object]:
+        """What was written by ``_write_own`` in this very folder: in the copy of a world that runs, the processes
+        written down are the other's, neither to be joined nor to be ended."""
+        found = self._read(name)
+        return found if found.get("folder", str(self.path)) == str(self.path) else {}
+
+    def _write_own(self, name: str, value: dict[str, object]) -> None:
+        self._write(name, {**value, "folder": str(self.path)})
 
     def _write(self, name: str, value: dict[str, object]) -> None:
         """All or nothing, so that a kill in between leaves the old file."""

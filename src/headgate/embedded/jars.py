@@ -161,8 +161,11 @@ def _download(jars: Sequence[Jar], cache: Path, say: Progress) -> None:
             f"downloading {len(wanted)} jars, {megabytes:.0f} MB"
             + (f", try {attempt}" if attempt > 1 else "")
         )
-        for jar, arrived in run_ivy(wanted, cache, say).items():
-            _take(jar, arrived, cache)
+        arrived = run_ivy(wanted, cache, say)
+        wrong = [jar for jar, path in arrived.items() if not _take(jar, path, cache)]
+        if wrong:
+            shutil.rmtree(_ivy_cache(cache))  # or the next run would be given the same file again
+            raise JarHashMismatch(wrong[0].coordinate, wrong[0].sha256, str(hash_of(arrived[wrong[0]])))
     if left := missing_jars(jars, cache):
         log = _log(cache)
         raise JarDownloadFailed(tuple(jar.coordinate for jar in left), _reason(log), str(log))
@@ -211,15 +214,15 @@ def _follow(command: list[str], log: Path, total: int, say: Progress) -> None:
                 say(f"{done}/{total} {arrived[1]}")
 
 
-def _take(jar: Jar, arrived: Path, cache: Path) -> None:
-    found = hash_of(arrived)
-    if found != jar.sha256:
-        shutil.rmtree(_ivy_cache(cache))  # or the next run would be given the same file again
-        raise JarHashMismatch(jar.coordinate, jar.sha256, str(found))
+def _take(jar: Jar, arrived: Path, cache: Path) -> bool:
+    """Put the file where it belongs, if it is what the lock names."""
+    if hash_of(arrived) != jar.sha256:
+        return False
     final = jar_path(jar, cache)
     final.parent.mkdir(exist_ok=True)
     shutil.move(arrived, final)
     final.chmod(0o644)
+    return True
 
 
 def _ivy_file(jars: Sequence[Jar]) -> str:

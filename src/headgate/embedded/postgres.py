@@ -20,6 +20,7 @@ from headgate.embedded.service import Launches, Needs, ServiceName, Site
 from headgate.embedded.users import check_reach, is_root, own_file, own_folder
 
 MAJOR = "18"
+CLUSTER = "data"  # the folder of the cluster itself, in that of the service
 ROLE = DATABASE = "headgate"
 INITIAL_PASSWORD = "initial-password"
 
@@ -175,7 +176,7 @@ def _fingerprint(package: Path) -> str:
 
 
 def _cluster(site: Site) -> Path:
-    return site.data / "data"
+    return site.data / CLUSTER
 
 
 def _connect(site: Site, database: str) -> psycopg.Connection[tuple[object, ...]]:

@@ -19,7 +19,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from headgate.embedded import outside
-from headgate.embedded.errors import RefusedBySupervisor, SupervisorEnding, WorldError
+from headgate.embedded.errors import RefusedBySupervisor, SupervisorEnding, WorldError, WorldFolderUnusable
 from headgate.embedded.folder import WorldFolder, lock_folder, open_folder
 from headgate.embedded.kafka import Kafka
 from headgate.embedded.keeper import Keeper
@@ -250,8 +250,12 @@ def main(path: str, grace: float) -> int:
     log.info("supervisor %d of %s", os.getpid(), folder.path)
     try:
         asyncio.run(supervise(folder, grace))
+    except OSError as error:  # a full disk, most likely
+        log.exception("unexpected")
+        raise WorldFolderUnusable(str(folder.path), (error.strerror or str(error)).lower()) from error
     finally:
-        folder.forget_supervisor()
+        with suppress(OSError):
+            folder.forget_supervisor()
         log.info("ended")
     return 0
 

@@ -27,6 +27,7 @@ from headgate.embedded.errors import (
     RefusedBySupervisor,
     SupervisorDidNotStart,
     SupervisorEnding,
+    WorldFolderUnusable,
     WorldInUse,
 )
 from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
@@ -210,13 +211,19 @@ class World:
             if (lease := self._take_lease()) is not None:
                 return lease
             if starting is None or starting.returncode == 0:
-                starting = _start_supervisor(self._folder, self._grace)
+                starting = self._start_supervisor()
             elif starting.returncode is not None:
                 log = self._folder.log("supervisor-start")
                 raise SupervisorDidNotStart(str(self.folder), str(log), last_lines(log))
             if time.monotonic() > deadline:
                 raise WorldInUse(str(self.folder), lock_holder(self._folder))
             time.sleep(0.03)
+
+    def _start_supervisor(self) -> subprocess.Popen[bytes]:
+        try:
+            return _start_supervisor(self._folder, self._grace)
+        except OSError as error:  # the folder was removed, its disk is full
+            raise WorldFolderUnusable(str(self.folder), (error.strerror or str(error)).lower()) from error
 
     def _take_lease(self) -> socket.socket | None:
         connection = _connect(self._folder, min(5.0, self._patience))

@@ -15,6 +15,7 @@ from headgate.catalog.changes import (
     ObjectCreated,
     ObjectDropped,
     ObjectRenamed,
+    SecretChanged,
     TaskTold,
 )
 from headgate.catalog.errors import UnknownObject
@@ -56,7 +57,7 @@ from headgate.registry.compatibility.levels import Level
 from headgate.schema.render import print_type
 from headgate.sql.ast.alter import ChangeTaskState, RenameObject
 from headgate.sql.ast.comments import CommentOn
-from headgate.sql.ast.connections import CreateConnection, CreateSecret
+from headgate.sql.ast.connections import AlterSecret, CreateConnection, CreateSecret
 from headgate.sql.ast.databases import CreateDatabase, CreateSchema
 from headgate.sql.ast.drop import DropObject
 from headgate.sql.ast.formats import RegistryFormat
@@ -139,6 +140,8 @@ class _Planner:
                 return self._container(statement, statement.name, Kind.SCHEMA)
             case CreateSecret():
                 return self._create(statement, statement.name, Kind.SECRET, secret=self.sealed)
+            case AlterSecret():
+                return self._rotate(statement)
             case CreateConnection():
                 return self._connection(statement)
             case CreateType():
@@ -184,6 +187,11 @@ class _Planner:
 
     def _container(self, statement: Statement, name: ObjectName, kind: Kind) -> Planned:
         return self._create(statement, name, kind)
+
+    def _rotate(self, statement: AlterSecret) -> Planned:
+        secret = resolve(self.catalog, self.path, statement.name, Kind.SECRET)
+        assert self.sealed is not None
+        return Planned(statement, "ALTER SECRET", (SecretChanged(secret.id, self.sealed),))
 
     def _connection(self, statement: CreateConnection) -> Planned:
         secrets = [o.value.name for o in statement.options if isinstance(o.value, SecretReference)]

@@ -100,6 +100,7 @@ class SinkTask:
         ledger = self._store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.reached = self._start(ledger)
+        self.progress.lag = self._lag()
 
     def _start(self, ledger: Ledger | None) -> dict[int, int]:
         """The ledger's offsets; partitions that it does not know begin at 0. A topic that is another one is refused."""
@@ -159,11 +160,14 @@ class SinkTask:
         self._store.advance(Ledger(self.object.id, self._generation, batch, self._partition_offsets(end)))
         read = sum(end[p] - self.reached.get(p, 0) for p in end)
         self.reached = dict(end)
-        latest = self.source.cluster.offsets(self.topic, latest=True)
         self.progress.batch = batch
         self.progress.rows += read
-        self.progress.lag = sum(max(0, latest[p] - self.reached.get(p, 0)) for p in latest)
+        self.progress.lag = self._lag()
         self._told(self.progress)
+
+    def _lag(self) -> int:
+        latest = self.source.cluster.offsets(self.topic, latest=True)
+        return sum(max(0, latest[p] - self.reached.get(p, 0)) for p in latest)
 
     def _partition_offsets(self, offsets: Offsets) -> tuple[PartitionOffset, ...]:
         topic = self.topic

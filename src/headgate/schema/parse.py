@@ -234,15 +234,21 @@ class _Parser:
 
     def _named(self) -> Type:
         start = self._at()
+        quoted = [self._at_quote()]
         parts = [self._identifier("a type")]
         while self.text[self.position : self.position + 1] == ".":
             self.position += 1
+            quoted.append(self._at_quote())
             parts.append(self._identifier("a name"))
-        named = Named(tuple(parts))
+        named = Named(tuple(parts), tuple(quoted))
         if self.known is not None and not self.known(named.parts):
             similar = near_names(parts[0], SPELLINGS) if len(parts) == 1 else ()
             self._fail(UnknownType(".".join(parts), similar), start, self.position)
         return named
+
+    def _at_quote(self) -> bool:
+        start = self._at()
+        return self.text[start : start + 1] in ('"', "`")
 
     # arguments in parentheses
 

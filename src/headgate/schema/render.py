@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from headgate.schema.names import RESERVED, force_quotes, print_name, quote_identifier, quote_literal
+from headgate.schema.names import RESERVED, force_quotes, quote_identifier, quote_literal
 from headgate.schema.types import (
     Array,
     Bigint,
@@ -79,9 +79,8 @@ def print_type(type_: Type, *, full: bool = False) -> str:
         case Record():
             fields = ", ".join([print_field(field, full=full) for field in type_.fields])
             return f"record{_about(type_.name, None, type_.doc) if full else ''}({fields})"
-        case Named(parts):
-            # Only a name of one part can be taken for a built-in type.
-            return print_name(parts, _RESERVED_ALONE if len(parts) == 1 else RESERVED)
+        case Named():
+            return _print_named(type_)
         case (
             Boolean() | Integer() | Bigint() | Real() | Double() | Text() | Date() | Time() | Timestamp()
             | TimestampTz() | Uuid() | Json()
@@ -114,3 +113,13 @@ def _about(name: str | None, default: str | None, doc: str | None) -> str:
     ]
     said = " ".join(part for part in parts if part)
     return f" {said} " if said else ""
+
+
+def _print_named(type_: Named) -> str:
+    """What was written in quotes stays so: it means one name exactly. Only a name alone can be a built-in type."""
+    reserved = _RESERVED_ALONE if len(type_.parts) == 1 else RESERVED
+    quoted = type_.quoted or (False,) * len(type_.parts)
+    return ".".join(
+        force_quotes(part) if exact else quote_identifier(part, reserved)
+        for part, exact in zip(type_.parts, quoted, strict=True)
+    )

@@ -8,7 +8,7 @@ are left out of the short printed form (`print_type`), which is what `DESCRIBE` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 MAX_PRECISION = 38  # Spark's; a decimal beyond it is refused by the mappers, never rounded
@@ -133,9 +133,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A type of the catalog, by its full name parts, e.g. ("headgate", "public", "point")."""
+    """A type of the catalog, by its full name parts, e.g. ("headgate", "public", "point").
+
+    ``quoted`` says which parts were written in quotes, and so must match exactly; empty for a name that is exact.
+    """
 
     parts: tuple[str, ...]
+    quoted: tuple[bool, ...] = field(default=(), compare=False)
 
 
 Scalar: TypeAlias = (

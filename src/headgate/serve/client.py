@@ -10,6 +10,7 @@ Only loopback is spoken to unless a URL says otherwise, and never through a prox
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
@@ -53,17 +54,18 @@ def token_file(project: Path) -> Path:
 
 
 class EngineClient:
-    """May be used by several threads at once."""
+    """May be used by several threads at once. What it sets (the search path) holds for its later statements."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, session: str | None = None) -> None:
         self.url = url.rstrip("/")
         self._token = token
+        self._session = session or uuid.uuid4().hex
 
     def __repr__(self) -> str:
         return f"EngineClient({self.url})"
 
     @classmethod
-    def of_project(cls, folder: Path) -> Self:
+    def of_project(cls, folder: Path, session: str | None = None) -> Self:
         """The engine of a project folder. Raises EngineNotRunning."""
         found = EngineAddress.read(folder)
         if found is None or not _lives(found.pid):
@@ -72,12 +74,12 @@ class EngineClient:
             token = token_file(folder).read_text("utf-8").strip()
         except OSError as wrong:
             raise EngineNotRunning(str(folder)) from wrong
-        return cls(found.url, token)
+        return cls(found.url, token, session)
 
     def run(self, sql: str, timeout: float | None = None) -> Generator[Event, None, None]:
         """The events of one statement or script, as they come; ``timeout`` in seconds, None for none. The last is a
         Done or a Failed; an answer that ends otherwise raises EngineUnreachable. Closing the iterator cancels."""
-        body = {"sql": sql, "timeout": timeout}
+        body = {"sql": sql, "timeout": timeout, "session": self._session}
         wait = httpx.Timeout(CONNECT, read=None if timeout is None else timeout + GRACE)
         last: Event | None = None
         try:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ class EngineProcess:
         self.project = project
         self.log = log
         self._process = process
+        self._session = uuid.uuid4().hex
 
     @property
     def pid(self) -> int:
@@ -44,7 +46,7 @@ class EngineProcess:
 
     @property
     def client(self) -> EngineClient:
-        return EngineClient.of_project(self.project)
+        return EngineClient.of_project(self.project, self._session)
 
     def wait_until_ready(self, patience: float = PATIENCE) -> None:
         """Raises EngineDidNotStart when it ends, or is not ready in so many seconds."""

@@ -10,6 +10,7 @@ import ipaddress
 import logging
 import socket
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import uvicorn
@@ -28,15 +29,11 @@ def main(arguments: list[str] | None = None) -> int:
         known = users.read(asked.user_file) if asked.user_file is not None else Users()
         if not known.by_name and not is_loopback(asked.host):
             raise OpenToTheNetwork(asked.host)
-        listening = listen(asked.host, asked.port)
-        store = Store(asked.data)
+        with listen(asked.host, asked.port) as listening, closing(Store(asked.data)) as store:
+            serve(store, known, listening)
     except HeadgateError as failure:
         sys.stderr.write(failure.diagnostic().render() + "\n")
         return 1
-    try:
-        serve(store, known, listening)
-    finally:
-        store.close()
     return 0
 
 

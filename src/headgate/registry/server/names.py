@@ -13,7 +13,7 @@ _RESERVED = ("__GLOBAL", "__EMPTY")
 def subject(name: str) -> str:
     """A subject's plain name. There is one context, the default one, written ``:.:name`` or just ``name``."""
     plain = name.removeprefix(_DEFAULT_CONTEXT)
-    if plain.startswith(":."):
+    if plain.startswith((":.", _ALL_CONTEXTS)):
         raise InvalidSubject(name, "this registry has the default context only")
     if not plain or plain in _RESERVED:
         raise InvalidSubject(name, "the name is empty or reserved")

@@ -17,6 +17,7 @@ from headgate.sql.ast.connections import (
     ValidateConnection,
 )
 from headgate.sql.ast.values import Option
+from headgate.sql.errors import UnexpectedToken
 from headgate.sql.parser.alter import Target
 from headgate.sql.parser.clauses import if_not_exists
 from headgate.sql.parser.cursor import Cursor
@@ -130,13 +131,21 @@ def alter_secret(cursor: Cursor, target: Target) -> AlterSecret | None:
 def _secret_value(cursor: Cursor) -> SecretValue:
     match cursor.choose("AS", "FROM ENV", "FROM FILE"):
         case "AS":
-            return SecretText(cursor.string())
+            return SecretText(_secret_text(cursor))
         case "FROM ENV":
             return SecretFromEnv(cursor.string())
         case "FROM FILE":
             return SecretFromFile(cursor.string())
         case _:
             raise cursor.unexpected()
+
+
+def _secret_text(cursor: Cursor) -> str:
+    """A string; the error does not repeat what stands in its place, which may be the secret without quotes."""
+    found = cursor.take_string()
+    if found is None:
+        raise UnexpectedToken(("a string",), "something else").at(cursor.token.span)
+    return found
 
 
 def create_connection(cursor: Cursor) -> CreateConnection:

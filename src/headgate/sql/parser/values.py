@@ -171,5 +171,7 @@ def _entry(cursor: Cursor) -> tuple[str, str]:
 
 
 def _wrong(cursor: Cursor, table: OptionTable, rule: OptionRule) -> HeadgateError:
-    problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, describe(cursor.token))
+    # What stands in the place of a password may be the password.
+    found = "something else" if rule.sensitive else describe(cursor.token)
+    problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, found)
     return problem.at(cursor.token.span)

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
 
-from headgate.errors import HeadgateError, Span
-from headgate.schema.names import NotFound, find
+from headgate.errors import HeadgateError
+from headgate.schema.names import print_name
 from headgate.schema.render import print_type
-from headgate.schema.types import Array, Integer, Map, Named, Record, Text, Type
+from headgate.schema.types import Named, Record, Text, Type
+from headgate.sql.query.calls import function_name
+from headgate.sql.query.casts import cast_to
 from headgate.sql.query.deep import with_room
 from headgate.sql.query.errors import (
+    DuplicateAlias,
     IncompatibleBranches,
     MalformedQuery,
     UnknownAlias,
     UnsupportedQuery,
     WrongColumnCount,
 )
-from headgate.sql.query.expressions import Expressions, take_field
-from headgate.sql.query.normalise import FUNCTION_MARK, Normalised, normalise
+from headgate.sql.query.expressions import Expressions
+from headgate.sql.query.from_clause import FromClause
+from headgate.sql.query.function_kinds import GENERATORS
+from headgate.sql.query.grouping import check_grouped, group_items, has_sets, refuse_aggregates
+from headgate.sql.query.normalise import Normalised, normalise
+from headgate.sql.query.output_names import accessed_name, written_name
+from headgate.sql.query.parse import parse
+from headgate.sql.query.references import every_column, identifier, name_part, resolve, take_field
 from headgate.sql.query.relation import AnalysedQuery, Column, FindRelation, NamePart, Relation
-from headgate.sql.query.scope import Scope, Source, qualified
+from headgate.sql.query.scope import Scope, Source
 from headgate.sql.query.typing import Typed, common
+
+Projection = tuple[exp.Expr, tuple[Column, ...]]
 
 
 def analyse(
@@ -44,37 +54,8 @@ def _depth(text: str) -> int:
     return most + text.count("||") // 4
 
 
-def parse(normalised: Normalised) -> exp.Expr:
-    try:
-        tree = sqlglot.parse_one(normalised.text, read="postgres")
-    except ParseError as error:
-        raise _malformed(error, normalised) from None
-    except TokenError as error:
-        raise MalformedQuery(str(error).splitlines()[0]) from None
-    if not isinstance(tree, exp.Query | exp.Values):
-        raise MalformedQuery("it is no SELECT, VALUES or WITH")
-    return tree
-
-
-def _malformed(error: ParseError, normalised: Normalised) -> HeadgateError:
-    if not error.errors:
-        return MalformedQuery(str(error).splitlines()[0])
-    first = error.errors[0]
-    # line and column are those of the last character of the token that was not understood
-    lines = normalised.text.split("\n")
-    line, column = int(first.get("line") or 1), int(first.get("col") or 1)
-    end = sum(len(text) + 1 for text in lines[: line - 1]) + column
-    highlight = first.get("highlight") or " "
-    start = max(0, end - len(highlight))
-    reason = str(first.get("description") or "").rstrip(".").lower().replace(FUNCTION_MARK, "")
-    reason = re.sub(r"but got <token.*sentinel.*>", "but the query ends", reason)
-    if highlight.strip() and "near" not in reason:
-        reason += f' near "{highlight.replace(FUNCTION_MARK, "")}"'
-    return MalformedQuery(reason).at(normalised.span(start, end))
-
-
 def _no_named_types(named: Named) -> Type:
-    raise UnsupportedQuery(f"type {'.'.join(named.parts)}")
+    raise UnsupportedQuery(f"type {print_name(named.parts)}")
 
 
 class _Analyser:
@@ -82,22 +63,24 @@ class _Analyser:
         self, normalised: Normalised, find_relation: FindRelation, resolve: Callable[[Named], Type] | None
     ) -> None:
         self.normalised = normalised
-        self.find_relation = find_relation
-        self.reads: list[str] = []
         self.expressions = Expressions(normalised, resolve or _no_named_types, self.query)
+        self.from_clause = FromClause(self.expressions, find_relation, self.query)
+        self.common_tables = 0
 
     def run(self) -> AnalysedQuery:
         tree = parse(self.normalised)
         columns = self.query(tree, None)
+        for number, column in enumerate(columns):
+            if column.null:
+                _make_text(tree, number)
+        reads = self.from_clause.reads
         return AnalysedQuery(
-            columns=columns,
-            reads=tuple(dict.fromkeys(self.reads)),
-            spark_sql=tree.sql(dialect="spark", comments=False),
-            stateless=len(self.reads) == 1 and not self.expressions.stateful,
+            columns=tuple(replace(c, type=Text(), null=False) if c.null else c for c in columns),
+            reads=tuple(dict.fromkeys(reads)),
+            spark_sql=_without_variables(tree.sql(dialect="spark", comments=False)),
+            stateless=len(reads) == 1 and not self.expressions.stateful,
             untyped=tuple(dict.fromkeys(self.expressions.untyped)),
         )
-
-    # queries
 
     def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
         scope = Scope(outer=outer)
@@ -109,7 +92,9 @@ class _Analyser:
             case exp.SetOperation():
                 return self._set_operation(node, scope)
             case exp.Subquery():
-                return self.query(node.this, scope)
+                columns = self.query(node.this, scope)
+                self._order_and_limit(node, Scope(outer=scope, outputs=columns))
+                return columns
             case exp.Values():
                 return self._values(node, scope)
             case exp.Table():
@@ -118,14 +103,22 @@ class _Analyser:
                 raise UnsupportedQuery(type(node).__name__.upper())
 
     def _common_tables(self, with_: exp.Expr, scope: Scope) -> None:
+        """Each gets a name of its own for Spark: sqlglot moves those of subqueries to the top."""
         if with_.args.get("recursive"):
             raise UnsupportedQuery("WITH RECURSIVE")
         for table in with_.expressions:
-            name = _unmarked(table.args["alias"].this)
-            columns = self.query(table.this, scope)
-            columns = self._renamed(columns, table.args["alias"], f'"{name.name}"')
-            table.args["alias"].set("this", exp.to_identifier(name.name, quoted=True))
-            scope.tables[name.name] = Relation(name.name, name.name, columns)
+            alias = table.args["alias"]
+            name = name_part(alias.this).name
+            if name in scope.tables:
+                raise DuplicateAlias(name, "WITH")
+            columns = self.from_clause.renamed(self.query(table.this, scope), alias, f'"{name}"')
+            self.common_tables += 1
+            spark_name = f"common_{self.common_tables}"
+            alias.set("this", identifier(spark_name))
+            if alias.args.get("columns"):
+                alias.set("columns", [identifier(column.name) for column in columns])
+            table.set("materialized", None)
+            scope.tables[name] = Relation(name, spark_name, columns)
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope) -> tuple[Column, ...]:
         left, right = self.query(node.this, scope), self.query(node.expression, scope)
@@ -133,422 +126,255 @@ class _Analyser:
         if len(left) != len(right):
             raise WrongColumnCount(f"the right side of {what}", len(left), len(right))
         self.expressions.stateful = True
-        columns = tuple(self._merged(what, a, b) for a, b in zip(left, right, strict=True))
-        self._order_and_limit(node, Scope(outer=scope, sources=[Source("", columns)]), columns)
+        columns = tuple(_merged(what, a, b) for a, b in zip(left, right, strict=True))
+        self._order_and_limit(node, Scope(outer=scope, outputs=columns))
         return columns
 
-    def _merged(self, what: str, left: Column, right: Column) -> Column:
-        shared = common([Typed(left.type, left.nullable), Typed(right.type, right.nullable)])
-        if shared is None:
-            assert left.type is not None
-            assert right.type is not None
-            raise IncompatibleBranches(
-                f'column "{left.name}" of {what}', print_type(left.type), print_type(right.type)
-            )
-        return Column(left.name, shared.type, shared.nullable)
-
     def _values(self, node: exp.Values, scope: Scope) -> tuple[Column, ...]:
-        rows = [
-            [self.expressions.visit(value, scope) for value in list(row.expressions)]
-            for row in node.expressions
-        ]
-        for row in rows:
-            if len(row) != len(rows[0]):
-                raise WrongColumnCount("a row of VALUES", len(rows[0]), len(row))
-        columns = []
-        for number, values in enumerate(zip(*rows, strict=True), start=1):
-            shared = common(values)
-            if shared is None:
-                known = [print_type(v.type) for v in values if v.type is not None]
-                raise IncompatibleBranches(f"column {number} of VALUES", known[0], known[-1])
-            columns.append(Column(f"col{number}", shared.type, shared.nullable))
-        return tuple(columns)
+        rows = []
+        for row in node.expressions:
+            items = list(row.expressions) if isinstance(row, exp.Tuple) else [row]
+            rows.append([self.expressions.visit(item, scope) for item in items])
+        for values in rows:
+            if len(values) != len(rows[0]):
+                raise WrongColumnCount("a row of VALUES", len(rows[0]), len(values))
+        return tuple(_column_of_values(n, list(v)) for n, v in enumerate(zip(*rows, strict=True), start=1))
 
     def _select(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
-        self._refuse(node)
-        self._from(node, scope)
+        _refuse(node)
+        self.from_clause.read(node, scope)
         if where := node.args.get("where"):
-            self.expressions.visit(where.this, scope)
+            self.expressions.visit(where, scope)
+            refuse_aggregates(where, "WHERE", self.expressions.span(where))
         columns = self._projections(node, scope)
-        self._grouping(node, scope, columns)
+        seeing = scope.seeing(columns)
+        columns = self._grouping(node, seeing, columns)
         for name in ("having", "qualify"):
             if clause := node.args.get(name):
-                self._visit_with_outputs(clause, scope, columns)
+                self.expressions.visit(clause, seeing)
         for window in node.args.get("windows") or ():
             self.expressions.visit(window, scope)
-        self._order_and_limit(node, scope, columns)
+        check_grouped(node, scope, self.expressions.span)
+        self._order_and_limit(node, seeing)
         if node.args.get("distinct"):
             self.expressions.stateful = True
         return columns
 
-    def _refuse(self, node: exp.Select) -> None:
-        for name, what in (("into", "INTO"), ("locks", "FOR UPDATE"), ("pivots", "PIVOT")):
-            if node.args.get(name):
-                raise UnsupportedQuery(what)
-        if not node.expressions:
-            raise MalformedQuery("it has no columns")
-
-    # FROM
-
-    def _from(self, node: exp.Select, scope: Scope) -> None:
-        if from_ := node.args.get("from_"):
-            scope.add(self._source(from_.this, scope))
-        for join in node.args.get("joins") or ():
-            self._join(join, scope)
-        for lateral in node.args.get("laterals") or ():
-            scope.add(self._lateral(lateral, scope))
-
-    def _join(self, join: exp.Join, scope: Scope) -> None:
-        if join.args.get("method") == "NATURAL":
-            raise UnsupportedQuery("NATURAL JOIN", "Write USING with the columns.")
-        right = self._source(join.this, scope)
-        lateral = isinstance(join.this, exp.Lateral | exp.Unnest)
-        self.expressions.stateful = self.expressions.stateful or not lateral
-        side, kind = join.side.upper(), join.kind.upper()
-        if side in ("RIGHT", "FULL"):
-            scope.sources[:] = [source.nullable() for source in scope.sources]
-        right = right.nullable() if side in ("LEFT", "FULL") and kind not in ("SEMI", "ANTI") else right
-        if using := join.args.get("using"):
-            right = self._using(using, right, scope, side)
-        inner = Scope(outer=scope.outer, sources=[*scope.sources, right], tables=scope.tables)
-        if kind not in ("SEMI", "ANTI"):
-            scope.add(right)
-        if on := join.args.get("on"):
-            self.expressions.visit(on, inner)
-
-    def _using(self, using: list[exp.Expr], right: Source, scope: Scope, side: str) -> Source:
-        merged = set()
-        for index, identifier in enumerate(using):
-            part = _unmarked(identifier)
-            left = scope.column(part)
-            if left is None:
-                raise scope.missing(part.name)
-            match find(left[1].name, True, (c.name for c in right.columns)):
-                case NotFound():
-                    raise Scope(sources=[right]).missing(left[1].name)
-            using[index].replace(exp.to_identifier(left[1].name, quoted=True))
-            merged.add(left[1].name)
-        return Source(right.alias, right.columns, right.hidden, right.merged | merged, right.advice)
-
-    def _source(self, node: exp.Expr, scope: Scope) -> Source:
-        match node:
-            case exp.Table() if isinstance(node.this, exp.Anonymous):
-                return self._generated(node.this, node.args.get("alias"), scope)
-            case exp.Table():
-                return self._table(node, scope)
-            case exp.Subquery():
-                return self._derived(node, self.query(node.this, scope))
-            case exp.Values():
-                return self._derived(node, self._values(node, scope))
-            case exp.Lateral():
-                return self._lateral(node, scope)
-            case exp.Unnest():
-                typed = self.expressions.visit(node.expressions[0], scope)
-                columns = _generated_columns("explode", typed)
-                return self._aliased(columns, node.args.get("alias"), "unnest")
-            case _:
-                raise UnsupportedQuery(f"{type(node).__name__.upper()} in FROM")
-
-    def _table(self, node: exp.Table, scope: Scope) -> Source:
-        parts = tuple(_unmarked(part) for part in node.parts)
-        relation = scope.table(parts[0]) if len(parts) == 1 else None
-        span = self._span(node)
-        if relation is None:
-            try:
-                relation = self.find_relation(parts)
-            except HeadgateError as error:
-                raise error.at(span) from error.__cause__
-            self.reads.append(relation.name)
-        alias = node.args.get("alias")
-        name = _unmarked(alias.this).name if alias is not None and alias.this is not None else parts[-1].name
-        if alias is None or alias.this is None:
-            name = (
-                relation.name.rpartition(".")[2].strip('"')
-                if len(parts) > 1 or not parts[-1].quoted
-                else name
-            )
-        columns = self._renamed(relation.columns, alias, f'"{name}"')
-        for part in ("db", "catalog"):
-            node.set(part, None)
-        node.set("this", exp.to_identifier(relation.spark_name, quoted=True))
-        node.set("alias", _table_alias(name, alias, columns))
-        return Source(name, columns, relation.hidden, advice=relation.advice)
-
-    def _derived(self, node: exp.Expr, columns: tuple[Column, ...]) -> Source:
-        return self._aliased(columns, node.args.get("alias"), "a subquery", node)
-
-    def _aliased(
-        self,
-        columns: tuple[Column, ...],
-        alias: exp.Expr | None,
-        what: str,
-        node: exp.Expr | None = None,
-    ) -> Source:
-        name = (
-            _unmarked(alias.this).name
-            if alias is not None and alias.this is not None
-            else f"_{what.split()[-1]}"
-        )
-        columns = self._renamed(columns, alias, what)
-        if node is not None:
-            node.set("alias", _table_alias(name, alias, columns))
-        elif alias is not None:
-            alias.set("this", exp.to_identifier(name, quoted=True))
-        return Source(name, columns)
-
-    def _lateral(self, node: exp.Lateral, scope: Scope) -> Source:
-        inner = node.this
-        alias = node.args.get("alias")
-        if isinstance(inner, exp.Subquery):
-            return self._aliased(self.query(inner.this, scope), alias, "LATERAL")
-        if not isinstance(inner, exp.Anonymous):
-            raise UnsupportedQuery(
-                "this LATERAL", "Write LATERAL with a subquery or a function such as explode."
-            )
-        return self._generated(inner, alias, scope)
-
-    def _generated(self, call: exp.Anonymous, alias: exp.Expr | None, scope: Scope) -> Source:
-        name = str(call.this).removeprefix(FUNCTION_MARK).lower()
-        call.set("this", name)
-        arguments = [self.expressions.visit(argument, scope) for argument in list(call.expressions)]
-        columns = _generated_columns(name, arguments[0] if arguments else Typed(None))
-        if alias is not None and alias.args.get("columns") and columns == ():
-            columns = tuple(Column(c.name, None) for c in alias.args["columns"])
-        return self._aliased(columns, alias, name)
-
-    def _renamed(self, columns: tuple[Column, ...], alias: exp.Expr | None, what: str) -> tuple[Column, ...]:
-        """Columns under the names that a column list behind an alias gives them, by position."""
-        names = [_unmarked(c) for c in (alias.args.get("columns") or ())] if alias is not None else []
-        if len(names) > len(columns):
-            raise WrongColumnCount(what, len(names), len(columns))
-        if alias is not None and names:
-            alias.set("columns", [exp.to_identifier(n.name, quoted=True) for n in names])
-        renamed = [
-            Column(n.name, c.type, c.nullable, c.doc, c.origin) for n, c in zip(names, columns, strict=False)
-        ]
-        return (*renamed, *columns[len(names) :])
-
     # SELECT list
 
     def _projections(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
-        columns: list[Column] = []
-        written: list[exp.Expr] = []
-        for projection in list(node.expressions):
-            for expression, column in self._projection(projection, scope):
-                written.append(expression)
-                columns.append(column)
-        node.set("expressions", written)
-        return tuple(columns)
+        found = [p for expression in list(node.expressions) for p in self._projection(expression, scope)]
+        node.set("expressions", [expression for expression, _ in found])
+        return tuple(column for _, columns in found for column in columns)
 
-    def _projection(self, node: exp.Expr, scope: Scope) -> list[tuple[exp.Expr, Column]]:
+    def _projection(self, node: exp.Expr, scope: Scope) -> list[Projection]:
+        inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
         if isinstance(node, exp.Star):
-            return self._star(node, scope.sources, scope)
+            return _star(node, scope.sources)
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-            return self._star(node.this, [self._star_owner(node, scope)], scope)
+            return self._qualified_star(node, node.this, scope)
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):
-            return self._record_star(node, scope)
+            return self._record_star(node.this, scope)
+        if isinstance(inner, exp.Anonymous) and function_name(inner) in GENERATORS:
+            return [self._rows(node, inner, scope)]
         if isinstance(node, exp.Aliases):
-            return self._several(node, scope)
-        name = _output_name(node)
-        plain = node.this if isinstance(node, exp.Alias) else node
-        origin = self._origin(plain, scope)
+            raise UnsupportedQuery("a list of aliases on what gives one column")
+        return [self._value(node, inner, scope)]
+
+    def _value(self, node: exp.Expr, plain: exp.Expr, scope: Scope) -> Projection:
+        name, origin = written_name(node), _origin(plain, scope)
         holder = exp.Paren(this=node)  # so that a node that replaces itself has a parent to do it in
         typed = self.expressions.visit(node, scope)
         value = holder.this.this if isinstance(holder.this, exp.Alias) else holder.this
-        name = name or (origin.name if origin else _accessed_name(value)) or "?column?"
-        column = Column(name, typed.type, typed.nullable, *_from_origin(origin))
-        return [(_aliased_as(value, column.name), column)]
+        name = name or (origin.name if origin else accessed_name(value)) or "?column?"
+        doc, came_from = (origin.doc, origin.origin) if origin else (None, None)
+        column = Column(name, typed.type, typed.nullable, doc, came_from, typed.null)
+        return _aliased_as(value, name), (column,)
 
-    def _origin(self, node: exp.Expr, scope: Scope) -> Column | None:
-        """The column that a projection is nothing but, for its docs and its name."""
-        while isinstance(node, exp.Paren):
-            node = node.this
-        if not isinstance(node, exp.Column) or len(node.parts) > 2:
-            return None
-        parts = [NamePart(p.name, bool(p.args.get("quoted"))) for p in node.parts]
-        source = scope.source(parts[0]) if len(parts) == 2 else None
-        if len(parts) == 2 and source is None:
-            return None
-        try:
-            found = (source, qualified(source, parts[1])) if source else scope.column(parts[0])
-        except HeadgateError:
-            return None
-        return found[1] if found else None
+    def _qualified_star(self, node: exp.Column, star: exp.Star, scope: Scope) -> list[Projection]:
+        """alias.*, or record.* where there is no such alias."""
+        parts = node.parts[:-1]
+        owner = scope.owner([*(name_part(part) for part in parts), NamePart("*", True)])
+        if owner is not None and owner[1] == len(parts):
+            return _star(star, [owner[0]])
+        if owner is None and scope.column(name_part(parts[0])) is None:
+            raise scope.missing_alias(parts[0].name).at(self.expressions.span(node))
+        names = ("this", "table", "db", "catalog")
+        record = exp.Column(**{n: part.copy() for n, part in zip(names, reversed(parts), strict=False)})
+        return self._record_star(record, scope)
 
-    def _star(self, star: exp.Star, sources: list[Source], scope: Scope) -> list[tuple[exp.Expr, Column]]:
-        if not sources:
-            raise UnknownAlias("*")
-        left_out = {
-            _unmarked(e).name.lower() for e in (star.args.get("except_") or star.args.get("except") or ())
-        }
-        chosen = [
-            (_reference(source, column), column)
-            for source in sources
-            for column in source.columns
-            if column.name not in source.merged and column.name.lower() not in left_out
-        ]
-        return [(_aliased_as(expression, column.name), column) for expression, column in chosen]
-
-    def _star_owner(self, node: exp.Column, scope: Scope) -> Source:
-        alias = NamePart(node.args["table"].name, bool(node.args["table"].args.get("quoted")))
-        source = scope.source(alias)
-        if source is None:
-            raise scope.missing_alias(alias.name).at(self._span(node))
-        return source
-
-    def _record_star(self, node: exp.Dot, scope: Scope) -> list[tuple[exp.Expr, Column]]:
-        holder = exp.Paren(this=node.this)
-        typed = self.expressions.visit(node.this, scope)
+    def _record_star(self, record: exp.Expr, scope: Scope) -> list[Projection]:
+        holder = exp.Paren(this=record)
+        typed = self.expressions.visit(record, scope)
         if not isinstance(typed.type, Record):
-            raise UnsupportedQuery("(x).* of what is no record")
-        chosen = []
+            raise UnsupportedQuery("x.* of what is no record")
+        chosen: list[Projection] = []
         for field in typed.type.fields:
             name, inner = take_field(NamePart(field.name, True), typed)
-            dot = exp.Dot(this=holder.this.copy(), expression=exp.to_identifier(name, quoted=True))
-            chosen.append((_aliased_as(dot, name), Column(name, inner.type, inner.nullable, field.doc)))
+            dot = exp.Dot(this=holder.this.copy(), expression=identifier(name))
+            chosen.append((_aliased_as(dot, name), (Column(name, inner.type, inner.nullable, field.doc),)))
         return chosen
 
-    def _several(self, node: exp.Aliases, scope: Scope) -> list[tuple[exp.Expr, Column]]:
+    def _rows(self, node: exp.Expr, call: exp.Anonymous, scope: Scope) -> Projection:
         """explode(m) AS (k, v): one expression, several columns."""
-        call = node.this
-        if not isinstance(call, exp.Anonymous):
-            raise UnsupportedQuery("a list of aliases on what gives one column")
-        source = self._generated(call, None, scope)
-        names = [_unmarked(e) for e in node.expressions]
-        if source.columns and len(source.columns) != len(names):
-            raise WrongColumnCount("the list of aliases", len(source.columns), len(names))
-        known = source.columns or tuple(Column(n.name, None) for n in names)
-        node.set("expressions", [exp.to_identifier(n.name, quoted=True) for n in names])
-        columns = [Column(n.name, c.type, c.nullable) for n, c in zip(names, known, strict=True)]
-        return [(node, columns[0]), *((None, c) for c in columns[1:])]  # type: ignore[list-item]
+        function, columns = self.from_clause.rows_of(call, scope)
+        match node:
+            case exp.Aliases():
+                names = [name_part(alias).name for alias in node.expressions]
+            case exp.Alias():
+                names = [node.alias]
+            case _ if len(columns) == 1:
+                names = [function]
+            case _:
+                names = [column.name for column in columns]
+        if not names:
+            raise UnsupportedQuery(
+                f"{function} without names of its columns", f"Write {function}(…) AS (a, b, …)."
+            )
+        if columns and len(columns) != len(names):
+            raise WrongColumnCount("the list of aliases", len(columns), len(names))
+        known = columns or tuple(Column(name, None) for name in names)
+        aliases = exp.Aliases(this=call.copy(), expressions=[identifier(name) for name in names])
+        return aliases, tuple(replace(c, name=name) for name, c in zip(names, known, strict=True))
 
     # the clauses after it
 
-    def _grouping(self, node: exp.Select, scope: Scope, columns: tuple[Column, ...]) -> None:
+    def _grouping(self, node: exp.Select, scope: Scope, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         group = node.args.get("group")
-        if group is not None:
-            self.expressions.stateful = True
-            self._visit_with_outputs(group, scope, columns)
+        if group is None:
+            return columns
+        self.expressions.stateful = True
+        items = list(group_items(group))
+        if not items and not group.args.get("all"):
+            raise MalformedQuery("GROUP BY names nothing")
+        for item in items:
+            if isinstance(item, exp.Literal):
+                _require_position(item, "GROUP BY", columns)
+                continue
+            holder = exp.Paren(this=item) if item.parent is None else item.parent
+            self.expressions.visit(item, scope)
+            refuse_aggregates(holder, "GROUP BY", self.expressions.span(holder))
+        return tuple(replace(c, nullable=True) for c in columns) if has_sets(group) else columns
 
-    def _order_and_limit(self, node: exp.Expr, scope: Scope, columns: tuple[Column, ...]) -> None:
+    def _order_and_limit(self, node: exp.Expr, scope: Scope) -> None:
         for name in ("order", "sort", "cluster", "distribute"):
             if clause := node.args.get(name):
                 self.expressions.stateful = True
-                self._visit_with_outputs(clause, scope, columns)
+                for item in list(clause.expressions):
+                    self._order_item(item, scope)
         for name in ("limit", "offset"):
-            if node.args.get(name):
+            if clause := node.args.get(name):
                 self.expressions.stateful = True
+                if not isinstance(clause, exp.Fetch) and not isinstance(
+                    clause.expression, exp.Var | exp.Column
+                ):
+                    self.expressions.visit(clause.expression, Scope())
+                elif not isinstance(clause, exp.Fetch) and clause.expression.name.upper() != "ALL":
+                    raise MalformedQuery(f"{name.upper()} takes a number")
 
-    def _visit_with_outputs(self, clause: exp.Expr, scope: Scope, columns: tuple[Column, ...]) -> None:
-        """GROUP BY, HAVING and ORDER BY see the query's inputs, then its output columns by name."""
-        for column in list(clause.find_all(exp.Column)):
-            if len(column.parts) == 1 and not column.find_ancestor(exp.Subquery, exp.Exists):
-                self._maybe_output(column, scope, columns, prefer_output=isinstance(clause, exp.Order))
-        for child in list(clause.iter_expressions()):
-            if not (isinstance(child, exp.Column) and child.meta.get("output")):
-                self._visit_unless_output(child, scope)
-
-    def _visit_unless_output(self, node: exp.Expr, scope: Scope) -> None:
-        if isinstance(node, exp.Ordered | exp.Tuple | exp.Paren):
-            for child in list(node.iter_expressions()):
-                self._visit_unless_output(child, scope)
-        elif not node.meta.get("output"):
-            self.expressions.visit(node, scope)
-
-    def _maybe_output(
-        self, node: exp.Column, scope: Scope, columns: tuple[Column, ...], prefer_output: bool
-    ) -> None:
-        part = NamePart(node.name, bool(node.this.args.get("quoted")))
-        outputs = [c.name for c in columns]
-        match find(part.name, part.quoted, outputs):
-            case NotFound():
+    def _order_item(self, item: exp.Expr, scope: Scope) -> None:
+        """A name alone means an output first; inside an expression, an input first."""
+        value = item.this if isinstance(item, exp.Ordered) else item
+        if isinstance(value, exp.Literal):
+            _require_position(value, "ORDER BY", scope.outputs)
+        if isinstance(value, exp.Column) and len(value.parts) == 1:
+            output = scope.output(name_part(value.this))
+            if output is not None:
+                value.set("this", identifier(output.name))
                 return
-        if not prefer_output and scope.column(part) is not None:
-            return
-        exact = next(c for c in outputs if c == part.name or c.lower() == part.name.lower())
-        node.set("this", exp.to_identifier(exact, quoted=True))
-        node.meta["output"] = True
-
-    def _span(self, node: exp.Expr) -> Span | None:
-        span: Span | None = self.expressions.span(node)
-        return span
+        self.expressions.visit(item, scope)
 
 
-def _unmarked(identifier: exp.Expr) -> NamePart:
-    """A name that stood before a parenthesis got a function's mark; here it is none."""
-    return NamePart(identifier.name.removeprefix(FUNCTION_MARK), bool(identifier.args.get("quoted")))
+def _require_position(item: exp.Literal, clause: str, columns: tuple[Column, ...]) -> None:
+    if item.name.isdigit() and not 1 <= int(item.name) <= len(columns):
+        raise MalformedQuery(f"{clause} {item.name} is no position among the {len(columns)} columns")
 
 
-def _reference(source: Source, column: Column) -> exp.Expr:
-    table = exp.to_identifier(source.alias, quoted=True) if source.alias else None
-    return exp.Column(this=exp.to_identifier(column.name, quoted=True), table=table)
+def _refuse(node: exp.Select) -> None:
+    for name, what in (("into", "INTO"), ("locks", "FOR UPDATE"), ("pivots", "PIVOT")):
+        if node.args.get(name):
+            raise UnsupportedQuery(what)
+    distinct = node.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        hint = "Number the rows with row_number() OVER (PARTITION BY …) and keep the first."
+        raise UnsupportedQuery("DISTINCT ON", hint)
+    if not node.expressions:
+        raise MalformedQuery("it has no columns")
+
+
+def _merged(what: str, left: Column, right: Column) -> Column:
+    shared = common([Typed(c.type, c.nullable, c.null) for c in (left, right)])
+    if shared is None:
+        assert left.type is not None
+        assert right.type is not None
+        types = print_type(left.type), print_type(right.type)
+        raise IncompatibleBranches(f'column "{left.name}" of {what}', *types)
+    return Column(left.name, shared.type, shared.nullable, null=shared.null)
+
+
+def _column_of_values(number: int, values: list[Typed]) -> Column:
+    shared = common(values)
+    if shared is None:
+        known = [print_type(v.type) for v in values if v.type is not None]
+        other = next(k for k in known if k != known[0])
+        raise IncompatibleBranches(f"column {number} of VALUES", known[0], other)
+    return Column(f"col{number}", shared.type, shared.nullable, null=shared.null)
+
+
+def _origin(node: exp.Expr, scope: Scope) -> Column | None:
+    """The column that a projection is nothing but, for its docs and its name."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+        return None
+    try:
+        _, column, fields = resolve([name_part(part) for part in node.parts], scope)
+    except HeadgateError:
+        return None
+    return None if fields else column
+
+
+def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
+    if not sources:
+        raise UnknownAlias("*")
+    left_out = [name_part(e) for e in (star.args.get("except_") or star.args.get("except") or ())]
+    known = every_column(sources)
+    for name in left_out:
+        if not any(_leaves_out(name, column) for _, column in known):
+            raise Scope(sources=sources).missing(name.name)
+    return [
+        (_aliased_as(expression, column.name), (column,))
+        for expression, column in known
+        if not any(_leaves_out(name, column) for name in left_out)
+    ]
+
+
+def _leaves_out(name: NamePart, column: Column) -> bool:
+    return name.name == column.name or (not name.quoted and name.name.lower() == column.name.lower())
 
 
 def _aliased_as(expression: exp.Expr, name: str) -> exp.Expr:
-    return exp.Alias(this=expression, alias=exp.to_identifier(name, quoted=True))
+    return exp.Alias(this=expression, alias=identifier(name))
 
 
-def _from_origin(origin: Column | None) -> tuple[str | None, tuple[str, str] | None]:
-    return (None, None) if origin is None else (origin.doc, origin.origin)
-
-
-def _accessed_name(value: exp.Expr) -> str | None:
-    """A field gives its name to the column, an element the name of its array."""
-    match value:
-        case exp.Dot():
-            return str(value.expression.name)
-        case exp.Bracket():
-            return _accessed_name(value.this)
-        case exp.Column():
-            return str(value.name)
-        case _:
-            return None
-
-
-def _output_name(node: exp.Expr) -> str | None:
-    """The name of an output column, as PostgreSQL gives it: alias, column, field, function; of a cast its operand's."""
+def _make_text(node: exp.Expr, number: int) -> None:
+    """A column of nothing but NULL is text, as in PostgreSQL: Spark's void cannot be kept or written."""
     match node:
-        case exp.Alias():
-            return str(node.alias).removeprefix(FUNCTION_MARK)
-        case exp.Column():
-            return None
-        case exp.Anonymous():
-            return str(node.this).removeprefix(FUNCTION_MARK).lower()
-        case exp.Cast() | exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup():
-            inner = node.this
-            return str(inner.name) if isinstance(inner, exp.Column) else _output_name(inner)
-        case exp.Case():
-            return "case"
-        case exp.CurrentDate():
-            return "current_date"
-        case exp.CurrentTimestamp():
-            return "current_timestamp"
-        case exp.Extract():
-            return "extract"
-        case exp.Exists():
-            return "exists"
+        case exp.SetOperation():
+            _make_text(node.this, number)
+            _make_text(node.expression, number)
+        case exp.Subquery():
+            _make_text(node.this, number)
+        case exp.Values():
+            for row in node.expressions:
+                row.expressions[number].replace(cast_to(row.expressions[number].copy(), Text()))
+        case exp.Select():
+            value = node.expressions[number].this
+            value.replace(cast_to(value.copy(), Text()))
         case _:
-            return None
+            pass
 
 
-def _table_alias(name: str, alias: exp.Expr | None, columns: tuple[Column, ...]) -> exp.TableAlias:
-    made = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-    if alias is not None and alias.args.get("columns"):
-        made.set("columns", [exp.to_identifier(c.name, quoted=True) for c in columns])
-    return made
-
-
-def _generated_columns(name: str, argument: Typed) -> tuple[Column, ...]:
-    """The columns of a table function, or none if they are not known."""
-    outer = name.endswith("_outer")
-    match name.removesuffix("_outer"), argument.type:
-        case "explode", Array(element, nullable):
-            return (Column("col", element, nullable or outer),)
-        case "explode", Map(value, nullable):
-            return (Column("key", Text(), outer), Column("value", value, nullable or outer))
-        case "posexplode", Array(element, nullable):
-            return (Column("pos", Integer(), outer), Column("col", element, nullable or outer))
-        case "inline", Array(Record(fields), nullable):
-            return tuple(Column(f.name, f.type, f.nullable or nullable or outer, f.doc) for f in fields)
-        case _:
-            return ()
+def _without_variables(sql: str) -> str:
+    """Spark puts the values of its settings in place of `${name}`, also inside strings."""
+    return sql.replace("${", "\\u0024{")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from headgate.errors import error
 from headgate.sql.errors import SqlError
 
+SHOWN_COLUMNS = 20  # of those that a name could have been, in a hint
+
 
 @error
 class QueryTooDeep(SqlError):
@@ -34,6 +36,7 @@ class UnknownColumn(SqlError):
     relations: tuple[str, ...]
     similar: tuple[str, ...] = ()
     advice: str | None = None
+    columns: tuple[str, ...] = ()
 
     def message(self) -> str:
         return f'column "{self.column}" does not exist'
@@ -42,7 +45,10 @@ class UnknownColumn(SqlError):
         return f"Looked in {', '.join(self.relations)}." if self.relations else "The query has no FROM."
 
     def hint(self) -> str | None:
-        return self.advice or super().hint()
+        if self.advice or self.similar or not self.columns:
+            return self.advice or super().hint()
+        more = ", …" if len(self.columns) > SHOWN_COLUMNS else ""
+        return f"The columns are {', '.join(self.columns[:SHOWN_COLUMNS])}{more}."
 
 
 @error
@@ -118,20 +124,6 @@ class IncompatibleBranches(SqlError):
 
 
 @error
-class WrongArguments(SqlError):
-    code = "SQL-0410"
-    function: str
-    found: str
-    accepted: str
-
-    def message(self) -> str:
-        return f"function {self.function} does not take ({self.found})"
-
-    def hint(self) -> str:
-        return f"It takes {self.accepted}."
-
-
-@error
 class UnknownFunction(SqlError):
     code = "SQL-0411"
     function: str
@@ -158,9 +150,99 @@ class UnsupportedQuery(SqlError):
 class DuplicateAlias(SqlError):
     code = "SQL-0413"
     alias: str
+    clause: str
 
     def message(self) -> str:
-        return f'relation name "{self.alias}" is used more than once in one FROM'
+        return f'relation name "{self.alias}" is used more than once in one {self.clause}'
 
     def hint(self) -> str:
         return "Give one of them another name with AS."
+
+
+@error
+class NotJson(SqlError):
+    code = "SQL-0414"
+    type: str
+
+    def message(self) -> str:
+        return f"-> and ->> take a value of type json, found {self.type}"
+
+    def hint(self) -> str | None:
+        match self.type.partition("(")[0]:
+            case "text":
+                return "Write (x::json) -> 'key' if the text holds JSON."
+            case "record":
+                return "Write x.field or (x).field."
+            case "map":
+                return "Write x['key']."
+            case _:
+                return None
+
+
+@error
+class WrongType(SqlError):
+    code = "SQL-0415"
+    what: str
+    expected: str
+    found: str
+
+    def message(self) -> str:
+        return f"{self.what} takes {self.expected}, found {self.found}"
+
+
+@error
+class ImpossibleCast(SqlError):
+    code = "SQL-0416"
+    source: str
+    target: str
+
+    def message(self) -> str:
+        return f"a value of type {self.source} cannot be cast to {self.target}"
+
+
+@error
+class NotIndexable(SqlError):
+    code = "SQL-0417"
+    type: str
+
+    def message(self) -> str:
+        return f"[ ] takes an element of an array or a value of a map, found {self.type}"
+
+
+@error
+class MisplacedFunction(SqlError):
+    code = "SQL-0418"
+    function: str
+    why: str
+    instead: str
+
+    def message(self) -> str:
+        return f"function {self.function} {self.why} and cannot stand here"
+
+    def hint(self) -> str:
+        return self.instead
+
+
+@error
+class UngroupedColumn(SqlError):
+    code = "SQL-0419"
+    column: str
+
+    def message(self) -> str:
+        return f'column "{self.column}" is neither grouped nor inside an aggregate'
+
+    def hint(self) -> str:
+        return "Add it to GROUP BY, or take one of its values with any_value, min or max."
+
+
+@error
+class MisplacedAggregate(SqlError):
+    code = "SQL-0420"
+    function: str
+    clause: str
+
+    def message(self) -> str:
+        return f"aggregate {self.function} cannot stand in {self.clause}"
+
+    def hint(self) -> str | None:
+        return "Write the condition in HAVING." if self.clause == "WHERE" else None

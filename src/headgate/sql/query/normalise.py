@@ -10,6 +10,7 @@ Offsets are mapped back, so that errors point into the text as it was written.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from headgate.sql.query.errors import MalformedQuery, QueryTooDeep
 from headgate.sql.tokens import Token, TokenKind
 
 FUNCTION_MARK = "hgf_"
+_NOT_BLANK = re.compile(r"[^\n]")
 TYPE_MARK = "hgt_"
 MAX_DEPTH = 1000
 
@@ -112,11 +114,15 @@ class Normalised:
     text: str
     types: tuple[Type, ...]  # placeholder number -> type
     breaks: tuple[tuple[int, int], ...]  # (offset here, offset in the original), ascending
+    length: int  # of the original
 
     def original(self, offset: int) -> int:
         """The offset in the text as it was written."""
-        here, there = self.breaks[bisect_right(self.breaks, (offset, 1 << 60)) - 1]
-        return there + offset - here
+        after = bisect_right(self.breaks, (offset, 1 << 60))
+        here, there = self.breaks[after - 1]
+        # What replaces a token may be longer than the token was.
+        end = self.breaks[after][1] if after < len(self.breaks) else self.length
+        return max(there, min(there + offset - here, end))
 
     def span(self, start: int, end: int) -> Span:
         return Span(self.original(start), max(self.original(start) + 1, self.original(end)))
@@ -150,13 +156,14 @@ class _Normaliser:
             else:
                 index += 1
         self._copy(at, len(self.text))
-        return Normalised("".join(self.parts), tuple(self.types), tuple(self.breaks))
+        return Normalised("".join(self.parts), tuple(self.types), tuple(self.breaks), len(self.text))
 
     def _token(self, token: Token, index: int) -> tuple[str, int | None]:
         """How the token is written, and where a type begins if one follows it."""
         match token.kind:
             case TokenKind.QUOTED:
-                return '"' + token.value.replace('"', '""') + '"', None
+                mark = FUNCTION_MARK if self.tokens[index + 1].word == "(" else ""
+                return '"' + mark + token.value.replace('"', '""') + '"', None
             case TokenKind.STRING:
                 return "'" + token.value.replace("'", "''") + "'", None
             case TokenKind.WORD:
@@ -222,8 +229,9 @@ class _Normaliser:
         return end, bisect_left(self.starts, end)
 
     def _copy(self, start: int, end: int) -> None:
+        """Between tokens are blanks and comments; sqlglot would take some of those for hints."""
         if start < end:
-            self._put(self.text[start:end], start)
+            self._put(_NOT_BLANK.sub(" ", self.text[start:end]), start)
 
     def _put(self, written: str, original: int) -> None:
         if written:

@@ -11,13 +11,17 @@ from headgate.schema.types import Type
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a relation, or of a query's result. ``type`` is None where only Spark can tell it."""
+    """A column of a relation, or of a query's result. ``type`` is None where only Spark can tell it.
+
+    ``null`` marks a column of a subquery that holds nothing but NULL, and takes the type that it meets.
+    """
 
     name: str
     type: Type | None
     nullable: bool = True
     doc: str | None = None
     origin: tuple[str, str] | None = None  # relation and column that it is a plain projection of
+    null: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Types of operators, by Spark's rules (ANSI mode): arithmetic, comparison, the common type of branches.
 
-Every rule is checked against Spark's own analysis in `tests/sql/query/test_typing_agrees_with_spark.py`.
+Every rule is checked against Spark's own analysis in `tests/sql/query/test_agrees_with_spark.py`.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Typed:
     nullable: bool = True
     null: bool = False
     literal: int | None = None  # value of an integer literal, which counts with its own number of digits
+    interval: bool = False  # a span of time, which is no type of a column
 
 
 UNKNOWN = Typed(None)
@@ -76,6 +77,8 @@ def as_decimal(operand: Typed) -> Decimal | None:
 def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     """The type of `left operator right` for + - * / % and DIV. Unknown for dates and intervals: ask Spark."""
     nullable = left.nullable or right.nullable or operator in ("/", "%", "DIV")
+    if (moment := _moved(operator, left, right)) is not None:
+        return Typed(moment, nullable)
     if left.null and right.null:
         return UNKNOWN
     if left.null or right.null:
@@ -92,6 +95,19 @@ def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     assert left.type is not None
     assert right.type is not None
     return Typed(_common_number(left.type, right.type), nullable)
+
+
+def _moved(operator: str, left: Typed, right: Typed) -> Type | None:
+    """The type of a timestamp moved by an interval, or of a date by days; a date and an interval are left to Spark."""
+    if operator == "+" and left.interval:
+        left, right = right, left
+    if operator not in ("+", "-"):
+        return None
+    if isinstance(left.type, Timestamp | TimestampTz) and right.interval:
+        return left.type
+    if isinstance(left.type, Date) and isinstance(right.type, Integer):
+        return left.type
+    return None
 
 
 def _decimal(operator: str, left: Typed, right: Typed) -> Type | None:

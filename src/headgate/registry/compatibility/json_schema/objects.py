@@ -1,9 +1,10 @@
 """Objects: properties under content models, required, dependencies.
 
-Known to be too kind, as Confluent's registry is: ``required`` counts only for properties that both schemas name, a
-required property with a default counts as there (validators do not fill in defaults), ``patternProperties`` count
-only as part of a content model, and ``propertyNames`` does not count. Known to be too strict: a property added to an
-open content model is refused even when it is optional, because older data may hold anything under its name.
+Known to be too kind, as Confluent's registry is, which looks at the same places: ``required`` counts only for
+properties that both schemas name, a required property with a default counts as there (validators do not fill in
+defaults), ``patternProperties`` count only as part of a content model, and ``propertyNames`` does not count. Known to
+be too strict: a property added to an open content model is refused even when it is optional, because older data may
+hold anything under its name.
 """
 
 from __future__ import annotations

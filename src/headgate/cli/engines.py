@@ -1,0 +1,115 @@
+"""The engine that a command speaks to: the one that runs, the one of a URL, or one for the time of the command."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+from rich.console import Console
+from rich.status import Status
+
+from headgate.serve.client import EngineClient, token_file
+from headgate.serve.errors import EngineNotRunning, EngineRefused, EngineUnreachable, WrongToken
+from headgate.serve.process import started_engine
+from headgate.serve.protocol import Done, Event, Failed, read_event
+
+TOKEN_VARIABLE = "HEADGATE_TOKEN"
+LAZY = {"HEADGATE_SPARK_EAGER": "false"}  # most commands need no Spark, and it would cost them 10 s
+PATIENCE = 600.0  # seconds for a whole script to be planned and done; topics and schemas are made in it
+
+
+def _checked_url(_: click.Context, __: click.Parameter, url: str | None) -> str | None:
+    try:
+        parts = urlsplit(url or "http://engine")
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise click.BadParameter("an address looks like http://127.0.0.1:8080")
+    return url
+
+
+url_option = click.option(
+    "--url",
+    metavar="URL",
+    callback=_checked_url,
+    help=f"Address of an engine elsewhere. Its token is taken from {TOKEN_VARIABLE}, or from the project's folder.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """``started`` if the engine was started for this command and ends with it."""
+
+    client: EngineClient
+    started: bool = False
+
+
+@contextmanager
+def engine_of(project: Path, url: str | None) -> Iterator[Connected]:
+    """The engine of the project's folder, or of the URL."""
+    folder = project.absolute()
+    if url is not None:
+        yield Connected(EngineClient(url, _token(folder)))
+        return
+    try:
+        client = EngineClient.of_project(folder)
+    except EngineNotRunning:
+        client = None
+    if client is not None:
+        yield Connected(client)
+        return
+    with _stopping() as stack:
+        with _saying("starting an engine"):
+            engine = stack.enter_context(started_engine(folder, environment=LAZY))
+        yield Connected(engine.client, started=True)
+
+
+@contextmanager
+def _stopping() -> Iterator[ExitStack]:
+    """A stack that is closed whatever is typed meanwhile: an engine that was told to stop is waited for."""
+    stack = ExitStack()
+    try:
+        yield stack
+    finally:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            with _saying("stopping the engine"):
+                stack.close()
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _saying(message: str) -> Status:
+    """Shown on a terminal only, and gone afterwards."""
+    return Console(stderr=True).status(message)
+
+
+def ask(client: EngineClient, path: str, sql: str) -> Iterator[Event]:
+    """The events of a script sent to another door than that of statements: `/api/plan` or `/api/apply`."""
+    response = client.send("POST", path, timeout=PATIENCE, json={"sql": sql})
+    if response.status_code in (401, 403):
+        raise WrongToken(client.url)
+    if not response.is_success:
+        raise EngineRefused(client.url, response.status_code, " ".join(response.text.split())[:300])
+    last: Event | None = None
+    for line in response.content.split(b"\n"):
+        if line.strip():
+            yield (last := read_event(line))
+    if not isinstance(last, Done | Failed):
+        raise EngineUnreachable(client.url, "its answer ended too early")
+
+
+def _token(folder: Path) -> str:
+    if TOKEN_VARIABLE in os.environ:
+        return os.environ[TOKEN_VARIABLE]
+    try:
+        return token_file(folder).read_text("utf-8").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,214 @@
+"""Settings of a project: the file `headgate.toml` in its folder, and over it the environment.
+
+    port = 8080
+    world = false                  # true, false, or the folder of the embedded world
+    warehouse = "hdfs://data/headgate"
+
+    [spark]
+    master = "spark://host:7077"   # or local[8], yarn, k8s://…
+    settings = { "spark.executor.memory" = "2g" }
+
+    [log]
+    level = "debug"
+    file = "engine.log"
+
+In the environment the same are HEADGATE_PORT, HEADGATE_SPARK_MASTER, HEADGATE_LOG_LEVEL and so on;
+HEADGATE_SPARK_SETTINGS is a JSON object. Folders and files are relative to the project's folder.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import click
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+
+from headgate.cli.errors import InvalidSetting, SettingsUnreadable, UnknownSetting
+from headgate.errors import HeadgateError, near_names, raise_all
+
+FILE = "headgate.toml"
+project_option = click.option(
+    "--project",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    envvar="HEADGATE_PROJECT",
+    show_envvar=True,
+    help="The project's folder; the current one, if none is named.",
+)
+MASTERS = ("local", "spark://", "yarn", "k8s://")
+
+
+class SparkSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    master: str = "local[8]"
+    eager: bool = True  # start Spark with the engine, and not only when something first needs it
+    settings: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("master")
+    @classmethod
+    def _known(cls, master: str) -> str:
+        if not master.startswith(MASTERS):
+            raise ValueError("it is local[n], spark://…, yarn or k8s://…")
+        return master
+
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _texts(cls, given: object) -> object:
+        """Spark takes texts; a number or true in the file means the same as in quotes."""
+        if not isinstance(given, dict):
+            return given
+        return {key: _text(value) for key, value in given.items()}
+
+
+class LogSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    file: Path | None = None
+
+
+class Settings(BaseSettings):
+    """What a project is set to. ``world`` is False, True for the folder in the project, or a folder."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid", env_prefix="HEADGATE_", env_nested_delimiter="_", env_nested_max_split=1
+    )
+
+    port: int = Field(0, ge=0, le=65535)
+    world: bool | Path = True
+    warehouse: str | None = None
+    spark: SparkSettings = Field(default_factory=SparkSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
+
+    @field_validator("world", mode="before")
+    @classmethod
+    def _world(cls, given: object) -> object:
+        if isinstance(given, str):
+            return {"true": True, "false": False}.get(given.lower(), given)
+        return given
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment before the file, whose content is given as arguments."""
+        return env_settings, init_settings
+
+    def world_folder(self, project: Path) -> Path | None:
+        if isinstance(self.world, Path):
+            return project / self.world
+        return project / ".headgate" / "world" if self.world else None
+
+    def warehouse_address(self, project: Path) -> str:
+        """A folder, or an address on any Hadoop file system."""
+        if self.warehouse is None:
+            return str(project / ".headgate" / "warehouse")
+        return self.warehouse if "://" in self.warehouse else str(project / self.warehouse)
+
+    def log_file(self, project: Path) -> Path | None:
+        return None if self.log.file is None else project / self.log.file
+
+
+def read_settings(project: Path) -> Settings:
+    """The settings of a project's folder, which need not exist. Raises all that is wrong with them at once."""
+    file = project / FILE
+    given = _read_file(file)
+    try:
+        return Settings(**given)
+    except SettingsError as wrong:
+        raise InvalidSetting("spark.settings", "the environment", "it is a JSON object") from wrong
+    except ValidationError as wrong:
+        raise_all(_findings(wrong, given, str(file)))
+        raise
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as wrong:
+        raise SettingsUnreadable(str(file), wrong.strerror or type(wrong).__name__) from wrong
+    except ValueError as wrong:  # not TOML, or not UTF-8
+        reason = str(wrong) if isinstance(wrong, tomllib.TOMLDecodeError) else "it is not UTF-8"
+        raise SettingsUnreadable(str(file), reason[:1].lower() + reason[1:]) from wrong
+
+
+def _findings(wrong: ValidationError, given: dict[str, Any], file: str) -> Iterator[HeadgateError]:
+    seen: set[str] = set()
+    for finding in wrong.errors(include_url=False, include_input=False):
+        path = tuple(str(part) for part in finding["loc"][: _depth(finding["loc"])])
+        name = ".".join(path)
+        if name in seen:
+            continue  # one error per branch of a union
+        seen.add(name)
+        place = f'file "{file}"' if _is_in(given, path) else "the environment"
+        if finding["type"] == "extra_forbidden":
+            known = _names_beside(path)
+            yield UnknownSetting(name, place, known, _near(name, known))
+        else:
+            yield InvalidSetting(name, place, _reason(path, str(finding["msg"])))
+
+
+def _depth(loc: tuple[int | str, ...]) -> int:
+    """So many parts of a place name a setting; those after them are branches of its type."""
+    return 2 if loc[0] in ("spark", "log") else 1
+
+
+def _is_in(given: dict[str, Any], path: tuple[str, ...]) -> bool:
+    at: Any = given
+    for part in path:
+        if not isinstance(at, dict) or part not in at:
+            return False
+        at = at[part]
+    return True
+
+
+def _names_beside(path: tuple[str, ...]) -> tuple[str, ...]:
+    match path:
+        case ("spark", _):
+            return tuple(f"spark.{name}" for name in SparkSettings.model_fields)
+        case ("log", _):
+            return tuple(f"log.{name}" for name in LogSettings.model_fields)
+        case _:
+            return tuple(Settings.model_fields)
+
+
+def _near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """By the last word alone: the table's name is the same for all of them."""
+    last = {one.rpartition(".")[2]: one for one in known}
+    return tuple(last[one] for one in near_names(name.rpartition(".")[2], last))
+
+
+def _reason(path: tuple[str, ...], told: str) -> str:
+    match path:
+        case ("port",):
+            return "it is a number from 0 to 65535"
+        case ("world",):
+            return "it is true, false or a folder"
+        case ("spark" | "log",):
+            return f"it is a table, [{path[0]}]"
+        case ("log", "level"):
+            levels = get_args(LogSettings.model_fields["level"].annotation)
+            return f"it is one of {', '.join(levels)}"
+        case ("spark", "settings"):
+            return "it is a table of Spark's settings, each a text"
+        case _:
+            plain = told.removeprefix("Value error, ").removeprefix("Input ")
+            return plain if plain.startswith("it ") else f"it {plain[:1].lower()}{plain[1:]}"
+
+
+def _text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value

@@ -1,0 +1,108 @@
+"""Whether two statements mean the same object: however they are laid out, quoted or qualified, and whatever the
+outside answered when each was purified. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeAlias
+
+from headgate.catalog.errors import CatalogError
+from headgate.catalog.names import SearchPath, find
+from headgate.catalog.objects import RELATIONS, Kind
+from headgate.catalog.snapshot import Catalog
+from headgate.sql.ast.formats import DocOn, SchemaStrategy, SeedSchema
+from headgate.sql.ast.names import Expression, Identifier, ObjectName, Query
+from headgate.sql.ast.statement import Statement
+from headgate.sql.ast.values import Option, SecretReference
+from headgate.sql.json import from_json, to_json
+from headgate.sql.lexer import tokenize
+from headgate.sql.tokens import TokenKind
+
+Meaning: TypeAlias = "str | int | bool | tuple[Meaning, ...] | None"
+
+# Fields that hold a name of another object, and the kinds that it may have.
+_REFERENCES: dict[str, tuple[Kind, ...]] = {
+    "connection": (Kind.CONNECTION,),
+    "registry": (Kind.CONNECTION,),
+    "relation": tuple(sorted(RELATIONS)),
+}
+# Fields as a person calls them.
+_SPOKEN = {
+    "kafka": "topic or connection",
+    "formats": "format",
+    "with_options": "WITH options",
+    "body": "definition",
+}
+_PASSED_OVER = frozenset({"name", "or_replace", "if_not_exists"})
+
+
+def differences(
+    there: Statement, there_path: SearchPath, wanted: Statement, wanted_path: SearchPath, catalog: Catalog
+) -> tuple[str, ...]:
+    """The parts in which two statements of one kind differ, by name; none if they mean the same."""
+    first = _Reader(catalog, there_path).parts(there)
+    second = _Reader(catalog, wanted_path).parts(from_json(to_json(wanted)))
+    return tuple(
+        _SPOKEN.get(part, part.replace("_", " ")) for part in first if first[part] != second.get(part)
+    )
+
+
+class _Reader:
+    """Reads a statement as plain values that are equal where the meaning is."""
+
+    def __init__(self, catalog: Catalog, path: SearchPath) -> None:
+        self.catalog = catalog
+        self.path = path
+
+    def parts(self, statement: Statement) -> dict[str, Meaning]:
+        return {
+            field.name: self._field(statement, field)
+            for field in dataclasses.fields(statement)
+            if field.compare and field.name not in _PASSED_OVER
+        }
+
+    def _field(self, node: object, field: dataclasses.Field[object]) -> Meaning:
+        value = getattr(node, field.name)
+        if isinstance(value, ObjectName):
+            kinds = (Kind.SECRET,) if isinstance(node, SecretReference) else _REFERENCES.get(field.name, ())
+            return self._name(value, kinds)
+        return self._value(value)
+
+    def _value(self, value: object) -> Meaning:
+        match value:
+            case None | str() | int():
+                return value
+            case tuple():
+                left = [item for item in value if not isinstance(item, SeedSchema)]
+                items = [self._value(item) for item in left]
+                in_any_order = all(isinstance(item, Option | DocOn | SchemaStrategy) for item in left)
+                return tuple(sorted(items, key=repr) if in_any_order else items)
+            case Query() | Expression():
+                return _text(value.text)
+            case Identifier():
+                return _identifier(value)
+            case ObjectName():
+                return tuple(map(_identifier, value.parts))
+            case _ if dataclasses.is_dataclass(value):
+                fields = (f for f in dataclasses.fields(value) if f.compare)
+                return (type(value).__name__, *(self._field(value, f) for f in fields))
+            case _:
+                return repr(value)
+
+    def _name(self, name: ObjectName, kinds: tuple[Kind, ...]) -> Meaning:
+        """By id, where it is known; a name that means nothing yet stands for itself."""
+        try:
+            found = find(self.catalog, self.path, name, *kinds) if kinds else None
+        except CatalogError:
+            found = None
+        return found.id if found is not None else tuple(map(_identifier, name.parts))
+
+
+def _identifier(identifier: Identifier) -> str:
+    return identifier.name if identifier.quoted else identifier.name.lower()
+
+
+def _text(sql: str) -> tuple[Meaning, ...]:
+    """Words without their case, and nothing of layout and comments."""
+    tokens = tokenize(sql)
+    return tuple((t.word or (t.kind.value, t.value)) for t in tokens if t.kind is not TokenKind.END)

@@ -1,0 +1,198 @@
+"""Calls of functions: their arguments, their lambdas, and the types of those that no table of signatures can give."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headgate.errors import near_names
+from headgate.schema.render import print_type
+from headgate.schema.types import (
+    Array,
+    Bigint,
+    Date,
+    Decimal,
+    Field,
+    Integer,
+    Map,
+    Record,
+    Text,
+    Timestamp,
+    TimestampTz,
+)
+from headgate.sql.query.errors import MisplacedFunction, UnknownFunction, UnsupportedQuery, WrongType
+from headgate.sql.query.function_kinds import AGGREGATES, GENERATORS, HIGHER_ORDER, WINDOWS
+from headgate.sql.query.functions import result_of, spark_functions
+from headgate.sql.query.json_access import from_lambda
+from headgate.sql.query.lambdas import result_of_lambda, variables
+from headgate.sql.query.normalise import FUNCTION_MARK
+from headgate.sql.query.operators import row, shared_type
+from headgate.sql.query.references import every_column
+from headgate.sql.query.relation import Column, NamePart
+from headgate.sql.query.scope import Scope
+from headgate.sql.query.typing import UNKNOWN, Typed
+from headgate.sql.query.visitor import Visitor, call
+
+_AROUND_A_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+
+
+def function_name(node: exp.Anonymous) -> str:
+    return node.name.removeprefix(FUNCTION_MARK).lower()
+
+
+def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
+    name = function_name(node)
+    if name == "row":
+        return row(visitor, node, scope)
+    if name not in spark_functions():
+        raise UnknownFunction(node.name.removeprefix(FUNCTION_MARK), near_names(name, spark_functions()))
+    if name in GENERATORS:
+        raise MisplacedFunction(name, "gives rows", "Let it stand alone in SELECT, or write LATERAL VIEW.")
+    if name in WINDOWS and not _has_window(node):
+        raise MisplacedFunction(name, "works on a window", "Write OVER (…) after it.")
+    node.set("this", name)
+    arguments = _arguments(visitor, node, name, scope)
+    visitor.stateful = visitor.stateful or name in AGGREGATES
+    result = _known_result(name, arguments, node)
+    if result is None:
+        visitor.untyped.append(name)
+    return result or UNKNOWN
+
+
+def _has_window(node: exp.Expr) -> bool:
+    parent = node.parent
+    while isinstance(parent, _AROUND_A_CALL):
+        parent = parent.parent
+    return isinstance(parent, exp.Window)
+
+
+def _known_result(name: str, arguments: list[Typed], node: exp.Anonymous) -> Typed | None:
+    """What the table of signatures cannot say; otherwise what it says."""
+    match name, arguments:
+        case "if", [_, *branches] if len(branches) == 2:
+            return shared_type("IF", branches)
+        case "nvl2", [_, *branches] if len(branches) == 2:
+            return shared_type("NVL2", branches)
+        case "struct", _:
+            return Typed(_struct_type(node, arguments), False)
+        case "named_struct", _ if len(arguments) % 2 == 0:
+            return Typed(_named_struct_type(node, arguments), False)
+        case "map", [_, *_] if len(arguments) % 2 == 0 and isinstance(arguments[0].type, Text):
+            shared = shared_type("MAP", arguments[1::2])
+            return Typed(None if shared.type is None else Map(shared.type, shared.nullable), False)
+        case (("percentile_approx" | "approx_percentile"), [value, at, *_]) if not isinstance(at.type, Array):
+            return Typed(value.type)
+        case _:
+            return result_of_lambda(name, arguments) or result_of(name, arguments)
+
+
+def _arguments(visitor: Visitor, node: exp.Anonymous, name: str, scope: Scope) -> list[Typed]:
+    _expand_stars(node, name, scope)
+    arguments: list[Typed] = []
+    for argument in list(node.expressions):
+        match argument:
+            case exp.Star():
+                arguments.append(Typed(Bigint(), False))
+            case exp.Lambda() if name in HIGHER_ORDER:
+                arguments.append(_lambda(visitor, argument, name, arguments, scope))
+            case exp.Lambda():
+                arguments.append(visitor.visit(from_lambda(argument), scope))
+            case exp.Distinct():
+                _expand_stars(argument, "distinct", scope)
+                arguments.extend(visitor.children(argument, scope))
+            case exp.Kwarg():
+                arguments.append(visitor.visit(argument.expression, scope))
+            case _:
+                arguments.append(visitor.visit(argument, scope))
+    return arguments
+
+
+def _expand_stars(node: exp.Expr, name: str, scope: Scope) -> None:
+    """Every `*` but that of count(*) becomes the columns it means: Spark's own would show hidden ones."""
+    if name == "count" and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star):
+        return
+    expanded: list[exp.Expr] = []
+    for argument in node.expressions:
+        sources = scope.sources
+        if isinstance(argument, exp.Column) and isinstance(argument.this, exp.Star):
+            table = argument.args["table"]
+            owner = scope.source(NamePart(table.name, bool(table.args.get("quoted"))))
+            if owner is None:
+                raise scope.missing_alias(table.name)
+            sources = [owner]
+        elif not isinstance(argument, exp.Star):
+            expanded.append(argument)
+            continue
+        expanded += [reference for reference, _ in every_column(sources)]
+    node.set("expressions", expanded)
+
+
+def _lambda(visitor: Visitor, node: exp.Lambda, name: str, before: list[Typed], scope: Scope) -> Typed:
+    inner = Scope(outer=scope, lambdas=dict(scope.lambdas))
+    kinds = variables(name, before)
+    for number, variable in enumerate(node.expressions):
+        typed = kinds[number] if number < len(kinds) else UNKNOWN
+        inner.lambdas[variable.name] = Column(variable.name, typed.type, typed.nullable)
+    return visitor.visit(node.this, inner)
+
+
+def window(visitor: Visitor, node: exp.Window, scope: Scope) -> Typed:
+    typed = visitor.visit(node.this, scope)
+    for part in ("partition_by", "order"):
+        value = node.args.get(part)
+        for child in value if isinstance(value, list) else [value] if value is not None else []:
+            visitor.visit(child, scope)
+    visitor.stateful = True
+    return typed
+
+
+def around(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    """FILTER, WITHIN GROUP, IGNORE NULLS: the type is that of the call."""
+    return visitor.children(node, scope)[0]
+
+
+def order(visitor: Visitor, node: exp.Order, scope: Scope) -> Typed:
+    if node.this is not None:
+        raise UnsupportedQuery("ORDER BY inside a call", "Write WITHIN GROUP (ORDER BY …), or array_sort.")
+    visitor.children(node, scope)
+    return UNKNOWN
+
+
+def extract(visitor: Visitor, node: exp.Extract, scope: Scope) -> Typed:
+    typed = visitor.visit(node.expression, scope)
+    if isinstance(typed.type, Array | Map | Record):
+        raise WrongType("EXTRACT", "a date or a timestamp", print_type(typed.type))
+    part = node.this.name.lower()
+    return Typed(Decimal(8, 6) if part.startswith("second") else Integer(), typed.nullable)
+
+
+def now(_visitor: Visitor, node: exp.Expr, _scope: Scope) -> Typed:
+    """current_date and its like, which need no parentheses here."""
+    match node:
+        case exp.CurrentDate():
+            return Typed(Date(), False)
+        case exp.Localtimestamp():
+            node.replace(call("localtimestamp"))
+            return Typed(Timestamp(), False)
+        case exp.CurrentUser():
+            return Typed(Text(), False)
+        case _:
+            return Typed(TimestampTz(), False)
+
+
+def _struct_type(node: exp.Anonymous, arguments: list[Typed]) -> Record | None:
+    fields = []
+    for number, (argument, typed) in enumerate(zip(node.expressions, arguments, strict=True), start=1):
+        if typed.type is None:
+            return None
+        plain = isinstance(argument, exp.Alias | exp.Column | exp.Dot)
+        fields.append(Field(argument.alias_or_name if plain else f"col{number}", typed.type, typed.nullable))
+    return Record(tuple(fields))
+
+
+def _named_struct_type(node: exp.Anonymous, arguments: list[Typed]) -> Record | None:
+    names, values = node.expressions[::2], arguments[1::2]
+    if not all(isinstance(n, exp.Literal) for n in names) or any(v.type is None for v in values):
+        return None
+    return Record(
+        tuple(Field(n.name, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type)
+    )

@@ -1,0 +1,255 @@
+"""FROM: the relations of a query, its joins, subqueries and functions that give rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from headgate.errors import HeadgateError
+from headgate.schema.names import Found, find
+from headgate.schema.render import print_type
+from headgate.sql.query.calls import function_name
+from headgate.sql.query.errors import IncompatibleBranches, MalformedQuery, UnsupportedQuery, WrongColumnCount
+from headgate.sql.query.expressions import Expressions
+from headgate.sql.query.operators import require_boolean
+from headgate.sql.query.references import identifier, name_part, reference
+from headgate.sql.query.relation import Column, FindRelation, Relation
+from headgate.sql.query.scope import USING, Scope, Source
+from headgate.sql.query.table_functions import columns_of
+from headgate.sql.query.typing import Typed, common_type
+
+Query = Callable[[exp.Expr, Scope | None], tuple[Column, ...]]
+
+
+class FromClause:
+    """Finds what a FROM names, puts it into a scope, and rewrites it for Spark."""
+
+    def __init__(self, expressions: Expressions, find_relation: FindRelation, query: Query) -> None:
+        self.expressions = expressions
+        self.find_relation = find_relation
+        self.query = query
+        self.reads: list[str] = []
+
+    def read(self, node: exp.Select, scope: Scope) -> None:
+        if from_ := node.args.get("from_"):
+            scope.add(self._source(from_.this, scope))
+            self._own_joins(from_.this, scope)
+        for join in node.args.get("joins") or ():
+            self._join(join, scope)
+        for lateral in node.args.get("laterals") or ():
+            scope.add(self._lateral(lateral, scope))
+
+    def _own_joins(self, node: exp.Expr, scope: Scope) -> None:
+        for join in node.args.get("joins") or ():
+            self._join(join, scope)
+
+    # joins
+
+    def _join(self, join: exp.Join, scope: Scope) -> None:
+        side, kind = join.side.upper(), join.kind.upper()
+        _refuse_join(join, side)
+        right = self._source(join.this, scope)
+        lateral = isinstance(join.this, exp.Lateral | exp.Unnest)
+        self.expressions.stateful = self.expressions.stateful or not lateral
+        keeps_right = kind not in ("SEMI", "ANTI")
+        merged = self._using(join, right, scope, side) if join.args.get("using") else None
+        if side in ("RIGHT", "FULL"):
+            scope.sources[:] = [source.nullable() for source in scope.sources]
+        right = right.nullable() if side in ("LEFT", "FULL") and keeps_right else right
+        if merged is not None and keeps_right:
+            right = _merge(merged, right, scope)
+        inner = Scope(scope.outer, [*scope.sources, right], scope.tables)
+        if keeps_right:
+            scope.add(right)
+        on = join.args.get("on")
+        if on is not None and merged is None:
+            require_boolean(self.expressions.visit(on, inner), "ON")
+
+    def _using(self, join: exp.Join, right: Source, scope: Scope, side: str) -> Source:
+        """The merged columns; the join gets the ON that USING means, so that both sides stay to be named."""
+        columns, merges, conditions = [], {}, []
+        for name in (name_part(identifier_) for identifier_ in join.args["using"]):
+            found = scope.column(name)
+            if found is None:
+                raise scope.missing(name.name).at(self.expressions.span(join))
+            source, left = found
+            assert source is not None
+            match find(left.name, True, (c.name for c in right.columns)):
+                case Found(exact):
+                    other = next(c for c in right.columns if c.name == exact)
+                case _:
+                    raise Scope(sources=[right]).missing(left.name).at(self.expressions.span(join))
+            _require_equal_types(left, other)
+            conditions.append(exp.EQ(this=reference(source, left), expression=reference(right, other)))
+            owners = source.merges.get(left.name, (source.alias,))
+            merges[left.name] = {"RIGHT": (right.alias,), "FULL": (*owners, right.alias)}.get(side, owners)
+            kept = other if side == "RIGHT" else left
+            columns.append(replace(left, nullable=kept.nullable or side == "FULL"))
+        join.set("using", None)
+        join.set("on", exp.and_(*conditions))
+        return Source(USING, tuple(columns), merges=merges)
+
+    # sources
+
+    def _source(self, node: exp.Expr, scope: Scope) -> Source:
+        match node:
+            case exp.Table() if isinstance(node.this, exp.Anonymous):
+                alias = node.args.get("alias") or exp.TableAlias()
+                node.set("alias", alias)
+                return self._generated(node.this, alias, scope)
+            case exp.Table():
+                return self._table(node, scope)
+            case exp.Subquery() if isinstance(node.this, exp.Table):
+                raise UnsupportedQuery("a relation or a join in parentheses", "Leave the parentheses out.")
+            case exp.Subquery() | exp.Values():
+                inner = node.this if isinstance(node, exp.Subquery) else node
+                return self._derived(node, self.query(inner, scope))
+            case exp.Lateral():
+                return self._lateral(node, scope)
+            case exp.Unnest():
+                return self._unnest(node, scope)
+            case _:
+                raise UnsupportedQuery(f"{type(node).__name__.upper()} in FROM")
+
+    def _table(self, node: exp.Table, scope: Scope) -> Source:
+        for name, what in (("sample", "TABLESAMPLE"), ("pivots", "PIVOT"), ("ordinality", "WITH ORDINALITY")):
+            if node.args.get(name):
+                raise UnsupportedQuery(what)
+        parts = tuple(name_part(part) for part in node.parts)
+        relation = scope.table(parts[0]) if len(parts) == 1 else None
+        if relation is None:
+            relation = self._found(node)
+        alias = node.args.get("alias")
+        exact = len(parts) == 1 and parts[0].quoted
+        last = parts[-1].name if exact else relation.name.rpartition(".")[2].strip('"')
+        named = alias is not None and alias.this is not None
+        name = _alias_name(alias, "") if named else last
+        columns = self.renamed(relation.columns, alias, f'"{name}"')
+        self._point(node, relation, name, columns)
+        return Source(name, columns, relation.hidden, advice=relation.advice, written=() if named else parts)
+
+    def _found(self, node: exp.Table) -> Relation:
+        try:
+            relation = self.find_relation(tuple(name_part(part) for part in node.parts))
+        except HeadgateError as error:
+            raise error.at(self.expressions.span(node)) from error.__cause__
+        self.reads.append(relation.name)
+        return relation
+
+    def _point(self, node: exp.Table, relation: Relation, name: str, columns: tuple[Column, ...]) -> None:
+        """Name Spark's view. Renamed columns are renamed in a subquery: Spark's own list must name hidden ones too."""
+        for part in ("db", "catalog"):
+            node.set(part, None)
+        node.set("this", identifier(relation.spark_name))
+        node.set("alias", exp.TableAlias(this=identifier(name)))
+        if columns == relation.columns:
+            return
+        pairs = [*zip(relation.columns, columns, strict=True), *((c, c) for c in relation.hidden)]
+        chosen = [
+            exp.Alias(this=exp.column(identifier(old.name)), alias=identifier(new.name)) for old, new in pairs
+        ]
+        inner = exp.Table(this=identifier(relation.spark_name))
+        select = exp.Select(expressions=chosen, from_=exp.From(this=inner))
+        node.replace(
+            exp.Subquery(
+                this=select, alias=exp.TableAlias(this=identifier(name)), joins=node.args.get("joins")
+            )
+        )
+
+    def _derived(self, node: exp.Expr, columns: tuple[Column, ...]) -> Source:
+        alias = node.args.get("alias")
+        name = _alias_name(alias, "subquery")
+        columns = self.renamed(columns, alias, "a subquery")
+        made = exp.TableAlias(this=identifier(name))
+        if alias is not None and alias.args.get("columns"):
+            made.set("columns", [identifier(column.name) for column in columns])
+        node.set("alias", made)
+        return Source(name, columns)
+
+    def _lateral(self, node: exp.Lateral, scope: Scope) -> Source:
+        inner, alias = node.this, node.args.get("alias")
+        if isinstance(inner, exp.Subquery):
+            return self._aliased(self.query(inner.this, scope), alias, "lateral")
+        if not isinstance(inner, exp.Anonymous):
+            hint = "Write LATERAL with a subquery or a function such as explode."
+            raise UnsupportedQuery("this LATERAL", hint)
+        return self._generated(inner, alias, scope, bool(node.args.get("outer")))
+
+    def _unnest(self, node: exp.Unnest, scope: Scope) -> Source:
+        if node.args.get("offset"):
+            raise UnsupportedQuery(
+                "WITH ORDINALITY", "Write LATERAL posexplode(array) AS t(position, element)."
+            )
+        if len(node.expressions) != 1:
+            raise UnsupportedQuery("UNNEST of several arrays", "Write explode(arrays_zip(a, b)).")
+        typed = self.expressions.visit(node.expressions[0], scope)
+        return self._aliased(columns_of("explode", typed), node.args.get("alias"), "unnest")
+
+    def _generated(
+        self, call: exp.Anonymous, alias: exp.Expr | None, scope: Scope, outer: bool = False
+    ) -> Source:
+        name, columns = self.rows_of(call, scope, outer)
+        if not columns and alias is not None:
+            columns = tuple(Column(name_part(c).name, None) for c in alias.args.get("columns") or ())
+        if not columns:
+            raise UnsupportedQuery(f"{name} without names of its columns", f"Write {name}(…) AS t(a, b, …).")
+        return self._aliased(columns, alias, name)
+
+    def rows_of(
+        self, call: exp.Anonymous, scope: Scope, outer: bool = False
+    ) -> tuple[str, tuple[Column, ...]]:
+        """A call of a function that gives rows: its name and its columns, none if only Spark knows them."""
+        name = function_name(call)
+        call.set("this", name)
+        arguments = [self.expressions.visit(argument, scope) for argument in list(call.expressions)]
+        return name, columns_of(name, arguments[0] if arguments else Typed(None), outer)
+
+    def _aliased(self, columns: tuple[Column, ...], alias: exp.Expr | None, what: str) -> Source:
+        name = _alias_name(alias, what)
+        columns = self.renamed(columns, alias, what)
+        if alias is not None:
+            alias.set("this", identifier(name))
+        return Source(name, columns)
+
+    def renamed(self, columns: tuple[Column, ...], alias: exp.Expr | None, what: str) -> tuple[Column, ...]:
+        """Columns under the names that a column list behind an alias gives them, by position."""
+        names = [name_part(c) for c in (alias.args.get("columns") or ())] if alias is not None else []
+        if len(names) > len(columns):
+            raise WrongColumnCount(what, len(names), len(columns))
+        if alias is not None and names:
+            alias.set("columns", [identifier(name.name) for name in names])
+        renamed = [replace(column, name=name.name) for name, column in zip(names, columns, strict=False)]
+        return (*renamed, *columns[len(names) :])
+
+
+def _refuse_join(join: exp.Join, side: str) -> None:
+    if (join.args.get("method") or "").upper() == "NATURAL":
+        raise UnsupportedQuery("NATURAL JOIN", "Write USING with the columns.")
+    if join.args.get("method"):
+        raise UnsupportedQuery(f"{join.args['method'].upper()} JOIN")
+    condition = join.args.get("on") or join.args.get("using")
+    if side and condition is None and not isinstance(join.this, exp.Lateral):
+        raise MalformedQuery(f"{side} JOIN needs ON or USING")
+
+
+def _require_equal_types(left: Column, right: Column) -> None:
+    if left.type is not None and right.type is not None and common_type(left.type, right.type) is None:
+        what = f'column "{left.name}" of USING'
+        raise IncompatibleBranches(what, print_type(left.type), print_type(right.type))
+
+
+def _merge(merged: Source, right: Source, scope: Scope) -> Source:
+    """Put merged columns before all others, and out of what `*` takes from the sides."""
+    names = frozenset(merged.merges)
+    sides = [replace(s, merged=s.merged | names) for s in scope.sources if s.alias != USING]
+    before = next((s for s in scope.sources if s.alias == USING), Source(USING, ()))
+    kept = tuple(c for c in before.columns if c.name not in names)
+    every = Source(USING, (*merged.columns, *kept), merges={**before.merges, **merged.merges})
+    scope.sources[:] = [every, *sides]
+    return replace(right, merged=right.merged | names)
+
+
+def _alias_name(alias: exp.Expr | None, what: str) -> str:
+    return name_part(alias.this).name if alias is not None and alias.this is not None else f"_{what}"

@@ -1,0 +1,104 @@
+"""GROUP BY: what may stand beside aggregates. Works on expressions that are already rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlglot import exp
+
+from headgate.errors import Span
+from headgate.sql.query.errors import MisplacedAggregate, UngroupedColumn
+from headgate.sql.query.function_kinds import AGGREGATES
+from headgate.sql.query.scope import Scope
+
+_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_LISTS = (exp.Group, exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Paren)
+
+
+def group_items(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions of a GROUP BY, out of all its lists and sets."""
+    for child in list(node.iter_expressions()):
+        if isinstance(child, _LISTS):
+            yield from group_items(child)
+        else:
+            yield child
+
+
+def has_sets(group: exp.Expr) -> bool:
+    """Whether a group can be without some of its columns, which are NULL then."""
+    return any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets")) or bool(
+        group.find(exp.Rollup, exp.Cube, exp.GroupingSets)
+    )
+
+
+def aggregates(node: exp.Expr) -> list[exp.Anonymous]:
+    """The aggregates of an expression that work on groups, not on windows, and not inside of subqueries."""
+    found = [node] if _is_aggregate(node) else []
+    inner = [] if isinstance(node, exp.Query) else list(node.iter_expressions())
+    if isinstance(node, exp.Window):
+        inner = [part for part in inner if part is not node.this]
+        inner += list(node.this.iter_expressions())
+    return [*found, *(a for child in inner for a in aggregates(child))]  # type: ignore[list-item]
+
+
+def refuse_aggregates(clause: exp.Expr, name: str, span: Span | None) -> None:
+    for found in aggregates(clause):
+        raise MisplacedAggregate(str(found.this), name).at(span)
+
+
+def check_grouped(node: exp.Select, scope: Scope, span: Callable[[exp.Expr], Span | None]) -> None:
+    """Every output and the HAVING is made of groups, aggregates and constants, if there are groups or aggregates."""
+    group, having = node.args.get("group"), node.args.get("having")
+    outputs = [_value(expression) for expression in node.expressions]
+    if group is None and having is None and not any(aggregates(output) for output in outputs):
+        return
+    if group is not None and group.args.get("all"):
+        return
+    keys = {_key(item, node) for item in group_items(group)} if group is not None else set()
+    own = {source.alias for source in scope.sources}
+    for expression in [*outputs, *([having.this] if having is not None else [])]:
+        for column in _loose(expression, keys, own):
+            raise UngroupedColumn(column.name).at(span(column))
+
+
+def _loose(node: exp.Expr, keys: set[str], own: set[str]) -> Iterator[exp.Column]:
+    """Columns of this query's sources that stand outside of groups and aggregates."""
+    if node.sql() in keys or _is_aggregate(_called(node)) or isinstance(node, exp.Query):
+        return
+    if isinstance(node, exp.Column):
+        if node.table in own:
+            yield node
+        return
+    for child in node.iter_expressions():
+        yield from _loose(child, keys, own)
+
+
+def _key(item: exp.Expr, node: exp.Select) -> str:
+    """A key by its text; `GROUP BY 2` and `GROUP BY alias` mean an output."""
+    if isinstance(item, exp.Literal) and item.name.isdigit() and 0 < int(item.name) <= len(node.expressions):
+        return _value(node.expressions[int(item.name) - 1]).sql()
+    if isinstance(item, exp.Column) and not item.table:
+        for expression in node.expressions:
+            if expression.alias == item.name:
+                return _value(expression).sql()
+    return item.sql()
+
+
+def _value(expression: exp.Expr) -> exp.Expr:
+    value: exp.Expr = expression.this if isinstance(expression, exp.Alias | exp.Aliases) else expression
+    return value
+
+
+def _called(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, _AROUND):
+        node = node.this
+    return node
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    if not isinstance(node, exp.Anonymous) or str(node.this).lower() not in AGGREGATES:
+        return False
+    parent = node.parent
+    while isinstance(parent, _AROUND):
+        parent = parent.parent
+    return not isinstance(parent, exp.Window)

@@ -1,0 +1,302 @@
+"""Operators: what they take, what they give, and how Spark writes those that it does not have."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from headgate.schema.render import print_type
+from headgate.schema.types import (
+    Array,
+    Boolean,
+    Bytes,
+    Double,
+    Field,
+    Integer,
+    Map,
+    Record,
+    Text,
+    Timestamp,
+    TimestampTz,
+    Type,
+)
+from headgate.sql.query.casts import cast_to
+from headgate.sql.query.errors import IncompatibleBranches, NotIndexable, UnsupportedQuery, WrongType
+from headgate.sql.query.references import identifier, take_field
+from headgate.sql.query.relation import NamePart
+from headgate.sql.query.scope import Scope
+from headgate.sql.query.typing import (
+    NULL,
+    Typed,
+    arithmetic,
+    boolean,
+    common,
+    common_type,
+    is_text,
+)
+from headgate.sql.query.visitor import Visitor, call, text
+
+ARITHMETIC: dict[type, str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "DIV",
+}
+LOGIC: dict[type, str] = {exp.And: "AND", exp.Or: "OR", exp.Not: "NOT"}
+COMPARISONS: dict[type, str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.Between: "BETWEEN",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM", exp.NullSafeNEQ: "IS DISTINCT FROM",
+}  # fmt: skip
+MATCHES = (exp.Like, exp.ILike, exp.RegexpLike)
+BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
+SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
+
+
+def paren(visitor: Visitor, node: exp.Paren, scope: Scope) -> Typed:
+    return visitor.visit(node.this, scope)
+
+
+def numbers(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
+    left, right = visitor.visit(node.this, scope), visitor.visit(node.expression, scope)
+    for flag in ("typed", "safe"):  # Spark's division, not PostgreSQL's: 7 / 2 is 3.5
+        node.set(flag, None)
+    return arithmetic(ARITHMETIC[type(node)], left, right)
+
+
+def bits(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
+    return common(visitor.children(node, scope)) or Typed(None)
+
+
+def shift(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
+    left, right = visitor.children(node, scope)
+    return Typed(left.type, left.nullable or right.nullable)
+
+
+def same_type(visitor: Visitor, node: exp.Unary, scope: Scope) -> Typed:
+    typed = visitor.visit(node.this, scope)
+    return Typed(typed.type, typed.nullable)
+
+
+def power(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    """`a ^ b`."""
+    return Typed(Double(), any(typed.nullable for typed in visitor.children(node, scope)))
+
+
+def require_boolean(typed: Typed, what: str) -> Typed:
+    if typed.type is not None and not isinstance(typed.type, Boolean):
+        raise WrongType(what, "a boolean", print_type(typed.type))
+    return typed
+
+
+def logic(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    operands = visitor.children(node, scope)
+    for operand in operands:
+        require_boolean(operand, LOGIC[type(node)])
+    return boolean(*operands)
+
+
+def condition(visitor: Visitor, node: exp.Where | exp.Having | exp.Qualify, scope: Scope) -> Typed:
+    return require_boolean(visitor.visit(node.this, scope), type(node).__name__.upper())
+
+
+def comparison(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    if node.args.get("symmetric"):
+        raise UnsupportedQuery("BETWEEN SYMMETRIC", "Write least and greatest around its bounds.")
+    operands = visitor.children(node, scope)
+    require_comparable(COMPARISONS[type(node)], operands)
+    if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
+        return Typed(Boolean(), False)
+    return compared(operands)
+
+
+def compared(operands: list[Typed]) -> Typed:
+    """A text that meets another type is parsed, and Spark holds that this may give NULL."""
+    texts = {is_text(operand.type) for operand in operands if operand.type is not None}
+    return Typed(Boolean(), len(texts) > 1 or any(operand.nullable for operand in operands))
+
+
+def require_comparable(operator: str, operands: list[Typed]) -> None:
+    known = [operand.type for operand in operands if operand.type is not None]
+    for other in known:
+        if isinstance(other, Map):
+            raise UnsupportedQuery(f"{operator} on maps", "Compare map_entries or the values by key.")
+        if not _meet(known[0], other):
+            types = print_type(known[0]), print_type(other)
+            raise IncompatibleBranches(f"the operands of {operator}", *types)
+
+
+def _meet(left: Type, right: Type) -> bool:
+    if is_text(left) or is_text(right):
+        return not isinstance(left, Array | Map | Record) and not isinstance(right, Array | Map | Record)
+    if isinstance(left, Record) and isinstance(right, Record):  # by position, whatever the names
+        pairs = zip(left.fields, right.fields, strict=False)
+        return len(left.fields) == len(right.fields) and all(_meet(a.type, b.type) for a, b in pairs)
+    return common_type(left, right) is not None
+
+
+def matches(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    return boolean(*visitor.children(node, scope))
+
+
+def matches_any_case(visitor: Visitor, node: exp.RegexpILike, scope: Scope) -> Typed:
+    """`~*`, which Spark does not have."""
+    typed = boolean(visitor.visit(node.this, scope), visitor.visit(node.expression, scope))
+    pattern = exp.DPipe(this=text("(?i)"), expression=exp.Paren(this=node.expression.copy()))
+    node.replace(exp.RegexpLike(this=node.this.copy(), expression=exp.Paren(this=pattern)))
+    return typed
+
+
+def escaped(visitor: Visitor, node: exp.Escape, scope: Scope) -> Typed:
+    return visitor.visit(node.this, scope)
+
+
+def is_(visitor: Visitor, node: exp.Is, scope: Scope) -> Typed:
+    operand = visitor.visit(node.this, scope)
+    if isinstance(node.expression, exp.Boolean):
+        require_boolean(operand, f"IS {node.expression.sql()}")
+    elif not isinstance(node.expression, exp.Null):
+        raise UnsupportedQuery(f"IS {node.expression.sql()}")
+    return Typed(Boolean(), False)
+
+
+def any_of(visitor: Visitor, node: exp.Any | exp.All, scope: Scope) -> Typed:
+    """`x = ANY (array)` and `x LIKE ANY ('a', 'b')`; the type is that of one element."""
+    word, inner = type(node).__name__.upper(), node.this.unnest()
+    if isinstance(inner, exp.Tuple) and isinstance(node.parent, exp.Like | exp.ILike):
+        visitor.children(inner, scope)
+        return Typed(Text())
+    if isinstance(inner, exp.Query) or isinstance(node, exp.All) or not isinstance(node.parent, exp.EQ):
+        raise UnsupportedQuery(f"{word} like this", "Write IN, EXISTS or an aggregate.")
+    typed = visitor.visit(node.this, scope)
+    if typed.type is None:
+        return Typed(None)
+    if not isinstance(typed.type, Array):
+        raise WrongType(word, "an array", print_type(typed.type))
+    return Typed(typed.type.element)
+
+
+def membership(visitor: Visitor, node: exp.In, scope: Scope) -> Typed:
+    query = node.args.get("query")
+    if query is not None and isinstance(node.this, exp.Tuple):
+        left = boolean(*visitor.children(node.this, scope))
+    else:
+        left = visitor.visit(node.this, scope)
+    if query is not None:
+        visitor.stateful = True
+        columns = visitor.subquery(query.this if isinstance(query, exp.Subquery) else query, scope)
+        return Typed(Boolean(), left.nullable or any(c.nullable for c in columns))
+    operands = [left, *(visitor.visit(e, scope) for e in list(node.expressions))]
+    require_comparable("IN", operands)
+    return compared(operands)
+
+
+def concatenation(visitor: Visitor, node: exp.DPipe, scope: Scope) -> Typed:
+    left, right = visitor.visit(node.this, scope), visitor.visit(node.expression, scope)
+    node.set("safe", None)
+    nullable = left.nullable or right.nullable
+    kinds = [side.type for side in (left, right) if side.type is not None]
+    if not any(isinstance(kind, Array | Map | Record) for kind in kinds):
+        both_bytes = bool(kinds) and all(isinstance(kind, Bytes) for kind in kinds)
+        return Typed(Bytes() if both_bytes else Text(), nullable)
+    shared = common([left, right])
+    if shared is None or isinstance(shared.type, Map | Record):
+        raise IncompatibleBranches("the operands of ||", print_type(kinds[0]), print_type(kinds[-1]))
+    return Typed(shared.type, nullable)
+
+
+def case(visitor: Visitor, node: exp.Case, scope: Scope) -> Typed:
+    subject = None if node.this is None else visitor.visit(node.this, scope)
+    branches = []
+    for branch in list(node.args["ifs"]):
+        when = visitor.visit(branch.this, scope)
+        if subject is None:
+            require_boolean(when, "WHEN")
+        else:
+            require_comparable("CASE", [subject, when])
+        branches.append(visitor.visit(branch.args["true"], scope))
+    default = node.args.get("default")
+    branches.append(NULL if default is None else visitor.visit(default, scope))
+    return shared_type("CASE", branches)
+
+
+def shared_type(what: str, branches: list[Typed]) -> Typed:
+    shared = common(branches)
+    if shared is None:
+        known = [print_type(b.type) for b in branches if b.type is not None]
+        raise IncompatibleBranches(what, known[0], next(k for k in known if k != known[0]))
+    return shared
+
+
+def bracket(visitor: Visitor, node: exp.Bracket, scope: Scope) -> Typed:
+    owner = visitor.visit(node.this, scope)
+    (index,) = node.expressions
+    if isinstance(index, exp.Slice):
+        raise UnsupportedQuery("a slice of an array", "Write slice(array, start, length).")
+    visitor.visit(index, scope)
+    index = node.expressions[0]
+    match owner.type:
+        case Record() if isinstance(index, exp.Literal) and index.is_string:
+            name, typed = take_field(NamePart(index.name, True), owner)
+            node.replace(exp.Dot(this=node.this.copy(), expression=identifier(name)))
+            return typed
+        case Array(element, _):
+            node.set("expressions", [_from_zero(index)])
+            return Typed(element)
+        case Map(value, _):
+            return Typed(value)
+        case None:
+            node.set("expressions", [_from_zero(index)])
+            return Typed(None)
+        case other:
+            raise NotIndexable(print_type(other))
+
+
+def _from_zero(index: exp.Expr) -> exp.Expr:
+    """sqlglot takes an array's first index for PostgreSQL's 1 and has subtracted it; ours are Spark's, from 0."""
+    if isinstance(index, exp.Literal) and not index.is_string:
+        return exp.Literal.number(int(index.name) + 1)
+    if isinstance(index, exp.Neg) and isinstance(index.this, exp.Literal):
+        value = 1 - int(index.this.name)
+        return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
+    return index
+
+
+def array(visitor: Visitor, node: exp.Array, scope: Scope) -> Typed:
+    if any(isinstance(inner, exp.Query) for inner in node.expressions):
+        raise UnsupportedQuery("ARRAY of a subquery", "Write (SELECT collect_list(x) FROM …).")
+    shared = shared_type("ARRAY", visitor.children(node, scope))
+    return Typed(None if shared.type is None else Array(shared.type, shared.nullable), False)
+
+
+def row(visitor: Visitor, node: exp.Anonymous | exp.Tuple, scope: Scope) -> Typed:
+    """ROW(a, b), also written (a, b): a record with fields f1, f2, …"""
+    values = [visitor.visit(value, scope) for value in list(node.expressions)]
+    names = [f"f{number}" for number in range(1, len(values) + 1)]
+    pairs = [
+        part
+        for name, value in zip(names, node.expressions, strict=True)
+        for part in (text(name), value.copy())
+    ]
+    node.replace(call("named_struct", *pairs))
+    fields = [Field(n, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type is not None]
+    return Typed(Record(tuple(fields)) if len(fields) == len(values) else None, False)
+
+
+def time_zone(visitor: Visitor, node: exp.AtTimeZone, scope: Scope) -> Typed:
+    """An instant becomes the local time of a zone, a local time the instant that it is in that zone."""
+    typed = visitor.visit(node.this, scope)
+    visitor.visit(node.args["zone"], scope)
+    zone, utc, operand = node.args["zone"].copy(), text("UTC"), node.this.copy()
+    if isinstance(typed.type, Timestamp):
+        node.replace(cast_to(call("convert_timezone", zone, utc, operand), TimestampTz()))
+        return Typed(TimestampTz(), typed.nullable)
+    if typed.type is not None and not isinstance(typed.type, TimestampTz):
+        raise WrongType("AT TIME ZONE", "a timestamp", print_type(typed.type))
+    node.replace(call("convert_timezone", utc, zone, cast_to(operand, Timestamp())))
+    return Typed(Timestamp(), typed.nullable)
+
+
+def integer(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    """position('a' in b)."""
+    return Typed(Integer(), any(typed.nullable for typed in visitor.children(node, scope)))
