@@ -34,7 +34,11 @@ def translated(error: BaseException, reader_of: Callable[[str], SourceReader | N
     found = re.search(re.escape(BAD) + r"(\{.*?\})(?=\s|$|\")", text)
     if found is not None:
         return bad_record(json.loads(found[1].replace('\\"', '"')), reader_of)
-    if isinstance(error, ConnectionError | EOFError) or type(error).__name__ == "Py4JNetworkError":
+    if (
+        isinstance(error, ConnectionError | EOFError)
+        or type(error).__name__ == "Py4JNetworkError"
+        or "stopped SparkContext" in text
+    ):
         return SparkGone(_short(text))
     if isinstance(error, PySparkException):
         condition = error.getCondition() or ""

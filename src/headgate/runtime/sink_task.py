@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import cast
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from headgate.catalog.names import DEFAULT_PATH
@@ -130,10 +130,9 @@ class SinkTask:
             Intent(self.object.id, self._generation, batch, offsets, (), (), self._catalog.version, now)
         )
 
-    def records(self, raw: DataFrame, start: Offsets) -> DataFrame:
-        """Topic, key and value of what is to be written for raw records of the source's topic from ``start`` on;
-        those that this task has had are left out."""
-        self._decoded = self.source.decode(self._own(raw, start))
+    def records(self, raw: DataFrame) -> DataFrame:
+        """Topic, key and value of what is to be written for raw records of the source's topic."""
+        self._decoded = self.source.decode(raw)
         changed = self.source.changes(self._decoded)
         frames = Frames(raw.sparkSession, self._catalog, self._store, lambda _: self.source.current(changed))
         rows = frames.relation(self.plan.relation)
@@ -142,16 +141,6 @@ class SinkTask:
         deleted = deleted_keys(self._catalog, self.plan, self.source, changed, rows)
         every = written if deleted is None else written.unionByName(deleted)
         return every.select(F.lit(self.plan.topic).alias("topic"), "key", "value")
-
-    def _own(self, raw: DataFrame, start: Offsets) -> DataFrame:
-        mine = raw.where(F.col("topic") == self.topic.name)
-        ahead = {p: offset for p, offset in self.reached.items() if offset > start.get(p, 0)}
-        if not ahead:
-            return mine
-        first: Column = F.lit(0)
-        for partition, offset in ahead.items():
-            first = F.when(F.col("partition") == partition, F.lit(offset)).otherwise(first)
-        return mine.where(F.col("offset") >= first)
 
     def finish(self, batch: int, end: Offsets) -> None:
         """The batch is written: set its bad records aside, move the ledger, tell."""

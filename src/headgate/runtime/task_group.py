@@ -1,8 +1,9 @@
 """One Structured Streaming query for all tasks between the same two clusters.
 
 A query of its own for every task does not scale on one machine: 20 of them keep a core busy while nothing happens.
-So one query reads the topics of all, and each batch is dispatched by topic: the plans of the tasks that have new
-records become one write. Each task has its own ledger, and a task that fails is left out while the others go on.
+So one query watches the topics of all, and fixes the end of each batch; every task that has new records then reads
+its own, from its ledger to that end, and the plans of all become one write. A task that fails is left out while the
+others go on.
 Spark's checkpoint is only the query's clock: a group begins at its tasks' ledgers, with a new checkpoint each time.
 """
 
@@ -13,7 +14,7 @@ import logging
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.sink_task import Offsets, SinkTask
+from headgate.runtime.source import offsets_json
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,8 @@ TRIGGER = "1 second"  # RUNTIME: shorter costs a core for nothing, and no batch 
 PER_BATCH = 500_000  # records, over all topics; bounds what one batch reads again after a crash
 LEARN_TRIES = 3
 DRAIN = 60.0  # seconds in which a batch must end when the group is told to stop
+
+Ends = Mapping[str, Offsets]  # by topic
 
 
 class TaskGroup:
@@ -51,7 +55,7 @@ class TaskGroup:
 
     def start(self) -> None:
         self._start = _earliest(self.tasks)
-        options = {**self.tasks[0].source.options(), "includeHeaders": "true"}
+        options = self.tasks[0].source.options()
         reader = self._session.readStream.format("kafka").options(**options)
         offsets = {topic: {str(p): o for p, o in each.items()} for topic, each in self._start.items()}
         reader = reader.option("startingOffsets", json.dumps(offsets)).option(
@@ -80,26 +84,25 @@ class TaskGroup:
 
     # a batch
 
-    def _batch(self, raw: DataFrame, batch: int) -> None:
+    def _batch(self, _: DataFrame, batch: int) -> None:
         """Called by Spark. Nothing is raised for a task's own trouble: the other tasks' progress must count."""
         with self._busy:
             if not self._stopping:
-                self._dispatch(raw, batch)
+                self._dispatch(batch)
 
-    def _dispatch(self, raw: DataFrame, batch: int) -> None:
+    def _dispatch(self, batch: int) -> None:
         ends = self._ends(batch)
         due = [t for t in self.tasks if t.object.id not in self.failed and t.wants(ends[t.topic.name])]
         ready = [task for task in due if self._attempt(task, lambda t: t.intend(batch, ends[t.topic.name]))]
-        written = self._write_together(ready, raw)
+        written = self._write_together(ready, ends)
         for task in written:
             self._attempt(task, lambda t: t.finish(batch, ends[t.topic.name]))
-        self._start = {topic: dict(offsets) for topic, offsets in ends.items()}
 
-    def _write_together(self, tasks: Sequence[SinkTask], raw: DataFrame) -> Sequence[SinkTask]:
+    def _write_together(self, tasks: Sequence[SinkTask], ends: Ends) -> Sequence[SinkTask]:
         """One write for all. If it fails, each alone, so that only those with a trouble are left out."""
         if len(tasks) > 1:
             try:
-                self._write(tasks, raw)
+                self._write(tasks, ends)
                 return tasks
             except Exception as error:  # noqa: BLE001 - told apart below, task by task
                 log.info(
@@ -107,26 +110,37 @@ class TaskGroup:
                     len(tasks),
                     type(error).__name__,
                 )
-        return [task for task in tasks if self._attempt(task, lambda t: self._write_alone(t, raw))]
+        return [task for task in tasks if self._attempt(task, lambda t: self._write_alone(t, ends))]
 
-    def _write_alone(self, task: SinkTask, raw: DataFrame) -> None:
+    def _write_alone(self, task: SinkTask, ends: Ends) -> None:
         """An id that no version of the subject has fails the write before anything of the batch counts; the schema is
         fetched, and the write done again."""
         for _ in range(LEARN_TRIES):
             try:
-                return self._write([task], raw)
+                return self._write([task], ends)
             except Exception as error:
                 unknown = unknown_schema_id(error)
                 if unknown is None:
                     raise
                 task.source.learn(unknown)
-        return self._write([task], raw)
+        return self._write([task], ends)
 
-    def _write(self, tasks: Sequence[SinkTask], raw: DataFrame) -> None:
-        each = [task.records(raw, self._start.get(task.topic.name, {})) for task in tasks]
+    def _write(self, tasks: Sequence[SinkTask], ends: Ends) -> None:
+        each = [task.records(self._read(task, ends[task.topic.name])) for task in tasks]
         records = reduce(DataFrame.unionByName, each)
         writer = records.write.format("kafka").options(**tasks[0].target.spark())
         writer.option("kafka.enable.idempotence", "true").save()
+
+    def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
+        """The records that the task has not had. Not from the query's own frame: there every task would read the topics
+        of all others too, and 40 tasks on 40 topics would make 1,600 reads of a batch."""
+        name = task.topic.name
+        reader = self._session.read.format("kafka").options(**task.source.options()).option("subscribe", name)
+        # A group that stays: Spark keeps consumers by group and partition.
+        reader = reader.option("kafka.group.id", f"headgate-task-{task.object.id}")
+        start = {p: task.reached.get(p, 0) for p in end}
+        reader = reader.option("startingOffsets", offsets_json(name, start))
+        return reader.option("endingOffsets", offsets_json(name, end)).load()
 
     def _attempt(self, task: SinkTask, step: Callable[[SinkTask], None]) -> bool:
         try:
