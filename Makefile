@@ -4,15 +4,17 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check format bench docs lock
+.PHONY: help python setup demo test unit check format bench docs lock
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
-setup: ## .venv with the command .venv/bin/headgate, and the jars
+setup: python ## .venv with the command .venv/bin/headgate, and the jars
+	@$(PYTHON) tools/setup.py
+
+python:
 	@if [ -z "$(PYTHON)" ]; then echo "Headgate needs Python 3.11 or newer, and none was found on the PATH."; \
 	echo "Install one (for example: apt-get install python3 python3-venv) and run make again."; exit 1; fi
-	@$(PYTHON) tools/setup.py
 
 demo: setup ## a whole world in one command, and what goes through it
 	@$(BIN)/python examples/demo.py
@@ -20,6 +22,7 @@ demo: setup ## a whole world in one command, and what goes through it
 test: setup ## every test, with the real services, which it starts itself
 	$(BIN)/pytest -m unit -n 2 --dist worksteal
 	$(BIN)/pytest -m "spark or e2e"
+	$(BIN)/headgate test specs
 
 unit: setup ## the tests that need neither Java nor a service
 	$(BIN)/pytest -m unit -n 2 --dist worksteal
@@ -42,7 +45,8 @@ docs: setup ## the documentation, warnings as errors
 	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
-lock: setup ## pin dependencies and jars anew
+lock: python ## pin dependencies and jars anew
+	@$(PYTHON) tools/setup.py --without-jars
 	$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.11 --extra dev --no-emit-index-url \
 		--no-emit-find-links --no-header --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 	$(BIN)/python tools/lock_jars.py src/headgate/embedded/jars.lock

@@ -1,7 +1,8 @@
-"""`make demo`: a whole world in one folder, and records that go through it.
+"""`make demo`: a whole world in one folder, and a SQL script that runs in it.
 
-Starts Kafka and the schema registry, registers an Avro schema, produces records framed with its id, reads them with
-Spark by that id, and shows what went in beside what came out.
+Starts Kafka and the schema registry, registers an Avro schema, produces records framed with its id, and runs
+`demo.sql`: a source, a view and a sink. Then it shows what went in beside what came out of the sink's topic, kills
+the engine, produces one more record, and shows that the sink goes on.
 """
 
 from __future__ import annotations
@@ -16,20 +17,17 @@ from pathlib import Path
 
 import fastavro
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.avro.functions import from_avro
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from rich.console import Console
 from rich.table import Table
 
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
 from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.runtime.session import open_session
+from headgate.serve.client import EngineClient
+from headgate.serve.process import started_engine
+from headgate.serve.protocol import Done, Failed, Rows
 
 TOPIC = "orders"
 ORDER = {
@@ -47,30 +45,41 @@ ORDERS = [
     {"id": 2, "item": "rack and pinion", "price": 310.0},
     {"id": 3, "item": "spillway gauge", "price": 89.9},
 ]
+LATE = {"id": 4, "item": "trash rack", "price": 120.0}
+EXPECTED = [[2, "RACK AND PINION", 310.0], [3, "SPILLWAY GAUGE", 89.9], [4, "TRASH RACK", 120.0]]
+PATIENCE = 180.0
 
 
-def main(folder: Path, picture: Path | None) -> None:
-    console = Console(record=picture is not None, width=112, highlight=False)
-    console.print("[bold]Headgate[/bold]: a world in one folder, and three records through it\n")
-    with World.open(folder / "world", progress=lambda line: console.print(f"  [dim]{line}[/dim]")) as world:
-        started = time.monotonic()
+def main(project: Path, picture: Path | None) -> int:
+    console = Console(record=picture is not None, width=100, highlight=False)
+    console.print("[bold]Headgate[/bold]: a world in one folder, and a SQL script that runs in it\n")
+    folder = project / ".headgate" / "world"
+    with World.open(folder, progress=lambda line: console.print(f"  [dim]{line}[/dim]")) as world:
         kafka, registry = world.kafka(), world.registry()
-        console.print(f"Kafka at {kafka}, registry at {registry} ({time.monotonic() - started:.0f} s)")
+        console.print(f"Kafka at {kafka}, registry at {registry}")
         schema_id = register(registry)
-        console.print(f"registered [bold]{TOPIC}-value[/bold] version 1 as schema id {schema_id}")
-        produce(kafka, schema_id)
         console.print(
-            f"produced {len(ORDERS)} records, each framed with that id; reading them with Spark ...\n"
+            f"registered [bold]{TOPIC}-value[/bold] as schema id {schema_id}, producing {len(ORDERS)} records\n"
         )
-        rows = consume(kafka, registry, folder)
+        create_topic(kafka)
+        produce(kafka, schema_id, ORDERS)
+        with started_engine(project) as engine:
+            script = (Path(__file__).parent / "demo.sql").read_text()
+            console.print(script, style="cyan")
+            for tag in run(engine.client, script):
+                console.print(f"  [dim]{tag}[/dim]")
+            wait_for(engine.client, 2)
+            console.print("\nkill -9 the engine, and produce one more record while it is gone")
+            engine.kill()
+        produce(kafka, schema_id, [LATE])
+        with started_engine(project) as engine:
+            rows = wait_for(engine.client, 3)
     console.print(side_by_side(rows))
-    same = [row.asDict() for row in rows] == ORDERS
-    console.print(
-        "\nwhat came out is what went in" if same else "\n[red]what came out differs from what went in[/red]"
-    )
+    good = [list(row) for row in rows] == EXPECTED
+    console.print("\nlost 0, doubled 0" if good else "\n[red]what came out is not what was expected[/red]")
     if picture is not None:
         console.save_svg(str(picture), title="make demo")
-    sys.exit(0 if same else 1)
+    return 0 if good else 1
 
 
 def register(url: str) -> int:
@@ -78,52 +87,57 @@ def register(url: str) -> int:
         return registry.register(f"{TOPIC}-value", Schema(json.dumps(ORDER)))
 
 
-def produce(brokers: str, schema_id: int) -> None:
+def create_topic(brokers: str) -> None:
     admin = AdminClient({"bootstrap.servers": brokers})
     admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(30)
+
+
+def produce(brokers: str, schema_id: int, orders: list[dict[str, object]]) -> None:
     producer = Producer({"bootstrap.servers": brokers})
-    for order in ORDERS:
-        producer.produce(TOPIC, framed(order, schema_id))
+    for order in orders:
+        body = io.BytesIO()
+        fastavro.schemaless_writer(body, ORDER, order)
+        producer.produce(TOPIC, struct.pack(">bi", 0, schema_id) + body.getvalue())
     producer.flush(30)
 
 
-def framed(order: dict[str, object], schema_id: int) -> bytes:
-    body = io.BytesIO()
-    fastavro.schemaless_writer(body, ORDER, order)
-    return struct.pack(">bi", 0, schema_id) + body.getvalue()
+def run(client: EngineClient, sql: str) -> list[str]:
+    tags = []
+    for event in client.run(sql):
+        if isinstance(event, Failed):
+            sys.exit(event.diagnostic.render())
+        if isinstance(event, Done):
+            tags.append(event.tag)
+    return tags
 
 
-def consume(brokers: str, url: str, folder: Path) -> list[object]:
-    spark = open_session(fetch("spark"), java=find_java().path, warehouse=folder / "warehouse")
-    try:
-        return decoded(spark, brokers, url).orderBy("id").collect()
-    finally:
-        spark.stop()
+def wait_for(client: EngineClient, count: int) -> list[tuple[object, ...]]:
+    """The rows of the sink's topic, once there are so many."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found: list[tuple[object, ...]] = []
+        for event in client.run("SELECT id, item, price FROM dear_orders ORDER BY id, offset;"):
+            if isinstance(event, Rows):
+                found.extend(event.rows)
+        if len(found) >= count or time.monotonic() > deadline:
+            return found
+        time.sleep(1)
 
 
-def decoded(spark: SparkSession, brokers: str, url: str) -> DataFrame:
-    reader = spark.read.format("kafka").option("kafka.bootstrap.servers", brokers).option("subscribe", TOPIC)
-    records = reader.load()
-    (schema_id,) = (
-        row[0]
-        for row in records.select(F.expr("conv(hex(substring(value, 2, 4)), 16, 10)")).distinct().collect()
-    )
-    with RegistryClient([url]) as registry:
-        schema = registry.schema_by_id(int(schema_id)).text
-    return records.select(from_avro(F.expr("substring(value, 6)"), schema).alias("order")).select("order.*")
-
-
-def side_by_side(rows: list[object]) -> Table:
+def side_by_side(rows: list[tuple[object, ...]]) -> Table:
     table = Table("went in", "came out")
-    for order, row in zip(ORDERS, rows, strict=True):
-        table.add_row(json.dumps(order), json.dumps(row.asDict()))  # type: ignore[attr-defined]
+    came = {row[0]: row for row in rows}
+    for order in [*ORDERS, LATE]:
+        out = came.get(order["id"])
+        table.add_row(json.dumps(order), json.dumps(out) if out else "[dim]not dear[/dim]")
     return table
 
 
 if __name__ == "__main__":
     place = Path(".demo").absolute()
     shutil.rmtree(place, ignore_errors=True)  # every demo starts from nothing
+    place.mkdir()
     try:
-        main(place, Path(sys.argv[1]) if len(sys.argv) > 1 else None)
+        sys.exit(main(place, Path(sys.argv[1]) if len(sys.argv) > 1 else None))
     except HeadgateError as error:
         sys.exit(error.diagnostic().render())

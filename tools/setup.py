@@ -15,38 +15,44 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn, TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-STAMP = VENV / ".headgate-setup"
-LOCKS = ("requirements.lock", "pyproject.toml", "src/headgate/embedded/jars.lock", "tools/setup.py")
+STAMP = VENV / ".headgate-setup"  # what the packages in .venv were installed from
+PARTIAL = VENV / ".headgate-partial"  # there while pip works; pip does not see that half a package is not one
+LOCKS = ("requirements.lock", "pyproject.toml")
+JAR_LOCK = ROOT / "src" / "headgate" / "embedded" / "jars.lock"
 PACKAGES_MB = 700  # what pip downloads for requirements.lock, of which pyspark is 430
+INSTALLED_MB = 2000  # .venv and what pip unpacks on the way
 JAVA_MB = 50  # openjdk-17-jre-headless on Debian
 OLDEST_JAVA = 17
 
-# Package managers, and what each needs to install a Java without a display.
+# How each package manager installs, and its packages of a Java without a display: newer systems have no 17 any more.
 JAVA_PACKAGES = {
-    "apt-get": ["apt-get", "install", "-y", "--no-install-recommends", "openjdk-17-jre-headless"],
-    "dnf": ["dnf", "install", "-y", "java-17-openjdk-headless"],
-    "yum": ["yum", "install", "-y", "java-17-openjdk-headless"],
-    "apk": ["apk", "add", "openjdk17-jre-headless"],
-    "zypper": ["zypper", "install", "-y", "java-17-openjdk-headless"],
-    "brew": ["brew", "install", "openjdk@17"],
+    "apt-get": ("install -y --no-install-recommends", "openjdk-17-jre-headless", "openjdk-21-jre-headless"),
+    "dnf": ("install -y", "java-17-openjdk-headless", "java-21-openjdk-headless"),
+    "yum": ("install -y", "java-17-openjdk-headless", "java-21-openjdk-headless"),
+    "apk": ("add", "openjdk17-jre-headless", "openjdk21-jre-headless"),
+    "zypper": ("install -y", "java-17-openjdk-headless", "java-21-openjdk-headless"),
+    "brew": ("install", "openjdk@17", "openjdk@21"),
 }
 
 
-def main() -> None:
-    with (ROOT / ".setup.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits and finds everything done
-        if is_done():
+def main(arguments: Sequence[str] = ()) -> None:
+    """With ``--without-jars`` the jars are left: `make lock` must run when their lock has lines to be filled in."""
+    with only_one():
+        jars = "--without-jars" not in arguments
+        if packages_are_installed() and has_java() and not (jars and missing_jar_bytes()):
             return
-        announce()
+        announce(jars)
         if not has_java():
             install_java()
-        make_venv()
-        install_packages()
-        fetch_jars()
-        STAMP.write_text(fingerprint())
+        if not packages_are_installed():
+            make_venv()
+            install_packages()
+        if jars and missing_jar_bytes():
+            fetch_jars()
         say("Ready.")
 
 
@@ -54,33 +60,75 @@ def say(line: str) -> None:
     print(line, flush=True)
 
 
-def fail(*lines: str) -> None:
+def fail(*lines: str) -> NoReturn:
     sys.exit("\n".join(lines))
 
 
+def only_one() -> TextIO:
+    """Two makes at once: the second waits, and finds everything done."""
+    try:
+        lock = (ROOT / ".setup.lock").open("w")
+    except OSError as error:
+        fail(
+            f"Headgate cannot be set up in {ROOT}: {error.strerror}.", "Use a checkout that you may write to."
+        )
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("Another make sets this checkout up: waiting for it.")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
 def fingerprint() -> str:
-    digest = hashlib.sha256(sys.version.encode())
+    digest = hashlib.sha256(f"{sys.version} {ROOT}".encode())
     for name in LOCKS:
         digest.update((ROOT / name).read_bytes())
     return digest.hexdigest()
 
 
-def is_done() -> bool:
-    stamped = STAMP.exists() and STAMP.read_text() == fingerprint()
-    return stamped and venv_runs() and has_java() and not missing_jar_bytes()
-
-
-def announce() -> None:
+def announce(jars: bool) -> None:
+    """Say what will be downloaded, and stop before it where it would have no place."""
     parts = []
     if not packages_are_installed():
-        parts.append(f"Python packages into .venv (about {PACKAGES_MB} MB)")
-    if size := missing_jar_bytes():
+        fresh = not venv_runs()
+        what = f"about {PACKAGES_MB} MB" if fresh else "only what has changed"
+        parts.append(f"Python packages into .venv ({what})")
+        check_room(fresh)
+    if jars and (size := missing_jar_bytes()):
         parts.append(f"jars into {cache_folder()} (about {size / 1e6:.0f} MB)")
+        check_cache(cache_folder())
     if not has_java():
-        parts.append(f"Java {OLDEST_JAVA} with the system's package manager (about {JAVA_MB} MB)")
+        parts.append(f"Java with the system's package manager (about {JAVA_MB} MB)")
     say("Setting up Headgate." + (" This downloads, once:" if parts else ""))
     for part in parts:
         say(f"  - {part}")
+
+
+def check_room(fresh: bool) -> None:
+    free = shutil.disk_usage(ROOT).free // 1_000_000
+    if fresh and free < INSTALLED_MB:
+        fail(
+            f"Headgate needs {INSTALLED_MB} MB of disk at {ROOT}, {free} MB are free.",
+            "Make room and run make again.",
+        )
+
+
+def check_cache(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse_cache(folder, str(error.strerror))
+    for place in (folder, folder / "jars"):
+        if place.exists() and not os.access(place, os.W_OK | os.X_OK):
+            refuse_cache(place, "it cannot be written")
+
+
+def refuse_cache(folder: Path, reason: str) -> NoReturn:
+    fail(
+        f"The jars cannot be put into {folder}: {reason}.",
+        "Set HEADGATE_CACHE to a folder that you may write to, and run make again.",
+    )
 
 
 # Java
@@ -107,19 +155,24 @@ def install_java() -> None:
         fail(
             f"Headgate needs Java {OLDEST_JAVA} or newer. Install a JRE, or set JAVA_HOME, and run make again."
         )
-        return
-    command = JAVA_PACKAGES[manager]
-    say(f"Installing Java: {' '.join(command)}")
-    if not install(manager, command):
+    commands = java_commands(manager)
+    if not any(install(manager, command) for command in commands):
         fail(
             f"Headgate needs Java {OLDEST_JAVA} or newer, and it could not be installed from here. Run",
-            f"  {'' if manager == 'brew' else 'sudo '}{' '.join(command)}",
-            "and then make again.",
+            f"  {'' if manager == 'brew' else 'sudo '}{' '.join(commands[0])}",
+            f"(or {commands[1][-1]}, where the system has no Java {OLDEST_JAVA}), and then make again.",
         )
     if not has_java():
         fail(
-            f"Java was installed, but no java {OLDEST_JAVA}+ is on the PATH. Set JAVA_HOME and run make again."
+            f"Java was installed, but no java {OLDEST_JAVA}+ is on the PATH. Set JAVA_HOME"
+            + (' to "$(brew --prefix openjdk@17)"' if manager == "brew" else "")
+            + " and run make again."
         )
+
+
+def java_commands(manager: str) -> list[list[str]]:
+    how, *packages = JAVA_PACKAGES[manager]
+    return [[manager, *how.split(), package] for package in packages]
 
 
 def install(manager: str, command: Sequence[str]) -> bool:
@@ -129,6 +182,7 @@ def install(manager: str, command: Sequence[str]) -> bool:
         if not shutil.which("sudo") or subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode:
             return False
         prefix = ["sudo", "-n"]
+    say(f"Installing with the system's package manager: {' '.join(command)}")
     if manager == "apt-get":
         subprocess.run([*prefix, "apt-get", "update", "-qq"], check=False)
     return subprocess.run([*prefix, *command], stdin=subprocess.DEVNULL).returncode == 0
@@ -142,7 +196,11 @@ def python() -> str:
 
 
 def venv_runs() -> bool:
+    """Whether .venv can be used as it is: not if its Python is gone, if pip was killed at work in it, or if the
+    checkout was moved, for its commands know where they were installed."""
     try:
+        if PARTIAL.exists() or f"{VENV}/bin/python" not in (VENV / "bin" / "pip").read_text():
+            return False
         return subprocess.run([python(), "-c", "import pip"], capture_output=True).returncode == 0
     except OSError:
         return False
@@ -153,23 +211,33 @@ def make_venv() -> None:
         return
     shutil.rmtree(VENV, ignore_errors=True)
     say("Making .venv")
-    made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True)
+    command = [sys.executable, "-m", "venv", str(VENV)]
+    made = subprocess.run(command, capture_output=True, text=True)
+    package = f"python3.{sys.version_info.minor}-venv"
     if made.returncode and shutil.which("apt-get"):  # Debian keeps venv in a package of its own
-        package = f"python3.{sys.version_info.minor}-venv"
-        if install("apt-get", ["apt-get", "install", "-y", "--no-install-recommends", package]):
-            made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True)
+        if not install("apt-get", ["apt-get", "install", "-y", "--no-install-recommends", package]):
+            fail(
+                "Python could not make a virtual environment:",
+                (made.stdout + made.stderr).strip(),
+                f"Run\n  sudo apt-get install {package}\nand then make again.",
+            )
+        made = subprocess.run(command, capture_output=True, text=True)
     if made.returncode:
-        fail("Python could not make a virtual environment:", made.stdout + made.stderr)
+        fail("Python could not make a virtual environment:", (made.stdout + made.stderr).strip())
 
 
 def packages_are_installed() -> bool:
-    return STAMP.exists() and (VENV / "bin" / "headgate").exists() and STAMP.read_text() == fingerprint()
+    stamped = STAMP.exists() and STAMP.read_text() == fingerprint()
+    return stamped and (VENV / "bin" / "headgate").exists() and venv_runs()
 
 
 def install_packages() -> None:
     say("Installing Python packages")
+    PARTIAL.touch()
     pip("install", "--require-hashes", "--no-deps", "-r", "requirements.lock")
     pip("install", "--no-deps", "--no-build-isolation", "--editable", ".")
+    STAMP.write_text(fingerprint())
+    PARTIAL.unlink()
 
 
 def pip(*arguments: str) -> None:
@@ -198,16 +266,22 @@ def cache_folder() -> Path:
 def missing_jar_bytes() -> int:
     """Bytes of the lock's jars that are not in the cache. The hashes are checked when they are used."""
     total, wanted = 0, True
-    for line in (ROOT / LOCKS[2]).read_text().splitlines():
+    for line in JAR_LOCK.read_text().splitlines():
         if line.startswith("["):
             wanted = line != "[apicurio]"
-        elif wanted and line and not line.startswith("#"):
-            coordinate, _, size = line.split()
+        elif wanted and len(words := line.split()) == 3 and not line.startswith("#"):
+            coordinate, _, size = words
             group, artifact, version = coordinate.split(":")[:3]
             path = cache_folder() / "jars" / group / f"{artifact}-{version}.jar"
-            if not path.exists() or path.stat().st_size != int(size):
-                total += int(size)
+            total += 0 if file_size(path) == int(size) else int(size)
     return total
+
+
+def file_size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def fetch_jars() -> None:
@@ -217,4 +291,4 @@ def fetch_jars() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from headgate.embedded.doctor import check_jars, check_service
+from headgate.embedded.doctor import check_cache, check_jars, check_postgres_data, check_service
+from headgate.embedded.errors import CacheUnusable, PostgresDataOfOtherVersion
+from headgate.embedded.folder import open_folder
 from headgate.embedded.jars import Jar, jar_path
 from headgate.embedded.keeper import Status
+from headgate.embedded.users import is_root
 
 pytestmark = pytest.mark.unit
 
@@ -50,3 +54,29 @@ def test_a_service_that_nobody_asked_for_is_no_failure() -> None:
     assert check_service(Status("kafka", "stopped", None, None, "/logs/kafka.log", None)).verdict == "ok"
     running = check_service(Status("kafka", "running", "127.0.0.1:1", os.getpid(), "/l", None))
     assert running.found == "running at 127.0.0.1:1"
+
+
+def test_postgres_data_of_another_version_fails_and_says_what_to_do(tmp_path: Path) -> None:
+    folder = open_folder(tmp_path / "world")
+    cluster = folder.data("postgres", as_other_user=is_root()) / "data"
+    cluster.mkdir(parents=True)
+    try:
+        (cluster / "PG_VERSION").write_text("16")
+        with pytest.raises(PostgresDataOfOtherVersion) as caught:
+            list(check_postgres_data(folder.path))
+        (cluster / "PG_VERSION").write_text("18")
+        (found,) = check_postgres_data(folder.path)
+    finally:
+        shutil.rmtree(cluster.parent.parent)
+    assert "pg_dumpall" in caught.value.hint()
+    assert found.verdict == "ok"
+
+
+def test_a_cache_that_cannot_be_made_fails_and_names_the_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HEADGATE_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(CacheUnusable) as caught:
+        list(check_cache())
+    assert "HEADGATE_CACHE" in caught.value.hint()

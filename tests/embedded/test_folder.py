@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -87,3 +88,13 @@ def test_what_is_remembered_of_processes_comes_back_as_it_was(tmp_path: Path) ->
     assert folder.supervisor() == (Record(7, 3.5), Path("/run/x.sock"))
     folder.forget_supervisor()
     assert folder.supervisor() is None
+
+
+def test_a_copied_folder_does_not_know_the_processes_of_the_first(tmp_path: Path) -> None:
+    first = open_folder(tmp_path / "first")
+    first.remember_processes({"kafka": Record(12, 1.5)})
+    first.remember_supervisor(Record(7, 3.5), Path("/run/x.sock"))
+    shutil.copytree(first.path, tmp_path / "second")
+    second = open_folder(tmp_path / "second")
+    assert second.id == first.id
+    assert (second.processes(), second.supervisor()) == ({}, None)

@@ -118,6 +118,15 @@ def test_a_jar_with_a_wrong_hash_is_refused_and_not_kept(served: Served, tmp_pat
 
 
 @pytest.mark.spark
+def test_jars_that_are_right_are_kept_when_another_is_wrong(served: Served, tmp_path: Path) -> None:
+    wrong, right = served.add("wrong", b"something else"), served.add("right")
+    with pytest.raises(JarHashMismatch) as caught:
+        fetch_jars([wrong, right], tmp_path / "cache")
+    assert caught.value.coordinate == wrong.coordinate
+    assert missing_jars([wrong, right], tmp_path / "cache") == (wrong,)
+
+
+@pytest.mark.spark
 def test_a_jar_that_was_damaged_in_the_cache_is_fetched_again(served: Served, tmp_path: Path) -> None:
     jar = served.add("thing")
     (path,) = fetch_jars([jar], tmp_path / "cache")

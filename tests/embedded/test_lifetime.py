@@ -1,4 +1,4 @@
-"""Who starts a supervisor, who shares it, and when it ends; with no service running."""
+"""Who starts a supervisor, who shares it, and when it ends; with no service running, or the quickest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headgate.embedded.errors import SupervisorDidNotStart, UnknownService, WorldInUse
+from headgate.embedded.errors import SupervisorDidNotStart, UnknownService, WorldFolderUnusable, WorldInUse
 from headgate.embedded.folder import lock_folder, open_folder
 from headgate.embedded.process import Record
 from headgate.embedded.world import World
@@ -106,6 +106,18 @@ def test_a_supervisor_whose_folder_is_removed_ends(tmp_path: Path) -> None:
         pid = world.pin().pid
         shutil.rmtree(tmp_path / "world")
         assert eventually(lambda: is_gone(pid), 10)
+        with pytest.raises(WorldFolderUnusable):
+            world.status()
+
+
+def test_the_copy_of_a_running_world_is_a_world_of_its_own(tmp_path: Path) -> None:
+    with World.open(tmp_path / "first", grace=0.2) as first:
+        before = first.address("registry"), first.status().services
+        shutil.copytree(tmp_path / "first", tmp_path / "copy")
+        with World.open(tmp_path / "copy", grace=0.2) as copy:
+            assert copy.status().pid != first.status().pid
+            assert copy.address("registry") != before[0]
+        assert (first.address("registry"), first.status().services) == before
 
 
 def test_a_terminated_supervisor_leaves_no_socket(tmp_path: Path) -> None:
@@ -145,6 +157,13 @@ def test_a_supervisor_that_cannot_start_tells_why(tmp_path: Path) -> None:
     with pytest.raises(SupervisorDidNotStart) as caught:
         World.open(tmp_path)
     assert "IsADirectoryError" in (caught.value.detail() or "")
+
+
+def test_a_folder_that_cannot_be_written_any_more_is_told_as_such(tmp_path: Path) -> None:
+    (open_folder(tmp_path).path / "supervisor.json").mkdir()
+    with pytest.raises(SupervisorDidNotStart) as caught:
+        World.open(tmp_path)
+    assert "WLD-0201" in (caught.value.detail() or "")
 
 
 def test_a_service_that_does_not_exist_is_told_with_near_names(tmp_path: Path) -> None:

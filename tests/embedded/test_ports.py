@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from headgate.embedded.errors import PortTaken
-from headgate.embedded.ports import CHOICE, LOOPBACK, answers, choose_port, claim_port, is_free
+from headgate.embedded.ports import CHOICE, LOOPBACK, Reservations, answers, choose_port, claim_port, is_free
 
 pytestmark = pytest.mark.unit
 
@@ -56,6 +59,28 @@ def test_a_chosen_port_is_none_of_the_others_and_not_one_for_outgoing_connection
     assert choose_port(port, others={port}) != port
     assert port in CHOICE
     assert max(CHOICE) < 32768
+
+
+RESERVE = """
+import sys
+from pathlib import Path
+from headgate.embedded.ports import Reservations
+print(Reservations(Path(sys.argv[1])).take(int(sys.argv[2])), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_port_that_another_process_means_to_use_is_not_taken_until_it_ends(tmp_path: Path) -> None:
+    port, mine = choose_port(None), Reservations(tmp_path / "ports")
+    command = (sys.executable, "-c", RESERVE, str(tmp_path / "ports"), str(port))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"True\n"
+        assert not mine.take(port)
+        assert choose_port(port, take=mine.take) != port
+        other.kill()
+    assert mine.take(port)
+    assert mine.take(port)
 
 
 def test_a_port_asked_for_by_number_must_be_free(taken: int) -> None:

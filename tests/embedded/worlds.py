@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
+from headgate.embedded.folder import STATE
+from headgate.embedded.process import Record
 from headgate.embedded.world import World
 
 
@@ -18,6 +23,15 @@ def open_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             yield world
         finally:
             world.shut_down()
+            remove_outside(world.folder)
+
+
+def remove_outside(below: Path) -> None:
+    """Remove the data that worlds in this folder, or below it, have outside of it because we are root."""
+    for owner in STATE.glob("*/owner"):
+        told = json.loads(owner.read_text())
+        if Path(told["folder"]).is_relative_to(below) and not Record(told["pid"], told["started"]).alive():
+            shutil.rmtree(owner.parent)
 
 
 def eventually(holds: Callable[[], bool], patience: float = 15.0) -> bool:

@@ -11,7 +11,7 @@ import fastavro
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.timestamp_pb2 import DESCRIPTOR as TIMESTAMP
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from headgate.errors import HeadgateError
 from headgate.registry.compatibility.levels import Level, check
@@ -19,6 +19,7 @@ from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownRef
 from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
 from tests.registry.compatibility.avro_cases import enum, field, fixed, record
+from tests.registry.laws import law
 from tests.registry.malformed_schemas import (
     BAD_DEFAULTS,
     GOOD_DEFAULTS,
@@ -29,7 +30,7 @@ from tests.registry.strategies import AVRO_WORDS, JSON_SCHEMA_WORDS, avro_schema
 
 pytestmark = pytest.mark.unit
 
-LAW = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAW = law(40)
 
 AVRO, JSON, PROTOBUF = SchemaType
 

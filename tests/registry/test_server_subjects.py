@@ -103,7 +103,7 @@ def test_a_schema_that_cannot_be_kept_is_invalid(door: Door, body: dict[str, obj
     assert door.ok("GET", "/subjects?deleted=true") == []
 
 
-@pytest.mark.parametrize("subject", ["%00", "a%0Ab", "__GLOBAL", ":.other:a"])
+@pytest.mark.parametrize("subject", ["%00", "a%0Ab", "__GLOBAL", ":.other:a", ":*:a"])
 def test_what_cannot_be_a_subject_is_refused(door: Door, subject: str) -> None:
     assert door.refused("POST", f"/subjects/{subject}/versions", avro("x")) == (422, 42208)
 

@@ -17,6 +17,7 @@ from headgate.schema.evolve.widen import widen
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.values import dumps, is_value, to_json, to_text
+from tests.laws import examples
 from tests.schema import strategies as s
 
 pytestmark = pytest.mark.unit
@@ -31,11 +32,13 @@ def _typed_values(draw: st.DrawFn) -> tuple[Type, object]:
     return type_, draw(s.values_of(type_))
 
 
+@examples(30)
 @given(_typed_values())
 def test_every_value_made_for_a_type_is_one_of_it(both: tuple[Type, object]) -> None:
     assert is_value(both[1], both[0])
 
 
+@examples(30)
 @given(_typed_values())
 def test_a_value_written_as_json_text_and_read_is_the_same_value(both: tuple[Type, object]) -> None:
     type_, value = both
@@ -45,6 +48,7 @@ def test_a_value_written_as_json_text_and_read_is_the_same_value(both: tuple[Typ
     assert to_json(read, type_) == to_json(value, type_)
 
 
+@examples(30)
 @given(s.json_values(), TYPES)
 def test_a_cast_gives_a_value_of_the_type_or_our_own_error(value: object, type_: Type) -> None:
     try:
@@ -76,6 +80,7 @@ def test_a_value_is_widened_at_any_depth(old: str, new: str, value: object, made
 BEYOND_DECIMAL = {("decimal(38,18)", f"it has too many digits {side}") for side in ("before", "after")}
 
 
+@examples(30)
 @given(st.data())
 def test_a_value_fits_whatever_its_type_is_widened_to(data: st.DataObject) -> None:
     wrap = data.draw(st.sampled_from([lambda t: t, Array, Map, lambda t: Record((Field("f", t),))]))

@@ -10,6 +10,7 @@ from headgate.schema.evolve.changes import FieldMoved, FieldRenamed
 from headgate.schema.evolve.diff import diff
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Record
+from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.evolutions import changed_records
 
@@ -22,22 +23,26 @@ def _record(text: str) -> Record:
     return type_
 
 
+@examples(30)
 @given(s.records())
 def test_a_schema_does_not_differ_from_itself(record: Record) -> None:
     assert diff(record, record) == ()
 
 
+@examples(30)
 @given(changed_records())
 def test_the_changes_done_to_the_old_schema_make_the_new_one(both: tuple[Record, Record]) -> None:
     old, new = both
     assert apply(old, diff(old, new)) == new
 
 
+@examples(30)
 @given(s.records(), s.records())
 def test_any_schema_can_be_made_of_any_other(old: Record, new: Record) -> None:
     assert apply(old, diff(old, new)) == new
 
 
+@examples(30)
 @given(changed_records())
 def test_every_change_says_its_place(both: tuple[Record, Record]) -> None:
     assert all(change.path in change.describe() for change in diff(*both))

@@ -10,6 +10,7 @@ from headgate.schema.errors import UnknownPath
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
+from tests.laws import examples
 from tests.schema import strategies as s
 
 pytestmark = pytest.mark.unit
@@ -56,6 +57,7 @@ def test_a_place_that_is_not_there_is_an_error_with_near_names() -> None:
     assert raised.value.similar[0] == "$.lines[].sku"
 
 
+@examples(30)
 @given(s.types())
 def test_docs_taken_away_and_set_again_give_the_same_type(type_: Type) -> None:
     bare = without_docs(type_)
@@ -63,6 +65,7 @@ def test_docs_taken_away_and_set_again_give_the_same_type(type_: Type) -> None:
     assert with_docs(bare, docs(type_)) == type_
 
 
+@examples(30)
 @given(s.types())
 def test_no_place_is_listed_twice(type_: Type) -> None:
     found = [place for place, _ in places(type_)]

@@ -19,6 +19,7 @@ from headgate.schema.evolve.verdicts import Target, verdict
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
+from tests.laws import examples
 from tests.schema import strategies as s
 
 pytestmark = pytest.mark.unit
@@ -62,6 +63,7 @@ def _read(old: Record, new: Record, value: dict[str, object]) -> dict[str, objec
     return cast(dict[str, object], fastavro.schemaless_reader(out, writer, reader))
 
 
+@examples(30)
 @given(_evolved(), st.data())
 def test_what_a_sink_may_do_in_place_can_be_read_from_old_records(
     both: tuple[Record, Record], data: st.DataObject
@@ -72,6 +74,7 @@ def test_what_a_sink_may_do_in_place_can_be_read_from_old_records(
         assert _read(old, new, value).keys() == {field.name for field in new.fields}
 
 
+@examples(30)
 @given(st.sampled_from(NUMBERS[:4]), st.sampled_from(NUMBERS[:4]), st.data())
 def test_a_number_that_widens_by_itself_is_read_exactly(
     old_type: str, new_type: str, data: st.DataObject

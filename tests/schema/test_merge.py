@@ -13,6 +13,7 @@ from headgate.schema.evolve.verdicts import Target, verdict
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Record
+from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.evolutions import changed_records
 
@@ -25,6 +26,7 @@ def _record(text: str) -> Record:
     return type_
 
 
+@examples(30)
 @given(changed_records())
 def test_every_old_column_keeps_its_place_name_and_doc(both: tuple[Record, Record]) -> None:
     old, new = both
@@ -34,6 +36,7 @@ def test_every_old_column_keeps_its_place_name_and_doc(both: tuple[Record, Recor
     assert all(f.nullable for f in merged.fields[len(old.fields) :])
 
 
+@examples(30)
 @given(changed_records())
 def test_what_was_taken_up_once_is_not_taken_up_again(both: tuple[Record, Record]) -> None:
     old, new = both
@@ -41,12 +44,14 @@ def test_what_was_taken_up_once_is_not_taken_up_again(both: tuple[Record, Record
     assert merge(merged, new) == merged
 
 
+@examples(30)
 @given(changed_records())
 def test_the_reader_always_follows_what_it_became(both: tuple[Record, Record]) -> None:
     old, new = both
     assert follows(old, merge(old, new))
 
 
+@examples(30)
 @given(changed_records())
 def test_once_followed_nothing_of_the_new_schema_is_still_to_be_done(both: tuple[Record, Record]) -> None:
     old, new = both
@@ -55,6 +60,7 @@ def test_once_followed_nothing_of_the_new_schema_is_still_to_be_done(both: tuple
     assert not follows(old, new) or all(level is Level.SAFE for level in left)
 
 
+@examples(30)
 @given(changed_records())
 def test_a_merged_schema_loses_no_field_of_either(both: tuple[Record, Record]) -> None:
     old, new = both
@@ -65,6 +71,7 @@ def test_a_merged_schema_loses_no_field_of_either(both: tuple[Record, Record]) -
     }
 
 
+@examples(30)
 @given(s.records())
 def test_a_schema_merged_with_itself_stays_as_it_is(record: Record) -> None:
     assert merge(record, record) == record

@@ -23,6 +23,7 @@ from headgate.schema.names import (
 )
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Field, Integer, Record
+from tests.laws import examples
 from tests.schema import strategies as s
 
 pytestmark = pytest.mark.unit
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.unit
 ANY_NAME = s.names() | st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 
 
+@examples(30)
 @given(ANY_NAME)
 def test_a_printed_name_is_read_back_as_itself(name: str) -> None:
     assert parse_type(f"record({quote_identifier(name)} integer)") == Record((Field(name, Integer()),))
@@ -69,6 +71,7 @@ def test_a_name_finds(name: str, quoted: bool, candidates: list[str], expected: 
     assert find(name, quoted, candidates) == expected
 
 
+@examples(30)
 @given(st.lists(ANY_NAME, min_size=1, max_size=8))
 def test_every_candidate_is_found_by_its_own_name_quoted_or_not(candidates: list[str]) -> None:
     index = NameIndex(candidates)
@@ -90,6 +93,7 @@ def test_names_are_made_valid_for_avro(names: list[str], made: list[str]) -> Non
     assert list(avro_names(names)) == made
 
 
+@examples(30)
 @given(
     st.lists(
         ANY_NAME | st.sampled_from(["a_b", "a-b", "a b", "a_b1", "a.b", "a_b2"]), max_size=10, unique=True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
@@ -36,21 +36,25 @@ from headgate.schema.types import (
     depth,
     plain,
 )
+from tests.laws import examples
 from tests.schema import strategies as s
 
 pytestmark = pytest.mark.unit
 
 
+@examples(30)
 @given(s.types(named=True))
 def test_the_full_form_brings_back_the_very_type(type_: Type) -> None:
     assert parse_type(print_type(type_, full=True)) == type_
 
 
+@examples(30)
 @given(s.types(named=True))
 def test_the_short_form_brings_back_the_plain_type(type_: Type) -> None:
     assert parse_type(print_type(type_)) == plain(type_)
 
 
+@examples(30)
 @given(
     s.types(named=True),
     st.sampled_from(["", " not null", ", b text)", " comment 'x'", " WITH (a = 1)", ") AS q"]),
@@ -62,7 +66,7 @@ def test_a_prefix_ends_where_its_type_ends(type_: Type, rest: str) -> None:
 
 
 @given(st.text("()<>,.[]'\"`: -/*aAint0129not nullcommentrecordarraymapenum", max_size=40))
-@settings(max_examples=200)
+@examples(40)
 def test_no_text_raises_anything_but_our_own_errors(text: str) -> None:
     try:
         found = parse_type(text)
@@ -190,3 +194,12 @@ def test_the_deepest_type_can_be_printed_compared_hashed_and_pickled(opening: st
     assert print_type(type_, full=True) == text
     assert plain(type_) == type_
     assert hash(type_) == hash(pickle.loads(pickle.dumps(type_)))
+
+
+def test_a_named_type_remembers_which_parts_were_in_quotes() -> None:
+    named = parse_type('public."Point"')
+    assert named == Named(("public", "Point"))
+    assert isinstance(named, Named)
+    assert named.quoted == (False, True)
+    assert print_type(named) == 'public."Point"'
+    assert print_type(parse_type('"point"')) == '"point"'

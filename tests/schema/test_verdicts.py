@@ -10,6 +10,7 @@ from headgate.schema.evolve.verdict import Level, Verdict
 from headgate.schema.evolve.verdicts import Target, verdict
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Record
+from tests.laws import examples
 from tests.schema.evolutions import changed_records
 
 pytestmark = pytest.mark.unit
@@ -23,6 +24,7 @@ def _record(text: str) -> Record:
     return type_
 
 
+@examples(30)
 @given(changed_records())
 def test_every_change_has_a_verdict_with_a_reason_for_every_target(both: tuple[Record, Record]) -> None:
     for change in diff(*both):

@@ -10,6 +10,7 @@ from headgate.schema.evolve.widen import widen
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
+from tests.laws import examples
 from tests.schema import strategies as s
 
 pytestmark = pytest.mark.unit
@@ -53,6 +54,7 @@ def _alike(draw: st.DrawFn) -> tuple[Type, Type, Type]:
 _THREE = _alike() | st.tuples(s.types(), s.types(), s.types())
 
 
+@examples(30)
 @given(_THREE, st.booleans())
 def test_widening_is_commutative_but_for_the_order_of_fields(
     three: tuple[Type, Type, Type], exact: bool
@@ -61,6 +63,7 @@ def test_widening_is_commutative_but_for_the_order_of_fields(
     assert _unordered(widen(a, b, exact=exact)) == _unordered(widen(b, a, exact=exact))
 
 
+@examples(30)
 @given(_THREE, st.booleans())
 def test_widening_is_associative(three: tuple[Type, Type, Type], exact: bool) -> None:
     a, b, c = three
@@ -68,11 +71,13 @@ def test_widening_is_associative(three: tuple[Type, Type, Type], exact: bool) ->
     assert left == widen(a, widen(b, c, exact=exact), exact=exact)
 
 
+@examples(30)
 @given(s.types(named=True), st.booleans())
 def test_widening_a_type_with_itself_changes_nothing(type_: Type, exact: bool) -> None:
     assert widen(type_, type_, exact=exact) == type_
 
 
+@examples(30)
 @given(_THREE, st.booleans())
 def test_the_result_is_above_both(three: tuple[Type, Type, Type], exact: bool) -> None:
     a, b, _ = three

@@ -22,7 +22,7 @@ from tests.sql import golden_files
 
 pytestmark = pytest.mark.unit
 
-COUNT = int(os.environ.get("HEADGATE_FUZZ", "5000"))
+COUNT = int(os.environ.get("HEADGATE_FUZZ", "2000"))
 CHARACTERS = "'\"`$;()[]{}<>=,.-/*\\ \n\t0aE_é\u00a0\x00\ud800😀"
 
 

@@ -15,10 +15,11 @@ from typing import Literal, TypeAlias
 from headgate.embedded.errors import ServiceDidNotStart, ServiceDied, ServiceIsDown
 from headgate.embedded.folder import WorldFolder
 from headgate.embedded.logs import last_lines
-from headgate.embedded.ports import choose_port, claim_port, is_free
+from headgate.embedded.ports import Reservations, choose_port, claim_port, is_free
 from headgate.embedded.process import Process, Record, run, spawn
 from headgate.embedded.resources import check_room
 from headgate.embedded.service import Launches, Service, ServiceName, Site
+from headgate.embedded.sockets import reservations_path
 from headgate.embedded.users import service_user
 
 State: TypeAlias = Literal["stopped", "starting", "running", "died", "down"]
@@ -60,6 +61,7 @@ class Keeper:
         self._site: Site | None = None
         self._state: State = "stopped"
         self._deaths: list[float] = []
+        self._reservations = Reservations(reservations_path())
 
     @property
     def name(self) -> ServiceName:
@@ -160,7 +162,7 @@ class Keeper:
                 port = claim_port(self.name, self._fixed_port)
             else:
                 others = {other for known, other in remembered.items() if known != name} | set(chosen)
-                port = choose_port(remembered.get(name), others)
+                port = choose_port(remembered.get(name), others, self._reservations.take)
             chosen.append(port)
         for name, port in zip(self.service.needs.ports, chosen, strict=True):
             self._folder.remember_port(name, port)

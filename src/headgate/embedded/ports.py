@@ -7,10 +7,13 @@ otherwise some client's connection may sit on a service's port just when the ser
 
 from __future__ import annotations
 
+import fcntl
 import http.client
+import os
 import random
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from pathlib import Path
 
 import psutil
 
@@ -31,13 +34,37 @@ def is_free(port: int) -> bool:
     return True
 
 
-def choose_port(remembered: int | None, others: Collection[int] = ()) -> int:
-    """The remembered port if it is free, else a free one at random that is none of the others."""
-    if remembered is not None and remembered not in others and is_free(remembered):
+class Reservations:
+    """Ports that a process means to use. A service binds its port up to half a minute after it was chosen, and until
+    then another world could choose the same. It is a lock on the byte of that number in a file which all worlds of a
+    user share, so it goes with the process."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._held: int | None = None
+
+    def take(self, port: int) -> bool:
+        """Whether the port is free and now ours."""
+        if not is_free(port):
+            return False
+        if self._held is None:  # never closed: that would give up all
+            self._held = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.lockf(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+        except OSError:
+            return False
+        return True
+
+
+def choose_port(
+    remembered: int | None, others: Collection[int] = (), take: Callable[[int], bool] = is_free
+) -> int:
+    """The remembered port if it can be taken, else one at random that can, and is none of the others."""
+    if remembered is not None and remembered not in others and take(remembered):
         return remembered
     for _ in range(1000):
         port = random.choice(CHOICE)
-        if port not in others and is_free(port):
+        if port not in others and take(port):
             return port
     raise PortTaken("a service", CHOICE.start)
 

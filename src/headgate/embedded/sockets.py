@@ -22,6 +22,11 @@ def make_socket_path(folder: Path, environ: Mapping[str, str] = os.environ) -> P
     return path
 
 
+def reservations_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """The file in which all worlds of the user reserve their ports."""
+    return _runtime_folder(environ, len("ports")) / "ports"
+
+
 def is_served(path: Path) -> bool:
     """Whether somebody accepts connections there."""
     try:

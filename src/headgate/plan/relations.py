@@ -87,11 +87,17 @@ def resolve_type_name(catalog: Catalog, path: SearchPath) -> Callable[[Named], T
     def find(named: Named) -> Type:
         known = type_at(catalog, named.parts) if len(named.parts) == 3 else None
         if known is None:
-            name = ObjectName(tuple(Identifier(part) for part in named.parts))
+            name = ObjectName(tuple(Identifier(part, quoted) for part, quoted in _written(named)))
             known = resolve(catalog, path, name, Kind.TYPE)
         return known.definition()
 
     return find
+
+
+def _written(named: Named) -> list[tuple[str, bool]]:
+    """The parts of a type's name, each with whether it was written in quotes."""
+    quoted = named.quoted or (False,) * len(named.parts)
+    return list(zip(named.parts, quoted, strict=True))
 
 
 def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQuery:

@@ -20,6 +20,7 @@ DEFAULTS = {
     "spark.sql.shuffle.partitions": "4",  # small batches: 200 tasks cost more than the rows in them
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
+    "spark.sql.variable.substitute": "false",  # `${x}` in a query is text, no variable of Spark's
     **SETTINGS,
 }
 # -Xss8m: a regex in StreamExecution overflows the default stack on long errors that cross py4j.

@@ -9,18 +9,19 @@ import avro.compatibility
 import avro.schema
 import fastavro
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.registry.compatibility.avro import incompatibilities
 from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, avro_types, parse
 from tests.registry.compatibility.avro_cases import CASES, Case, field, record
+from tests.registry.laws import law
 from tests.registry.strategies import Pair, avro_pairs, avro_schemas, avro_values
 
 pytestmark = pytest.mark.unit
 
-LAW = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAW = law(60)
 
 
 def read(definition: Json) -> ParsedSchema:

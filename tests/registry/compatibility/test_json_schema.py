@@ -6,18 +6,19 @@ import json
 
 import jsonschema_rs
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.registry.compatibility.json_schema.compare import differences, incompatibilities
 from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
 from tests.registry.compatibility.json_schema_cases import CASES, Case, at_2020, closed, opened, text
+from tests.registry.laws import law
 from tests.registry.strategies import Pair, json_instances, json_pairs, json_schemas
 
 pytestmark = pytest.mark.unit
 
-LAW = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAW = law(60)
 
 
 def read(definition: Json, **others: Json) -> ParsedSchema:

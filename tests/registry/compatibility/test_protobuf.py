@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headgate.errors import SeveralErrors
@@ -18,6 +18,7 @@ from headgate.registry.schemas import ParsedSchema, Schema, SchemaType
 from headgate.schema.errors import SchemaError
 from headgate.schema.formats.proto_text import parse_proto, resolve
 from tests.registry.compatibility.protobuf_cases import CASES, Case
+from tests.registry.laws import law
 
 pytestmark = pytest.mark.unit
 
@@ -209,7 +210,7 @@ def _plain(value: object) -> object:
 
 
 @given(st.sampled_from(["proto2", "proto3"]), st.data())
-@settings(max_examples=200, deadline=None)
+@law(60)
 def test_what_is_compatible_is_really_read_with_every_kept_field(syntax: str, data: st.DataObject) -> None:
     before = data.draw(members(syntax))
     after = data.draw(changed(before, syntax))
@@ -228,7 +229,7 @@ def test_what_is_compatible_is_really_read_with_every_kept_field(syntax: str, da
 
 
 @given(st.sampled_from(["proto2", "proto3"]), st.data())
-@settings(max_examples=50, deadline=None)
+@law(20)
 def test_a_file_is_compatible_with_itself(syntax: str, data: st.DataObject) -> None:
     text = source(data.draw(members(syntax)), syntax)
     assert differences(parsed(text), parsed(text)) == ()

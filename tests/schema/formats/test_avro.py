@@ -12,7 +12,7 @@ from dataclasses import replace
 import avro.schema
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
@@ -36,6 +36,7 @@ from headgate.schema.names import avro_names
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Enum, Field, Integer, Map, Named, Record, Text, Type, plain
+from tests.laws import examples
 from tests.schema.strategies import records, types, values_of
 
 pytestmark = pytest.mark.unit
@@ -616,7 +617,7 @@ def test_a_declared_loss_happens(loss: Loss) -> None:
 
 
 @given(types())
-@settings(max_examples=200, deadline=None)
+@examples(40)
 def test_a_type_comes_back_from_avro(type_: Type) -> None:
     assert as_read_back(from_avro(to_avro(type_, name="envelope").json)) == as_read_back(type_)
 
@@ -624,7 +625,7 @@ def test_a_type_comes_back_from_avro(type_: Type) -> None:
 # The reference library of Python does not know local-timestamp-micros and reads it as a long, as the standard asks.
 @pytest.mark.filterwarnings("ignore::avro.errors.IgnoredLogicalType")
 @given(records(max_fields=5), st.booleans(), st.none() | st.just("n.s"))
-@settings(max_examples=100, deadline=None)
+@examples(25)
 def test_both_avro_libraries_accept_a_generated_schema(
     type_: Type, null_defaults: bool, namespace: str | None
 ) -> None:
@@ -648,7 +649,7 @@ def on_the_wire(type_: Type, value: object) -> object:
 
 
 @given(st.data())
-@settings(max_examples=80, deadline=None)
+@examples(20)
 def test_values_travel_through_a_generated_schema(data: st.DataObject) -> None:
     type_ = data.draw(types(max_leaves=5))
     value = on_the_wire(type_, data.draw(values_of(type_)))
@@ -659,7 +660,7 @@ def test_values_travel_through_a_generated_schema(data: st.DataObject) -> None:
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.sampled_from(["int", "null", "string", "array", "r", ""]), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "name", "fields", "items", "values", "symbols", "size", "logicalType"]), inner | st.sampled_from(["record", "enum", "fixed", "array", "map"]), max_size=5), max_leaves=20))  # fmt: skip
-@settings(max_examples=200, deadline=None)
+@examples(40)
 def test_no_document_makes_another_error_than_ours(document: object) -> None:
     with contextlib.suppress(SchemaError):
         assert parse_type(print_type(from_avro(document))) is not None

@@ -19,6 +19,7 @@ from headgate.schema.formats.elasticsearch import (
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record, Type
+from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.round_trip import EVERY_KIND, Lost, declared, lost, without_arrays
 
@@ -44,11 +45,13 @@ def _lost(type_: Type) -> Lost:
     return lost(bare, _back(type_)) | ({("array", "its element")} if bare != type_ else set())
 
 
+@examples(30)
 @given(s.types())
 def test_what_comes_back_is_the_type_or_a_declared_loss(type_: Type) -> None:
     assert _lost(type_) <= declared(LOSSES)
 
 
+@examples(30)
 @given(s.types())
 def test_a_second_round_trip_loses_nothing_more(type_: Type) -> None:
     once = _back(type_)

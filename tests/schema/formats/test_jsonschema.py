@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
@@ -47,6 +47,7 @@ from headgate.schema.types import (
     plain,
 )
 from headgate.schema.values import to_json
+from tests.laws import examples
 from tests.schema.strategies import records, scalars, types, values_of
 
 pytestmark = pytest.mark.unit
@@ -494,13 +495,13 @@ def test_a_declared_loss_happens(loss: Loss) -> None:
 
 
 @given(types())
-@settings(max_examples=200, deadline=None)
+@examples(40)
 def test_a_type_comes_back_from_json_schema(type_: Type) -> None:
     assert from_json_schema(to_json_schema(type_)) == as_read_back(type_)
 
 
 @given(st.data())
-@settings(max_examples=80, deadline=None)
+@examples(20)
 def test_a_value_is_valid_under_the_schema_of_its_type(data: st.DataObject) -> None:
     # A json value that is the text `null` is null, which a place that is not nullable refuses: left out here.
     type_ = data.draw(types(leaves=scalars().filter(lambda t: t != Json()), max_leaves=5))
@@ -509,7 +510,7 @@ def test_a_value_is_valid_under_the_schema_of_its_type(data: st.DataObject) -> N
 
 
 @given(records(st.just(Json()), max_fields=3), st.data())
-@settings(max_examples=50, deadline=None)
+@examples(15)
 def test_a_json_value_is_valid_unless_it_is_null_where_null_is_not_allowed(
     type_: Record, data: st.DataObject
 ) -> None:
@@ -593,7 +594,7 @@ def fits(type_: Type, nullable: bool, document: object) -> bool:
 
 
 @given(schemas(), st.lists(documents(), min_size=1, max_size=8))
-@settings(max_examples=200, deadline=None)
+@examples(40)
 def test_every_valid_document_fits_the_type(schema: object, candidates: list[object]) -> None:
     validator = jsonschema_rs.validator_for(schema if isinstance(schema, dict) else {})
     valid = [document for document in candidates if document is not None and validator.is_valid(document)]
@@ -618,7 +619,7 @@ _KEYS = "type properties required items enum const anyOf oneOf allOf $ref $id mi
         max_leaves=20,
     )
 )
-@settings(max_examples=200, deadline=None)
+@examples(40)
 def test_no_document_makes_another_error_than_ours(document: object) -> None:
     with contextlib.suppress(SchemaError):
         assert print_type(from_json_schema(document))

@@ -11,6 +11,7 @@ from headgate.schema.formats.postgres import LOSSES, columns, from_postgres, to_
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Enum, Field, Record, Text, Type
+from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.round_trip import EVERY_KIND, Lost, declared, lost
 
@@ -23,11 +24,13 @@ def _record(text: str) -> Record:
     return type_
 
 
+@examples(30)
 @given(s.types())
 def test_what_comes_back_is_the_type_or_a_declared_loss(type_: Type) -> None:
     assert lost(type_, from_postgres(to_postgres(type_))) <= declared(LOSSES)
 
 
+@examples(30)
 @given(s.types())
 def test_a_second_round_trip_loses_nothing_more(type_: Type) -> None:
     once = from_postgres(to_postgres(type_))

@@ -21,7 +21,7 @@ from google.type import (
     month_pb2,
     timeofday_pb2,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import SeveralErrors
@@ -37,6 +37,7 @@ from headgate.schema.errors import (
 from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
 from headgate.schema.formats.proto_text.literals import json_name, map_entry_name
 from headgate.schema.formats.proto_text.well_known import well_known
+from tests.laws import examples
 from tests.schema.formats import protoc
 from tests.schema.formats.proto_texts import proto_text, strewn, with_one_wrong_word
 from tests.schema.formats.protoc import comments, without_places
@@ -157,7 +158,7 @@ def test_a_compiled_file_without_positions_prints_to_text_that_means_the_same(na
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None)
+@examples(25)
 def test_printing_and_reading_are_inverse(seed: int) -> None:
     parsed = parse_proto(strewn(proto_text(seed, "p"), seed))
     again = parse_proto(print_proto(parsed))
@@ -166,7 +167,7 @@ def test_printing_and_reading_are_inverse(seed: int) -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=50, deadline=None)
+@examples(15)
 def test_a_resolved_file_prints_and_resolves_to_itself(seed: int) -> None:
     resolved = resolve(parse_proto(proto_text(seed, "p")), [])
     again = resolve(parse_proto(print_proto(resolved)), [])
@@ -403,7 +404,7 @@ def test_a_file_with_one_wrong_word_is_refused_if_and_only_if_protoc_refuses_it(
 
 
 @given(st.integers(0, 400), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(40)
 def test_no_text_raises_anything_but_our_own_errors(seed: int, data: st.DataObject) -> None:
     text = proto_text(seed, "p")
     start = data.draw(st.integers(0, len(text)))

@@ -7,7 +7,7 @@ from typing import assert_never
 import pytest
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from headgate.schema.errors import (
     RecursiveSchema,
@@ -44,6 +44,7 @@ from headgate.schema.types import (
     Type,
     Uuid,
 )
+from tests.laws import examples
 from tests.schema.formats import protoc
 from tests.schema.strategies import records
 
@@ -370,7 +371,7 @@ def _unnamed(type_: Type) -> Type:
 
 
 @given(records(max_fields=5))
-@settings(max_examples=200, deadline=None)
+@examples(40)
 def test_a_record_comes_back_but_for_the_declared_losses(record: Record) -> None:
     try:
         file = written(record)
@@ -381,7 +382,7 @@ def test_a_record_comes_back_but_for_the_declared_losses(record: Record) -> None
 
 
 @given(records(max_fields=5))
-@settings(max_examples=100, deadline=None)
+@examples(25)
 def test_a_written_file_prints_resolves_and_builds(record: Record) -> None:
     try:
         file = written(record)
@@ -493,7 +494,7 @@ def test_nested_numbers_and_symbols_stay_too() -> None:
 
 
 @given(records(max_fields=5), records(max_fields=5), records(max_fields=5))
-@settings(max_examples=60, deadline=None)
+@examples(15)
 def test_no_number_is_ever_given_to_another_column(first: Record, second: Record, third: Record) -> None:
     owners: dict[int, str] = {}
     file: FileDescriptorProto | None = None

@@ -11,17 +11,20 @@ from headgate.schema.formats.spark import LOSSES, from_spark, to_spark
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Decimal, Type
+from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.round_trip import EVERY_KIND, Lost, declared, lost
 
 pytestmark = pytest.mark.unit
 
 
+@examples(30)
 @given(s.types())
 def test_what_comes_back_is_the_type_or_a_declared_loss(type_: Type) -> None:
     assert lost(type_, from_spark(to_spark(type_))) <= declared(LOSSES)
 
 
+@examples(30)
 @given(s.types())
 def test_a_second_round_trip_loses_nothing_more(type_: Type) -> None:
     once = from_spark(to_spark(type_))

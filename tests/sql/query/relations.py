@@ -25,7 +25,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.query.errors import UnknownAlias
+from headgate.sql.query.errors import UnknownAlias, UnsupportedQuery
 from headgate.sql.query.relation import Column, NamePart, Relation
 
 POINT = Record((Field("x", Integer()), Field("y", Integer())))
@@ -69,5 +69,6 @@ def find_relation(parts: Sequence[NamePart]) -> Relation:
 
 
 def resolve(named: Named) -> Type:
-    assert named.parts == ("point",)
+    if named.parts != ("point",):
+        raise UnsupportedQuery(f"type {named.parts[-1]}")
     return POINT

@@ -177,6 +177,33 @@ def test_an_error_points_at_its_place_and_names_what_is_near(query: str, expecte
         ("SELECT (1", "SQL-0402"),
         ("SELECT 'abc", "SQL-0101"),
         ("SELECT id::decimal(99) FROM orders", "SCH-0104"),
+        ("SELECT id -> 'a' FROM orders", "SQL-0414"),
+        ("SELECT name -> 'a' FROM orders", "SQL-0414"),
+        ("SELECT j ->> 'a' -> 'b' FROM orders", "SQL-0414"),
+        ("SELECT id FROM orders WHERE id", "SQL-0415"),
+        ("SELECT NOT id FROM orders", "SQL-0415"),
+        ("SELECT 'x'::json", "SQL-0415"),
+        ("SELECT name::point FROM orders", "SQL-0416"),
+        ("SELECT ROW(1)::point", "SQL-0416"),
+        ("SELECT id[0] FROM orders", "SQL-0417"),
+        ("SELECT explode(arr) + 1 FROM orders", "SQL-0418"),
+        ("SELECT row_number() FROM orders", "SQL-0418"),
+        ("SELECT id, count(*) FROM orders", "SQL-0419"),
+        ("SELECT count(*) FROM orders WHERE count(*) > 1", "SQL-0420"),
+        ("SELECT id = arr FROM orders", "SQL-0409"),
+        ("SELECT m = m FROM orders", "SQL-0412"),
+        ("SELECT DISTINCT ON (name) id FROM orders", "SQL-0412"),
+        ("SELECT name SIMILAR TO 'a' FROM orders", "SQL-0412"),
+        ("SELECT id FROM orders WHERE id = $1", "SQL-0412"),
+        ("SELECT j #> '{a}' FROM orders", "SQL-0412"),
+        ("SELECT id FROM orders TABLESAMPLE (10 PERCENT)", "SQL-0412"),
+        ("SELECT id FROM orders LIMIT n", "SQL-0402"),
+        ("SELECT id FROM orders ORDER BY 3", "SQL-0402"),
+        ("SELECT o.id FROM orders o LEFT JOIN customers c", "SQL-0402"),
+        ("SELECT 1234567890123456789012345678901234567890", "SQL-0402"),
+        ("SELECT (SELECT id, n FROM orders)", "SQL-0408"),
+        ("WITH a AS (SELECT 1), a AS (SELECT 2) SELECT * FROM a", "SQL-0413"),
+        ("SELECT * FROM (SELECT 1 AS a, 2 AS a) AS t", "SQL-0404"),
     ],
 )
 def test_what_is_wrong_has_its_own_code(query: str, code: str) -> None:
@@ -187,6 +214,30 @@ def test_what_is_wrong_has_its_own_code(query: str, code: str) -> None:
 
 def test_names_that_differ_only_by_case_need_the_exact_one() -> None:
     assert shown('SELECT "A", a FROM cases') == ["A text", "a integer"]
+
+
+@pytest.mark.parametrize(
+    ("query", "spark"),
+    [
+        ("SELECT id FROM customers c RIGHT JOIN customers d USING (id)", "`d`.`id` AS `id`"),
+        (
+            "SELECT id FROM customers c FULL JOIN customers d USING (id)",
+            "COALESCE(`c`.`id`, `d`.`id`) AS `id`",
+        ),
+        ("SELECT '${x}' AS a", "'\\u0024{x}'"),
+        ("SELECT NULL AS a", "CAST(NULL AS STRING)"),
+        ("SELECT ROW(id) AS a FROM orders", "NAMED_STRUCT('f1', `orders`.`id`)"),
+        ("SELECT name ~* 'x' AS a FROM orders", "`orders`.`Name` RLIKE ('(?i)' || ('x'))"),
+        ("SELECT k::json AS a FROM orders", "TO_JSON(`orders`.`k`)"),
+        ("SELECT j ->> 'it''s' AS a FROM orders", "TRY_VARIANT_GET("),
+    ],
+)
+def test_what_spark_would_read_otherwise_is_written_for_it(query: str, spark: str) -> None:
+    assert spark in analysed(query).spark_sql
+
+
+def test_an_aggregate_of_any_kind_needs_state() -> None:
+    assert not analysed("SELECT regr_slope(price, d) AS a, hll_sketch_agg(id) AS b FROM orders").stateless
 
 
 def test_five_hundred_parentheses_are_read() -> None:

@@ -224,7 +224,7 @@ class _Normaliser:
     def _type(self, start: int) -> tuple[int, int]:
         """Read a type, put a placeholder; where the text and the tokens go on after it."""
         type_, end = parse_type_prefix(self.text, start)
-        self._put(f" {TYPE_MARK}{len(self.types)}", start)
+        self._put(f" {TYPE_MARK}{len(self.types)} ", start)
         self.types.append(type_)
         return end, bisect_left(self.starts, end)
 

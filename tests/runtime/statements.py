@@ -1,0 +1,16 @@
+"""Scripts for an engine that runs as a process."""
+
+from __future__ import annotations
+
+from headgate.serve.process import EngineProcess
+from headgate.serve.protocol import Failed, Rows
+
+
+def run(engine: EngineProcess, sql: str) -> list[tuple[object, ...]]:
+    """The rows that a script answers. Fails with what the engine says."""
+    rows: list[tuple[object, ...]] = []
+    for event in engine.client.run(sql):
+        assert not isinstance(event, Failed), event.diagnostic.render()
+        if isinstance(event, Rows):
+            rows += event.rows
+    return rows
