@@ -11,6 +11,7 @@ from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.names import SearchPath, resolve, resolve_column
 from headgate.catalog.objects import RELATIONS, Column, Growth, Kind, Object
 from headgate.catalog.snapshot import Catalog
+from headgate.plan.chain import source_of
 from headgate.plan.errors import (
     ColumnTwice,
     KeyWithoutFormat,
@@ -80,6 +81,7 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
     relation = resolve(catalog, path, statement.relation, *sorted(RELATIONS))
     name = statement.name.parts[-1].name if statement.name else f"{relation.name}_sink"
     _refuse_later_features(statement)
+    source_of(catalog, relation.id)
     keys = _key(catalog, relation, statement)
     envelope = _envelope(statement, name, keys)
     _check_unique(relation, statement, name, keys, envelope)

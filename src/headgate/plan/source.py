@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Literal, TypeAlias, assert_never
 
 from headgate.errors import near_names
@@ -11,6 +12,7 @@ from headgate.plan.errors import (
     ColumnCollision,
     KeyFormatMissing,
     KeyNotAllowed,
+    NoTimestamp,
     NotSupportedYet,
     TooManyNames,
     UpsertKeyUnknown,
@@ -52,7 +54,7 @@ from headgate.sql.ast.sources import (
     IncludeMetadata,
     UpsertEnvelope,
 )
-from headgate.sql.ast.values import BooleanLiteral, Choice, option
+from headgate.sql.ast.values import BooleanLiteral, Choice, StringLiteral, option
 
 Policy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 Following: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
@@ -176,6 +178,9 @@ def _refuse_later_features(statement: CreateSource) -> None:
         raise NotSupportedYet("VALUE DECODING ERRORS = INLINE")
     if not isinstance(statement.kafka, KafkaConnection):
         raise NotSupportedYet("KAFKA BROKER in a source")
+    start = option(statement.kafka.options, "START TIMESTAMP")
+    if isinstance(start, StringLiteral) and moment_of(start.value) is None:
+        raise NoTimestamp("START TIMESTAMP", str(statement.name))
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat) and isinstance(format_.registry, RegistryUrl):
             raise NotSupportedYet("a registry by its address in a source")
@@ -211,6 +216,15 @@ def _side(format_: Format, side: Side) -> SidePlan | None:
             return _registry_side(format_, side)
         case _:
             raise NotSupportedYet(f"FORMAT {format_words(format_)}")
+
+
+def moment_of(text: str) -> datetime | None:
+    """A time in ISO form, in UTC unless it says otherwise; None if it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def format_words(format_: Format) -> str:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
-from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader
+from headgate.plan.chain import view_query
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.relations import analyse_query, relations_read, spark_name, system_relations_read
+from headgate.plan.relations import relations_read, spark_name, system_relations_read
 from headgate.schema.formats.spark import to_spark
-from headgate.sql.ast.views import CreateView
-from headgate.sql.json import from_json
 from headgate.sql.query.relation import AnalysedQuery
 
 SourceFrame = Callable[[Object], DataFrame]
@@ -68,13 +65,3 @@ class Frames:
         assert isinstance(type_, StructType)
         rows = [tuple(row) for row in relation.read(self._catalog, self._reader).rows]
         self._session.createDataFrame(rows, type_).createOrReplaceTempView(f"{schema}_{table}")
-
-
-def view_query(catalog: Catalog, view: Object) -> AnalysedQuery:
-    """A view's query, analysed anew: names by the search path of its creation, columns as they are now."""
-    purified = view.purified_json()
-    statement = from_json(cast("dict[str, object]", purified["statement"]))  # type: ignore[arg-type]
-    assert isinstance(statement, CreateView)
-    entries = cast("list[list[str]]", purified.get("search_path") or [])
-    path = SearchPath(tuple((database, schema) for database, schema in entries)) if entries else SearchPath()
-    return analyse_query(catalog, path, statement.query)

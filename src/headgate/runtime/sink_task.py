@@ -24,14 +24,13 @@ from headgate.catalog.tasks import Intent, Ledger, PartitionOffset, Quarantined
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
-from headgate.plan.errors import NotSupportedYet
-from headgate.plan.relations import relations_read
+from headgate.plan.chain import source_of
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
 from headgate.runtime.errors import RecordsLost, TopicReplaced
 from headgate.runtime.failures import bad_record, translated
-from headgate.runtime.frames import Frames, view_query
+from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.json import from_json
@@ -200,20 +199,6 @@ class SinkTask:
             told.reason,
             bytes(row["raw"]) if row["raw"] is not None else None,
         )
-
-
-def source_of(catalog: Catalog, relation_id: int) -> Object:
-    """The one source at the beginning of a chain of views; anything else is not run as a chain yet."""
-    relation = catalog.get(relation_id)
-    while relation.kind == "view":
-        analysed = view_query(catalog, relation)
-        reads = relations_read(analysed)
-        if not analysed.stateless or len(reads) != 1:
-            raise NotSupportedYet("a sink over a view that is not computed row by row")
-        relation = catalog.get(reads[0])
-    if relation.kind != "source":
-        raise NotSupportedYet(f"a sink over a {relation.kind}")
-    return relation
 
 
 def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

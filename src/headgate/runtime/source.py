@@ -15,7 +15,7 @@ from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
-from headgate.plan.source import AvroSide, JsonSide, SidePlan, SourcePlan, TextSide, plan_source
+from headgate.plan.source import AvroSide, JsonSide, SidePlan, SourcePlan, TextSide, moment_of, plan_source
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.decode import Writers, columns, decode, refuse_bad
@@ -71,8 +71,8 @@ class SourceReader:
         earliest = self.cluster.offsets(topic, latest=False)
         offset = option(self.statement.kafka.options, "START OFFSET")
         given = option(self.statement.kafka.options, "START TIMESTAMP")
-        if isinstance(given, NumberLiteral):
-            return self.cluster.offsets_at(topic, _milliseconds(int(given.text)))
+        if isinstance(given, NumberLiteral | StringLiteral):
+            return self.cluster.offsets_at(topic, start_milliseconds(given))
         match offset:
             case Choice("LATEST"):
                 return self.cluster.offsets(topic, latest=True)
@@ -205,6 +205,11 @@ def offsets_json(topic: str, offsets: Mapping[int, int]) -> str:
     return json.dumps({topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
 
 
-def _milliseconds(given: int) -> int:
-    """A negative time is so long before now."""
-    return given if given >= 0 else int(time.time() * 1000) + given
+def start_milliseconds(given: NumberLiteral | StringLiteral) -> int:
+    """START TIMESTAMP: milliseconds since 1970, or if negative so long before now; or a time in ISO form."""
+    if isinstance(given, NumberLiteral):
+        number = int(given.text)
+        return number if number >= 0 else int(time.time() * 1000) + number
+    moment = moment_of(given.value)
+    assert moment is not None  # planning has seen to it
+    return int(moment.timestamp() * 1000)
