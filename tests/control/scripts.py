@@ -19,9 +19,12 @@ from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.errors import HeadgateError, near_names
+from headgate.plan.errors import ColumnOfUnknownType
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
+from headgate.schema.types import Type
 from headgate.sql.ast.queries import Select
+from headgate.sql.query.relation import AnalysedQuery
 
 
 class TopicNames:
@@ -65,6 +68,10 @@ class Answers:
         yield ResultColumns((("query", "text"),))
         yield ResultRows(((statement.query.text,),))
         yield Done("SELECT 1")
+
+    def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
+        """Without Spark nobody can tell: the error that planning gives then."""
+        raise ColumnOfUnknownType(next(c.name for c in analysed.columns if c.type is None))
 
 
 class Shell:

@@ -16,10 +16,13 @@ from headgate.control.controller import Controller
 from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
+from headgate.runtime.asking import asked_types
 from headgate.runtime.errors import SparkGone
 from headgate.runtime.select import BatchQuery
 from headgate.runtime.session import Spark
+from headgate.schema.types import Type
 from headgate.sql.ast.queries import Select
+from headgate.sql.query.relation import AnalysedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,9 @@ class Engine:
                 f"{query.bad_records} {noun} could not be decoded and {'is' if noun == 'record' else 'are'} left out"
             )
         yield Done(f"SELECT {count}")
+
+    def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
+        return asked_types(self._spark.session(), catalog, analysed)
 
     def _reveal(self, catalog: Catalog, secret: Object) -> Secret:
         """Of the catalog that is asked about, which may hold secrets that are only planned yet."""

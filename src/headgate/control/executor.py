@@ -26,6 +26,7 @@ from headgate.plan.sink import plan_sink
 from headgate.plan.statements import plan, skipped
 from headgate.purify import outside
 from headgate.purify.statements import purify
+from headgate.schema.types import Type
 from headgate.sql.ast.connections import (
     AlterSecret,
     CreateConnection,
@@ -40,7 +41,9 @@ from headgate.sql.ast.queries import Select
 from headgate.sql.ast.session import SetSearchPath
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.statement import Statement
+from headgate.sql.ast.views import CreateView
 from headgate.sql.json import to_json
+from headgate.sql.query.relation import AnalysedQuery
 from headgate.sql.redact import redacted_text
 from headgate.sql.script import parse_script
 
@@ -56,6 +59,9 @@ class Queries(Protocol):
     """Whoever runs a query and gives its rows."""
 
     def select(self, catalog: Catalog, path: SearchPath, statement: Select) -> Iterator[Result]: ...
+
+    def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
+        """The types of a query's columns, asked of Spark without running it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +127,21 @@ class Executor:
         self, statement: Statement, written: str, catalog: Catalog, path: SearchPath, ahead: outside.Planned
     ) -> Planned:
         pure = purify(statement, catalog, path, ahead)
-        planned = plan(pure, catalog, path, written, self._sealed(statement))
+        planned = plan(
+            pure, catalog, path, written, self._sealed(statement), self._asked(pure, catalog, path)
+        )
         if isinstance(pure, CreateSink):
             self._check_subjects(pure, catalog, path, ahead)
         _expect(planned.effects, ahead)
         return planned
+
+    def _asked(self, statement: Statement, catalog: Catalog, path: SearchPath) -> tuple[Type, ...]:
+        """The types of a view's columns, where our own table of functions does not tell them all."""
+        if not isinstance(statement, CreateView):
+            return ()
+        analysed = analyse_query(catalog, path, statement.query)
+        known = all(column.type is not None for column in analysed.columns)
+        return () if known else self._queries.types(catalog, analysed)
 
     def _check_subjects(
         self, statement: CreateSink, catalog: Catalog, path: SearchPath, ahead: outside.Planned
@@ -184,7 +200,8 @@ class Executor:
             statement = first.statement
         else:
             statement = purify(statement, catalog, step.path, outside.World(self._connections))
-        planned = plan(statement, catalog, step.path, step.written, self._sealed(statement))
+        asked = self._asked(statement, catalog, step.path)
+        planned = plan(statement, catalog, step.path, step.written, self._sealed(statement), asked)
         ids = self._perform(planned.effects, catalog)
         changes = tuple(_with_ids(change, statement, ids) for change in planned.changes)
         self._store.commit(changes, cause="statement", statement=step.written, planned=catalog.version)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice, takewhile
@@ -55,6 +56,7 @@ from headgate.plan.views import (
 from headgate.purify.sinks import sink_name
 from headgate.registry.compatibility.levels import Level
 from headgate.schema.render import print_type
+from headgate.schema.types import Type
 from headgate.sql.ast.alter import ChangeTaskState, RenameObject
 from headgate.sql.ast.comments import CommentOn
 from headgate.sql.ast.connections import AlterSecret, CreateConnection, CreateSecret
@@ -74,10 +76,17 @@ from headgate.sql.render.statements import render
 
 
 def plan(
-    statement: Statement, catalog: Catalog, path: SearchPath, written: str, sealed: SecretSource | None = None
+    statement: Statement,
+    catalog: Catalog,
+    path: SearchPath,
+    written: str,
+    sealed: SecretSource | None = None,
+    asked: Sequence[Type] = (),
 ) -> Planned:
-    """What a purified statement would do. ``written`` is its text; ``sealed`` the value of a secret to be created."""
-    return skipped(statement, catalog, path) or _Planner(catalog, path, written, sealed).plan(statement)
+    """What a purified statement would do. ``written`` is its text; ``sealed`` the value of a secret; ``asked`` the types
+    of a view's columns as Spark told them, where we do not know all."""
+    planned = skipped(statement, catalog, path)
+    return planned or _Planner(catalog, path, written, sealed, asked).plan(statement)
 
 
 def skipped(statement: Statement, catalog: Catalog, path: SearchPath) -> Planned | None:
@@ -126,11 +135,19 @@ def _find(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> O
 
 
 class _Planner:
-    def __init__(self, catalog: Catalog, path: SearchPath, written: str, sealed: SecretSource | None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        path: SearchPath,
+        written: str,
+        sealed: SecretSource | None,
+        asked: Sequence[Type],
+    ) -> None:
         self.catalog = catalog
         self.path = path
         self.written = written
         self.sealed = sealed
+        self.asked = asked
 
     def plan(self, statement: Statement) -> Planned:
         match statement:
@@ -245,7 +262,7 @@ class _Planner:
 
     def _view(self, statement: CreateView) -> Planned:
         analysed, needs = query_dependencies(self.catalog, self.path, statement.query)
-        columns = view_columns(analysed, statement.columns, statement.name.parts[-1].name)
+        columns = view_columns(analysed, statement.columns, statement.name.parts[-1].name, self.asked)
         growth, columns = derive_growth(self.catalog, analysed, columns)
         types = type_dependencies(self.catalog, [c.parsed for c in columns])
         old = find(self.catalog, self.path, statement.name, Kind.VIEW) if statement.or_replace else None

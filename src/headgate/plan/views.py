@@ -19,19 +19,23 @@ from headgate.sql.ast.types import CreateType, ListBody, MapBody, OtherBody, Rec
 from headgate.sql.query.relation import AnalysedQuery
 
 
-def view_columns(analysed: AnalysedQuery, names: Sequence[Identifier], view: str) -> tuple[Column, ...]:
-    """The columns of a view, renamed by its list of names; each must have a type and a name of its own."""
+def view_columns(
+    analysed: AnalysedQuery, names: Sequence[Identifier], view: str, asked: Sequence[Type] = ()
+) -> tuple[Column, ...]:
+    """The columns of a view, renamed by its list of names; each must have a type and a name of its own. ``asked`` are
+    the types as Spark told them, for those that we do not know."""
     if len(names) > len(analysed.columns):
         raise TooManyNames(view, len(names), len(analysed.columns))
     columns: list[Column] = []
     for position, column in enumerate(analysed.columns):
         name = names[position].name if position < len(names) else column.name
-        if column.type is None:
+        type_ = column.type or (asked[position] if asked else None)
+        if type_ is None:
             raise ColumnOfUnknownType(name)
         if any(c.name == name for c in columns):
             raise ColumnTwice(name, view)
-        type_ = print_type(column.type, full=True)
-        columns.append(Column(position + 1, name, type_, column.nullable, origin=origin_ref(column)))
+        printed = print_type(type_, full=True)
+        columns.append(Column(position + 1, name, printed, column.nullable, origin=origin_ref(column)))
     return tuple(columns)
 
 

@@ -11,6 +11,13 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 from headgate.schema.errors import UnsupportedType
 from headgate.schema.formats.proto_text.literals import camel_case, is_identifier, json_name
 
+# The messages that are not made for a column, and the files that have them.
+FILES: Mapping[str, str] = {
+    ".google.type.Date": "google/type/date.proto",
+    ".google.type.TimeOfDay": "google/type/timeofday.proto",
+    ".google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
+    ".google.protobuf.Value": "google/protobuf/struct.proto",
+}
 _STATEMENTS = frozenset(
     ("option", "reserved")
 )  # at the start of an enum's line, these are not read as a value

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto
 
-from headgate.schema.formats.proto_text.wire import WIRE_FORMS
-from headgate.schema.formats.protobuf.names import column_of
+from headgate.schema.formats.protobuf.names import FILES, column_of
 
+_F = FieldDescriptorProto
 _NOT_OURS = range(19000, 20000)  # protobuf keeps them for itself
 
 
@@ -17,7 +17,7 @@ def number_fields(message: DescriptorProto, previous: DescriptorProto | None) ->
     before = previous or DescriptorProto()
     old = {column_of(field): field for field in before.field}
     for field in message.field:
-        if (same := old.get(column_of(field))) and _is_read_alike(same, field):
+        if (same := old.get(column_of(field))) and _is_read_alike(before, same, message, field):
             field.number = same.number
     reserved = {number for found in before.reserved_range for number in range(found.start, found.end)}
     following = max({field.number for field in before.field} | reserved, default=0) + 1
@@ -54,15 +54,52 @@ def number_symbols(
     enum.reserved_name.extend(_without((*before.reserved_name, *old), set(numbers)))
 
 
-def _is_read_alike(old: FieldDescriptorProto, new: FieldDescriptorProto) -> bool:
-    if (old.label == FieldDescriptorProto.LABEL_REPEATED) != (
-        new.label == FieldDescriptorProto.LABEL_REPEATED
-    ):
+def old_field(message: DescriptorProto | None, column: str) -> FieldDescriptorProto | None:
+    return next((field for field in message.field if column_of(field) == column), None) if message else None
+
+
+def old_value(
+    message: DescriptorProto | None, field: FieldDescriptorProto | None
+) -> FieldDescriptorProto | None:
+    """The field that holds the values of a map; None if the field is no map."""
+    entry = _nested(message, field.type_name) if message and field else None
+    return entry.field[1] if entry is not None and entry.options.map_entry else None
+
+
+def old_message(
+    message: DescriptorProto | None, field: FieldDescriptorProto | None
+) -> DescriptorProto | None:
+    """The message that was made for a field, or around its enum: found by the field, because two columns may have
+    changed places, and with them the names that were free."""
+    if message is None or field is None or field.type not in (_F.TYPE_MESSAGE, _F.TYPE_ENUM):
+        return None
+    name = field.type_name.rpartition(".")[0] if field.type == _F.TYPE_ENUM else field.type_name
+    return _nested(message, name)
+
+
+def _nested(message: DescriptorProto, type_name: str) -> DescriptorProto | None:
+    name = "" if type_name in FILES else type_name.rpartition(".")[2]
+    return next((found for found in message.nested_type if found.name == name), None)
+
+
+def _is_read_alike(
+    before: DescriptorProto, old: FieldDescriptorProto, after: DescriptorProto, new: FieldDescriptorProto
+) -> bool:
+    """Whether the new field reads every old value as what it was. What the wire allows beyond that is not enough: an
+    int64 read as int32 is cut, a bool is read as a number, and the wrong value of a map as an empty one."""
+    if (old.label == _F.LABEL_REPEATED) != (new.label == _F.LABEL_REPEATED):
         return False
-    old_form, new_form = WIRE_FORMS.get(old.type), WIRE_FORMS.get(new.type)
-    if old_form is None or new_form is None:
-        return old.type == new.type and old.type_name == new.type_name
-    return old_form == new_form
+    if old.type != new.type:
+        return (old.type, new.type) == (_F.TYPE_INT32, _F.TYPE_INT64)
+    if old.type != _F.TYPE_MESSAGE:
+        return True
+    was, becomes = old_value(before, old), old_value(after, new)
+    if was is not None and becomes is not None:
+        return _is_read_alike(before, was, after, becomes)
+    if was is not None or becomes is not None:
+        return False
+    # A message made for the column has the numbers of the old one, whatever the two are called.
+    return old.type_name == new.type_name or not {old.type_name, new.type_name} & FILES.keys()
 
 
 def _without(names: Iterable[str], used: set[str]) -> list[str]:

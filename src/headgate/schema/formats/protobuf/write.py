@@ -17,8 +17,21 @@ from headgate.schema.formats.proto_text.cursor import Path
 from headgate.schema.formats.proto_text.literals import is_identifier, json_name, map_entry_name
 from headgate.schema.formats.proto_text.messages import MAX_DEPTH, add_synthetic_oneofs
 from headgate.schema.formats.protobuf.docs import comment_at
-from headgate.schema.formats.protobuf.names import are_symbols, field_names, free, json_names, type_name
-from headgate.schema.formats.protobuf.numbers import number_fields, number_symbols
+from headgate.schema.formats.protobuf.names import (
+    FILES,
+    are_symbols,
+    field_names,
+    free,
+    json_names,
+    type_name,
+)
+from headgate.schema.formats.protobuf.numbers import (
+    number_fields,
+    number_symbols,
+    old_field,
+    old_message,
+    old_value,
+)
 from headgate.schema.types import (
     Array,
     Bigint,
@@ -45,12 +58,6 @@ from headgate.schema.types import (
 )
 
 _F = FieldDescriptorProto
-_FILES = {
-    ".google.type.Date": "google/type/date.proto",
-    ".google.type.TimeOfDay": "google/type/timeofday.proto",
-    ".google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
-    ".google.protobuf.Value": "google/protobuf/struct.proto",
-}
 
 
 def to_protobuf(
@@ -89,16 +96,10 @@ class _Place:
     column: str
     previous: DescriptorProto | None
 
-    def nested(self, name: str, index: int, column: str) -> _Place:
+    def nested(self, name: str, index: int, column: str, old: FieldDescriptorProto | None) -> _Place:
         if len(self.path) // 2 >= MAX_DEPTH:
             raise SchemaTooDeep("Protobuf", column)
-        old = self.previous.nested_type if self.previous else ()
-        return _Place(
-            f"{self.name}.{name}",
-            (*self.path, 3, index),
-            column,
-            next((found for found in old if found.name == name), None),
-        )
+        return _Place(f"{self.name}.{name}", (*self.path, 3, index), column, old_message(self.previous, old))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,16 @@ class _Home:
     place: _Place
     taken: set[str]
     entries: dict[str, DescriptorProto]  # of maps
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """One value to be typed: the field that messages are named after, its type and path, what held it before."""
+
+    base: str
+    type: Type
+    path: str
+    old: FieldDescriptorProto | None
 
 
 class _Writer:
@@ -139,60 +150,64 @@ class _Writer:
 
     def _column(self, home: _Home, field: FieldDescriptorProto, column: Field) -> None:
         path = f"{home.place.column}.{column.name}"
+        old = old_field(home.place.previous, column.name)
         match column.type:
             case Array(element):
                 field.label = _F.LABEL_REPEATED
-                self._single(home, field, field.name, element, f"{path}[]")
+                self._single(home, field, _Value(field.name, element, f"{path}[]", old))
             case Map(value):
                 field.label = _F.LABEL_REPEATED
-                self._map(home, field, value, path)
+                inner = _Value(field.name, value, f"{path}{{}}", old_value(home.place.previous, old))
+                self._map(home, field, inner)
             case _:
-                self._single(home, field, field.name, column.type, path)
+                self._single(home, field, _Value(field.name, column.type, path, old))
                 if column.nullable and field.type != _F.TYPE_MESSAGE:
                     field.proto3_optional = True
 
-    def _single(self, home: _Home, field: FieldDescriptorProto, base: str, type_: Type, path: str) -> None:
-        """The type of one value. `base` is the field that messages are named after."""
-        match type_:
+    def _single(self, home: _Home, field: FieldDescriptorProto, value: _Value) -> None:
+        match value.type:
             case Array() | Map():
-                wrapped = Record((Field("items", type_, nullable=False),))
-                self._record(home, field, type_name(base, "Items"), wrapped, path)
+                wrapped = Record((Field("items", value.type, nullable=False),))
+                self._record(home, field, type_name(value.base, "Items"), wrapped, value)
             case Record():
-                self._record(home, field, type_name(base, ""), type_, path)
-            case Enum() if are_symbols(type_.symbols):
-                self._enum(home, field, base, type_, path)
+                self._record(home, field, type_name(value.base, ""), value.type, value)
+            case Enum() if are_symbols(value.type.symbols):
+                self._enum(home, field, value.type, value)
             case Named():
-                raise UnresolvedType(path, ".".join(type_.parts))
+                raise UnresolvedType(value.path, ".".join(value.type.parts))
             case _:
-                field.type, field.type_name = _scalar(type_)
+                field.type, field.type_name = _scalar(value.type)
                 if field.type_name:
-                    self.imports.add(_FILES[field.type_name])
+                    self.imports.add(FILES[field.type_name])
                 else:
                     field.ClearField("type_name")
 
-    def _record(self, home: _Home, field: FieldDescriptorProto, name: str, record: Record, path: str) -> None:
+    def _record(
+        self, home: _Home, field: FieldDescriptorProto, name: str, record: Record, value: _Value
+    ) -> None:
         name = free(name, home.taken)
         nested = home.message.nested_type.add()
-        place = home.place.nested(name, len(home.message.nested_type) - 1, path)
+        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, value.old)
         nested.CopyFrom(self.message(record, place))
         nested.name = name
         field.type, field.type_name = _F.TYPE_MESSAGE, place.name
 
-    def _enum(self, home: _Home, field: FieldDescriptorProto, base: str, type_: Enum, path: str) -> None:
+    def _enum(self, home: _Home, field: FieldDescriptorProto, type_: Enum, value: _Value) -> None:
         """In a message of its own, because the symbols of an enum are names in whatever it is declared in."""
-        name = free(type_name(base, "Enum"), home.taken)
+        name = free(type_name(value.base, "Enum"), home.taken)
         nested = home.message.nested_type.add(name=name)
-        place = home.place.nested(name, len(home.message.nested_type) - 1, path)
+        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, value.old)
         enum = nested.enum_type.add(name="Value")
         if "Value" in type_.symbols:
             enum.name = free("Values", set(type_.symbols))
-        number_symbols(enum, type_.symbols, place.previous.enum_type[0] if place.previous else None)
+        old = place.previous.enum_type if place.previous else ()
+        number_symbols(enum, type_.symbols, old[0] if old else None)
         self._comment((*place.path, 4, 0), type_.doc)
         field.type, field.type_name = _F.TYPE_ENUM, f"{place.name}.{enum.name}"
 
-    def _map(self, home: _Home, field: FieldDescriptorProto, value: Type, path: str) -> None:
+    def _map(self, home: _Home, field: FieldDescriptorProto, value: _Value) -> None:
         name = map_entry_name(field.name)
-        self._single(home, home.entries[name].field[1], field.name, value, f"{path}{{}}")
+        self._single(home, home.entries[name].field[1], value)
         field.type, field.type_name = _F.TYPE_MESSAGE, f"{home.place.name}.{name}"
 
     def _comment(self, path: Path, doc: str | None) -> None:
