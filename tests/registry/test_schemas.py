@@ -18,8 +18,8 @@ from headgate.registry.compatibility.levels import Level, check
 from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownReference
 from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
+from tests.laws import examples as law
 from tests.registry.compatibility.avro_cases import enum, field, fixed, record
-from tests.registry.laws import law
 from tests.registry.malformed_schemas import (
     BAD_DEFAULTS,
     GOOD_DEFAULTS,

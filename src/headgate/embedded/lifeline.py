@@ -11,6 +11,8 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from signal import SIG_DFL, SIGINT
+from signal import signal as restore
 
 PR_SET_PDEATHSIG = 1
 
@@ -18,6 +20,8 @@ PR_SET_PDEATHSIG = 1
 def main(parent: int, signal: int, uid: int, gid: int, command: list[str]) -> None:
     """UID -1: stay the user we are. SIGNAL is what the kernel sends when the parent is gone (Linux only)."""
     os.umask(0o077)
+    # Started in the background of a shell, we would hand on that SIGINT is ignored; PostgreSQL is stopped by it.
+    restore(SIGINT, SIG_DFL)
     if uid >= 0:
         os.setgroups([])
         os.setgid(gid)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from headgate.registry.compatibility.avro import incompatibilities
 from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, avro_types, parse
+from tests.laws import examples as law
 from tests.registry.compatibility.avro_cases import CASES, Case, field, record
-from tests.registry.laws import law
 from tests.registry.strategies import Pair, avro_pairs, avro_schemas, avro_values
 
 pytestmark = pytest.mark.unit

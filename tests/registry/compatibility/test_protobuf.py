@@ -17,8 +17,8 @@ from headgate.registry.compatibility.protobuf import HARMLESS, differences, inco
 from headgate.registry.schemas import ParsedSchema, Schema, SchemaType
 from headgate.schema.errors import SchemaError
 from headgate.schema.formats.proto_text import parse_proto, resolve
+from tests.laws import examples as law
 from tests.registry.compatibility.protobuf_cases import CASES, Case
-from tests.registry.laws import law
 
 pytestmark = pytest.mark.unit
 

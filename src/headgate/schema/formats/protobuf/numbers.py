@@ -12,12 +12,34 @@ _F = FieldDescriptorProto
 _NOT_OURS = range(19000, 20000)  # protobuf keeps them for itself
 
 
+class Made:
+    """A message that was made of a record: its fields by column, and the messages inside of it by name."""
+
+    def __init__(self, message: DescriptorProto | None) -> None:
+        self.message = message or DescriptorProto()
+        self.fields = {column_of(field): field for field in self.message.field}
+        self._nested = {nested.name: nested for nested in self.message.nested_type}
+
+    def values_of(self, field: FieldDescriptorProto | None) -> FieldDescriptorProto | None:
+        """The field that holds the values of a map; None if the field is no map."""
+        entry = self.message_of(field)
+        return entry.field[1] if entry is not None and entry.options.map_entry else None
+
+    def message_of(self, field: FieldDescriptorProto | None) -> DescriptorProto | None:
+        """The message that was made for a field or around its enum. Asked by field and not by name: when columns
+        change places, the names that are still free for their messages do so too."""
+        if field is None or field.type_name in FILES:
+            return None
+        full = field.type_name.rpartition(".")[0] if field.type == _F.TYPE_ENUM else field.type_name
+        return self._nested.get(full.rpartition(".")[2])
+
+
 def number_fields(message: DescriptorProto, previous: DescriptorProto | None) -> None:
     """Give every field its number, and reserve the numbers and names of those that are gone."""
-    before = previous or DescriptorProto()
-    old = {column_of(field): field for field in before.field}
-    for field in message.field:
-        if (same := old.get(column_of(field))) and _is_read_alike(before, same, message, field):
+    old, new = Made(previous), Made(message)
+    before = old.message
+    for column, field in new.fields.items():
+        if (same := old.fields.get(column)) and _is_read_alike(old, same, new, field):
             field.number = same.number
     reserved = {number for found in before.reserved_range for number in range(found.start, found.end)}
     following = max({field.number for field in before.field} | reserved, default=0) + 1
@@ -54,46 +76,16 @@ def number_symbols(
     enum.reserved_name.extend(_without((*before.reserved_name, *old), set(numbers)))
 
 
-def old_field(message: DescriptorProto | None, column: str) -> FieldDescriptorProto | None:
-    return next((field for field in message.field if column_of(field) == column), None) if message else None
-
-
-def old_value(
-    message: DescriptorProto | None, field: FieldDescriptorProto | None
-) -> FieldDescriptorProto | None:
-    """The field that holds the values of a map; None if the field is no map."""
-    entry = _nested(message, field.type_name) if message and field else None
-    return entry.field[1] if entry is not None and entry.options.map_entry else None
-
-
-def old_message(
-    message: DescriptorProto | None, field: FieldDescriptorProto | None
-) -> DescriptorProto | None:
-    """The message that was made for a field, or around its enum: found by the field, because two columns may have
-    changed places, and with them the names that were free."""
-    if message is None or field is None or field.type not in (_F.TYPE_MESSAGE, _F.TYPE_ENUM):
-        return None
-    name = field.type_name.rpartition(".")[0] if field.type == _F.TYPE_ENUM else field.type_name
-    return _nested(message, name)
-
-
-def _nested(message: DescriptorProto, type_name: str) -> DescriptorProto | None:
-    name = "" if type_name in FILES else type_name.rpartition(".")[2]
-    return next((found for found in message.nested_type if found.name == name), None)
-
-
-def _is_read_alike(
-    before: DescriptorProto, old: FieldDescriptorProto, after: DescriptorProto, new: FieldDescriptorProto
-) -> bool:
+def _is_read_alike(before: Made, old: FieldDescriptorProto, after: Made, new: FieldDescriptorProto) -> bool:
     """Whether the new field reads every old value as what it was. What the wire allows beyond that is not enough: an
-    int64 read as int32 is cut, a bool is read as a number, and the wrong value of a map as an empty one."""
+    int64 read as int32 is cut, a bool is read as a number, and a map's value of another type as an empty one."""
     if (old.label == _F.LABEL_REPEATED) != (new.label == _F.LABEL_REPEATED):
         return False
     if old.type != new.type:
         return (old.type, new.type) == (_F.TYPE_INT32, _F.TYPE_INT64)
     if old.type != _F.TYPE_MESSAGE:
         return True
-    was, becomes = old_value(before, old), old_value(after, new)
+    was, becomes = before.values_of(old), after.values_of(new)
     if was is not None and becomes is not None:
         return _is_read_alike(before, was, after, becomes)
     if was is not None or becomes is not None:

@@ -25,13 +25,7 @@ from headgate.schema.formats.protobuf.names import (
     json_names,
     type_name,
 )
-from headgate.schema.formats.protobuf.numbers import (
-    number_fields,
-    number_symbols,
-    old_field,
-    old_message,
-    old_value,
-)
+from headgate.schema.formats.protobuf.numbers import Made, number_fields, number_symbols
 from headgate.schema.types import (
     Array,
     Bigint,
@@ -96,18 +90,19 @@ class _Place:
     column: str
     previous: DescriptorProto | None
 
-    def nested(self, name: str, index: int, column: str, old: FieldDescriptorProto | None) -> _Place:
+    def nested(self, name: str, index: int, column: str, previous: DescriptorProto | None) -> _Place:
         if len(self.path) // 2 >= MAX_DEPTH:
             raise SchemaTooDeep("Protobuf", column)
-        return _Place(f"{self.name}.{name}", (*self.path, 3, index), column, old_message(self.previous, old))
+        return _Place(f"{self.name}.{name}", (*self.path, 3, index), column, previous)
 
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """A message under construction and the names that are taken in it."""
+    """A message under construction, its old self and the names that are taken in it."""
 
     message: DescriptorProto
     place: _Place
+    before: Made
     taken: set[str]
     entries: dict[str, DescriptorProto]  # of maps
 
@@ -134,7 +129,7 @@ class _Writer:
         spelt = json_names(names)
         if len({json_name(field) for field in names.values()}) < len(names):
             message.options.deprecated_legacy_json_field_conflicts = True  # else protoc refuses aB beside a_b
-        home = _Home(message, place, {*names.values()}, {})
+        home = _Home(message, place, Made(place.previous), {*names.values()}, {})
         for column in record.fields:
             if isinstance(column.type, Map):
                 _add_entry(home, names[column.name], f"{place.column}.{column.name}")
@@ -150,14 +145,14 @@ class _Writer:
 
     def _column(self, home: _Home, field: FieldDescriptorProto, column: Field) -> None:
         path = f"{home.place.column}.{column.name}"
-        old = old_field(home.place.previous, column.name)
+        old = home.before.fields.get(column.name)
         match column.type:
             case Array(element):
                 field.label = _F.LABEL_REPEATED
                 self._single(home, field, _Value(field.name, element, f"{path}[]", old))
             case Map(value):
                 field.label = _F.LABEL_REPEATED
-                inner = _Value(field.name, value, f"{path}{{}}", old_value(home.place.previous, old))
+                inner = _Value(field.name, value, f"{path}{{}}", home.before.values_of(old))
                 self._map(home, field, inner)
             case _:
                 self._single(home, field, _Value(field.name, column.type, path, old))
@@ -187,7 +182,8 @@ class _Writer:
     ) -> None:
         name = free(name, home.taken)
         nested = home.message.nested_type.add()
-        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, value.old)
+        previous = home.before.message_of(value.old)
+        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, previous)
         nested.CopyFrom(self.message(record, place))
         nested.name = name
         field.type, field.type_name = _F.TYPE_MESSAGE, place.name
@@ -196,7 +192,8 @@ class _Writer:
         """In a message of its own, because the symbols of an enum are names in whatever it is declared in."""
         name = free(type_name(value.base, "Enum"), home.taken)
         nested = home.message.nested_type.add(name=name)
-        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, value.old)
+        previous = home.before.message_of(value.old)
+        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, previous)
         enum = nested.enum_type.add(name="Value")
         if "Value" in type_.symbols:
             enum.name = free("Values", set(type_.symbols))
