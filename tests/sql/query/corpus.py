@@ -81,5 +81,5 @@ WITH a AS (SELECT 1 AS x) SELECT t.y, a.x FROM (WITH a AS (SELECT 2 AS y) SELECT
 WITH a AS (SELECT 1 AS x), "A" AS MATERIALIZED (SELECT 2 AS x) SELECT a.x, b.x FROM a, "A" AS b
 SELECT count(DISTINCT *) AS a, count(c.*) AS b FROM customers c
 SELECT struct(*) AS s FROM customers
-SELECT first(n) IGNORE NULLS AS a, percentile_cont(0.5) WITHIN GROUP (ORDER BY price) AS b FROM orders
+SELECT first(n) IGNORE NULLS AS a FROM orders
 '''.strip().splitlines()
