@@ -15,7 +15,7 @@ from headgate.registry.schemas import SchemaType
 from headgate.schema.formats.avro import from_avro
 from headgate.schema.types import Record
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 WITHOUT_SERVICES = ("language", "catalog", "mappers", "queries", "avro")
 

@@ -26,7 +26,7 @@ from headgate.registry import wire
 from headgate.registry.server.users import User, Users
 from tests.registry.running import registry
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 ORDER = {
     "type": "record",

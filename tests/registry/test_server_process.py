@@ -24,7 +24,7 @@ from headgate.registry.server.errors import StoreUnusable, UserFileUnusable
 from headgate.registry.server.store import FILE_NAME, Store
 from tests.registry.running import Door, avro, registry
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.e2e
 
 
 @contextmanager
