@@ -14,6 +14,7 @@ from headgate.plan.sink import SinkPlan
 from headgate.runtime.decode import columns
 from headgate.runtime.encode import encode
 from headgate.runtime.source import SourceReader
+from headgate.sql.query.spark_ddl import spark_identifier
 
 
 def deleted_keys(
@@ -24,10 +25,11 @@ def deleted_keys(
         return None
     names = {name: _source_column(catalog, catalog.get(plan.relation), name) for name in plan.key.columns}
     every = changes.select(*columns(source.plan))
-    keys = every.select(*[F.col(_quoted(of)).alias(name) for name, of in names.items()])
-    left, right = keys.alias("k"), rows.select(*[F.col(_quoted(n)) for n in names]).alias("r")
+    keys = every.select(*[F.col(spark_identifier(of)).alias(name) for name, of in names.items()])
+    left, right = keys.alias("k"), rows.select(*[F.col(spark_identifier(n)) for n in names]).alias("r")
     same: Column = reduce(
-        lambda a, b: a & b, [F.col(f"k.{_quoted(n)}").eqNullSafe(F.col(f"r.{_quoted(n)}")) for n in names]
+        lambda a, b: a & b,
+        [F.col(f"k.{spark_identifier(n)}").eqNullSafe(F.col(f"r.{spark_identifier(n)}")) for n in names],
     )
     gone = left.join(right, same, "left_anti")
     return gone.select(F.lit(None).cast("binary").alias("value"), encode(plan.key).alias("key"))
@@ -43,7 +45,3 @@ def _source_column(catalog: Catalog, relation: Object, name: str) -> str:
 
 def _above(catalog: Catalog, origin: ColumnRef | None) -> CatalogColumn | None:
     return None if origin is None else catalog.get(origin.object).column(origin.column)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

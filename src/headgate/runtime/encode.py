@@ -8,6 +8,7 @@ from pyspark.sql.avro.functions import to_avro
 
 from headgate.plan.sink import EncodedSide
 from headgate.schema.types import Array, Decimal, Field, Json, Map, Record, Time, Timestamp, TimestampTz, Type
+from headgate.sql.query.spark_ddl import spark_identifier
 
 
 def encode(side: EncodedSide) -> Column:
@@ -21,22 +22,18 @@ def encode(side: EncodedSide) -> Column:
         case "JSON":
             return F.to_json(_json_record(side), {"ignoreNullFields": "false"}).cast("binary")
         case "TEXT":
-            return F.col(_quoted(side.columns[0])).cast("string").cast("binary")
+            return F.col(spark_identifier(side.columns[0])).cast("string").cast("binary")
         case "BYTES":
-            return F.col(_quoted(side.columns[0])).cast("binary")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+            return F.col(spark_identifier(side.columns[0])).cast("binary")
 
 
 def _record(side: EncodedSide) -> Column:
     names = side.names or side.columns
-    return F.struct(*[F.col(_quoted(c)).alias(n) for c, n in zip(side.columns, names, strict=True)])
+    return F.struct(*[F.col(spark_identifier(c)).alias(n) for c, n in zip(side.columns, names, strict=True)])
 
 
 def _json_record(side: EncodedSide) -> Column:
-    fields = [_json(F.col(_quoted(f.name)), f.type).alias(f.name) for f in side.record.fields]
+    fields = [_json(F.col(spark_identifier(f.name)), f.type).alias(f.name) for f in side.record.fields]
     return F.struct(*fields)
 
 
