@@ -14,7 +14,8 @@ from headgate.plan.errors import (
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.plan.source import AvroSide, JsonSide, Origin, TextSide
+from headgate.plan.sides import JsonSide, SchemaSide, TextSide, WrittenSchema
+from headgate.plan.source import Origin
 from headgate.registry.schemas import SchemaType
 from headgate.schema.errors import MalformedAvro
 from headgate.schema.types import Record
@@ -134,20 +135,20 @@ def test_key_and_value_may_have_formats_of_their_own(world: Planning) -> None:
     plan = world.source(f"{AT} KEY FORMAT TEXT VALUE FORMAT {AVRO} INCLUDE KEY AS k")
     assert shown(plan.columns)[0] == "k text"
     assert isinstance(plan.key, TextSide)
-    assert isinstance(plan.value, AvroSide)
+    assert isinstance(plan.value, SchemaSide)
 
 
 def test_the_reader_schemas_are_those_of_each_side_with_their_ids(world: Planning) -> None:
     plan = world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
-    assert plan.key == AvroSide(json.dumps(KEY), schema_id=1)
-    assert plan.value == AvroSide(json.dumps(VALUE), schema_id=2)
+    assert plan.key == SchemaSide("AVRO", (WrittenSchema(json.dumps(KEY), id=1),))
+    assert plan.value == SchemaSide("AVRO", (WrittenSchema(json.dumps(VALUE), id=2),))
 
 
 def test_inline_avro_is_framed_unless_told_otherwise(world: Planning) -> None:
     framed = world.source(f"{AT} FORMAT AVRO USING SCHEMA '\"long\"'")
-    assert framed.value == AvroSide('"long"', framed=True)
+    assert framed.value == SchemaSide("AVRO", (WrittenSchema('"long"'),), framed=True)
     bare = world.source(f"{AT} FORMAT AVRO USING SCHEMA '\"long\"' (CONFLUENT WIRE FORMAT = false)")
-    assert bare.value == AvroSide('"long"', framed=False)
+    assert bare.value == SchemaSide("AVRO", (WrittenSchema('"long"'),), framed=False)
 
 
 def test_a_malformed_schema_is_refused(world: Planning) -> None:

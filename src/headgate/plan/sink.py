@@ -21,7 +21,7 @@ from headgate.plan.errors import (
     SinkKeyNotUnique,
 )
 from headgate.plan.relations import key_columns, named_types
-from headgate.plan.source import format_words
+from headgate.plan.sides import format_words
 from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema
 from headgate.schema.formats.avro.write import to_avro

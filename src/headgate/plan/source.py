@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from headgate.errors import near_names
 from headgate.plan.errors import (
@@ -17,7 +17,7 @@ from headgate.plan.errors import (
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.schema.formats.avro.read import columns_of, from_avro
+from headgate.plan.sides import SidePlan, place_of, sides_of
 from headgate.schema.names import Found, find
 from headgate.schema.types import (
     Array,
@@ -25,26 +25,16 @@ from headgate.schema.types import (
     Bytes,
     Field,
     Integer,
-    Json,
     Record,
     Text,
     TimestampTz,
     Type,
 )
 from headgate.sql.ast.formats import (
-    AvroInline,
-    BytesFormat,
-    CsvFormat,
     Format,
-    JsonFormat,
-    ProtobufInline,
-    RegexFormat,
     RegistryFormat,
     RegistryUrl,
     SchemaStrategy,
-    SeedSchema,
-    Side,
-    TextFormat,
 )
 from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.sources import (
@@ -54,7 +44,7 @@ from headgate.sql.ast.sources import (
     IncludeMetadata,
     UpsertEnvelope,
 )
-from headgate.sql.ast.values import BooleanLiteral, Choice, StringLiteral, option
+from headgate.sql.ast.values import Choice, StringLiteral, option
 
 Policy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 Following: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
@@ -68,37 +58,6 @@ METADATA: dict[str, Field] = {
         "headers", Array(Record((Field("key", Text(), False), Field("value", Bytes()))), False), False
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class TextSide:
-    """The bytes are one UTF-8 text."""
-
-
-@dataclass(frozen=True, slots=True)
-class BytesSide:
-    """The bytes as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class JsonSide:
-    """The bytes are one JSON text."""
-
-
-@dataclass(frozen=True, slots=True)
-class AvroSide:
-    """Avro by the schema ``reader``; ``references`` are those it uses, in the order in which they are needed.
-
-    ``framed`` values begin with the id of the schema they were written with, which the registry knows.
-    """
-
-    reader: str
-    references: tuple[str, ...] = ()
-    framed: bool = True
-    schema_id: int | None = None
-
-
-SidePlan: TypeAlias = TextSide | BytesSide | JsonSide | AvroSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +106,7 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     """The plan of a purified statement. Raises before any dataflow exists if its columns collide."""
     name = str(statement.name.parts[-1].name)
     _refuse_later_features(statement)
-    value, key = sides(statement)
+    value, key = sides_of(statement.formats)
     upsert = isinstance(statement.envelope, UpsertEnvelope)
     columns = [
         *_key_columns(statement, name, key, upsert),
@@ -165,7 +124,7 @@ def plan_source(statement: CreateSource) -> SourcePlan:
         "UPSERT" if upsert else "NONE",
         _policy(statement),
         _following(statement),
-        _side_doc(value),
+        place_of(value).doc,
     )
 
 
@@ -186,38 +145,6 @@ def _refuse_later_features(statement: CreateSource) -> None:
             raise NotSupportedYet("a registry by its address in a source")
 
 
-# formats
-
-
-def sides(statement: CreateSource) -> tuple[SidePlan, SidePlan | None]:
-    """How values and keys are read. A bare TEXT, BYTES or JSON holds for the key too, a registry's if it has a key."""
-    formats = statement.formats
-    value = _side(formats.value, "VALUE")
-    assert value is not None
-    if formats.key is not None:
-        return value, _side(formats.key, "KEY")
-    if isinstance(formats.value, AvroInline):
-        return value, None
-    return value, _side(formats.value, "KEY")
-
-
-def _side(format_: Format, side: Side) -> SidePlan | None:
-    match format_:
-        case TextFormat():
-            return TextSide()
-        case BytesFormat():
-            return BytesSide()
-        case JsonFormat():
-            return JsonSide()
-        case AvroInline():
-            framed = option(format_.options, "CONFLUENT WIRE FORMAT")
-            return AvroSide(format_.schema, (), framed != BooleanLiteral(False))
-        case RegistryFormat(kind="AVRO"):
-            return _registry_side(format_, side)
-        case _:
-            raise NotSupportedYet(f"FORMAT {format_words(format_)}")
-
-
 def moment_of(text: str) -> datetime | None:
     """A time in ISO form, in UTC unless it says otherwise; None if it is none."""
     try:
@@ -225,37 +152,6 @@ def moment_of(text: str) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def format_words(format_: Format) -> str:
-    """How a format is written, as far as its name goes."""
-    match format_:
-        case TextFormat():
-            return "TEXT"
-        case BytesFormat():
-            return "BYTES"
-        case JsonFormat():
-            return "JSON"
-        case CsvFormat():
-            return "CSV"
-        case RegexFormat():
-            return "REGEX"
-        case AvroInline():
-            return "AVRO USING SCHEMA"
-        case ProtobufInline():
-            return "PROTOBUF USING SCHEMA"
-        case RegistryFormat(kind):
-            return kind
-        case _:
-            assert_never(format_)
-
-
-def _registry_side(format_: RegistryFormat, side: Side) -> AvroSide | None:
-    """The side's frozen schema. A format given for the key alone holds only a seed of its own side."""
-    seed = next((o for o in format_.options if isinstance(o, SeedSchema) and o.side == side), None)
-    if seed is None:
-        return None
-    return AvroSide(seed.schema, tuple(text for _, text in seed.references), True, seed.id)
 
 
 # columns
@@ -272,22 +168,23 @@ def _key_columns(
         raise KeyFormatMissing(name, "INCLUDE KEY" if include else "ENVELOPE UPSERT")
     alias = include.alias.name if include and include.alias else None
     is_key = upsert and not of_value
-    fields = fields_of(key)
-    if fields is None or alias is not None:
-        return [SourceColumn(alias or "key", _whole(key), not is_key, Origin("key"), key=is_key)]
+    place = place_of(key)
+    if not isinstance(place.type, Record) or alias is not None:
+        return [SourceColumn(alias or "key", place.type, not is_key, Origin("key"), key=is_key)]
     return [
         SourceColumn(f.name, f.type, f.nullable or not is_key, Origin("key", f.name), f.doc, is_key)
-        for f in fields
+        for f in place.type.fields
     ]
 
 
 def _value_columns(value: SidePlan) -> list[SourceColumn]:
-    fields = fields_of(value)
-    if fields is None:
-        name = {TextSide: "text", AvroSide: "value"}.get(type(value), "data")
-        nullable = isinstance(value, AvroSide) and columns_of(value.reader, value.references)[0].nullable
-        return [SourceColumn(name, _whole(value), nullable, Origin("value"))]
-    return [SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name), f.doc) for f in fields]
+    place = place_of(value)
+    if not isinstance(place.type, Record):
+        return [SourceColumn(place.name, place.type, place.nullable, Origin("value"))]
+    return [
+        SourceColumn(f.name, f.type, f.nullable or place.nullable, Origin("value", f.name), f.doc)
+        for f in place.type.fields
+    ]
 
 
 def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:
@@ -302,33 +199,6 @@ def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:
             name = include.alias.name if include.alias else field.name
             columns.append(SourceColumn(name, field.type, field.nullable, Origin("metadata", include.what)))
     return columns
-
-
-def fields_of(side: SidePlan) -> tuple[Field, ...] | None:
-    """The fields of a side that has some."""
-    if not isinstance(side, AvroSide):
-        return None
-    fields = columns_of(side.reader, side.references, column="")
-    return None if len(fields) == 1 and fields[0].name == "" else fields
-
-
-def _whole(side: SidePlan) -> Type:
-    match side:
-        case TextSide():
-            return Text()
-        case BytesSide():
-            return Bytes()
-        case JsonSide():
-            return Json()
-        case AvroSide():
-            return from_avro(side.reader, side.references)
-
-
-def _side_doc(side: SidePlan) -> str | None:
-    if not isinstance(side, AvroSide):
-        return None
-    type_ = from_avro(side.reader, side.references)
-    return type_.doc if isinstance(type_, Record) else None
 
 
 def _renamed(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:

@@ -44,8 +44,9 @@ from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
+from headgate.plan.sides import fields_of, sides_of
 from headgate.plan.sink import SinkPlan, plan_sink
-from headgate.plan.source import SourcePlan, fields_of, plan_source, sides
+from headgate.plan.source import SourcePlan, plan_source
 from headgate.plan.views import (
     derive_growth,
     query_dependencies,
@@ -363,7 +364,7 @@ def _dropped_key(statement: CreateSource, planned: SourcePlan) -> list[str]:
     kept = {c.name for c in planned.columns}
     if planned.key is not None:
         return []
-    key = sides(statement)[1]
+    key = sides_of(statement.formats)[1]
     if key is None:
         return []
     names = [f.name for f in fields_of(key) or ()] or ["key"]

@@ -13,8 +13,10 @@ from fastavro.schema import parse_schema
 from pyspark.errors import PySparkException
 
 from headgate.errors import HeadgateError
-from headgate.runtime.decode import BAD, MALFORMED, UNKNOWN_ID, inlined
+from headgate.runtime.decode import BAD
 from headgate.runtime.errors import BadRecord, NotANumber, SparkGone, SparkRefused
+from headgate.runtime.formats.avro import inlined, texts
+from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
 
 _LONGEST = 500  # characters of Spark's own words that an error repeats
@@ -75,7 +77,7 @@ def _explained(
         return MALFORMED, None
     body = io.BytesIO(data[5:])
     try:
-        schema = parse_schema(cast("dict[str, object]", inlined(json.loads(writer[0]), writer[1])))
+        schema = parse_schema(cast("dict[str, object]", inlined(json.loads(writer.text), texts(writer))))
         fastavro.schemaless_reader(body, schema, None)
     except EOFError:
         return "it ends before its schema does", None

@@ -15,10 +15,12 @@ from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
-from headgate.plan.source import AvroSide, JsonSide, SidePlan, SourcePlan, TextSide, moment_of, plan_source
+from headgate.plan.sides import JsonSide, SchemaSide, SidePlan, TextSide, WrittenSchema
+from headgate.plan.source import SourcePlan, moment_of, plan_source
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
-from headgate.runtime.decode import Writers, columns, decode, refuse_bad
+from headgate.runtime.decode import columns, decode, refuse_bad
+from headgate.runtime.formats.side import Writers
 from headgate.sql.ast.formats import Format, RegistryFormat
 from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.names import ObjectName
@@ -122,7 +124,9 @@ class SourceReader:
     def expected(self, side: str) -> str:
         """What a record's key or value should have been, for the quarantine."""
         plan = self.plan.key if side == "key" else self.plan.value
-        return {AvroSide: "avro", JsonSide: "json", TextSide: "text"}.get(type(plan), "bytes")
+        if isinstance(plan, SchemaSide):
+            return plan.kind.lower()
+        return {JsonSide: "json", TextSide: "text"}.get(type(plan), "bytes")
 
     # schemas
 
@@ -136,7 +140,7 @@ class SourceReader:
         self._value.learn(schema_id)
         self._key.learn(schema_id)
 
-    def writer(self, schema_id: int, side: str) -> tuple[str, tuple[str, ...]] | None:
+    def writer(self, schema_id: int, side: str) -> WrittenSchema | None:
         return (self._key if side == "key" else self._value).writers().known.get(schema_id)
 
 
@@ -144,14 +148,15 @@ class _Schemas:
     """The schemas of one side of a topic."""
 
     def __init__(self, side: SidePlan | None, client: RegistryClient | None, subject: str) -> None:
-        self._side = side if isinstance(side, AvroSide) and side.framed else None
+        self._side = side if isinstance(side, SchemaSide) and side.framed else None
         self._client = client
         self._subject = subject
         self._versions: set[int] = set()
-        self._known: dict[int, tuple[str, tuple[str, ...]]] = {}
+        self._known: dict[int, WrittenSchema] = {}
         self._refused: set[int] = set()
-        if self._side is not None and self._side.schema_id:
-            self._known[self._side.schema_id] = (self._side.reader, self._side.references)
+        for schema in self._side.schemas if self._side is not None else ():
+            if schema.id:
+                self._known[schema.id] = schema
 
     def writers(self) -> Writers:
         return Writers(dict(self._known), frozenset(self._refused))
@@ -178,7 +183,8 @@ class _Schemas:
             self._refused.add(schema_id)
             return
         self._refused.discard(schema_id)
-        self._known[schema_id] = (schema.text, tuple(d.schema.text for d in parsed.dependencies))
+        references = tuple((d.name, d.schema.text) for d in parsed.dependencies)
+        self._known[schema_id] = WrittenSchema(schema.text, references, schema_id)
 
 
 def latest_per_key(decoded: DataFrame, plan: SourcePlan) -> DataFrame:

@@ -34,12 +34,12 @@ def from_avro(schema: object, references: Sequence[object] = ()) -> Type:
     ``references`` are the schemas whose names it uses, each after those that it uses itself. A union of records
     becomes a record with one nullable field per branch, named after it.
     """
-    return _read(schema, references)[0]
+    return read_place(schema, references)[0]
 
 
 def columns_of(schema: object, references: Sequence[object] = (), column: str = "value") -> tuple[Field, ...]:
     """The columns of a Kafka key or value: a record's fields, or the one column of anything else."""
-    type_, nullable = _read(schema, references)
+    type_, nullable = read_place(schema, references)
     if not isinstance(type_, Record):
         return (Field(column, type_, nullable),)
     if not nullable:
@@ -47,7 +47,8 @@ def columns_of(schema: object, references: Sequence[object] = (), column: str = 
     return tuple(Field(field.name, field.type, True, field.doc) for field in type_.fields)
 
 
-def _read(schema: object, references: Sequence[object]) -> tuple[Type, bool]:
+def read_place(schema: object, references: Sequence[object] = ()) -> tuple[Type, bool]:
+    """The type of a schema, and whether the whole may be null."""
     reader = _Reader()
     for number, reference in enumerate(references):
         reader.define(_load(reference), _Spot(f"references[{number}]"))

@@ -1,0 +1,196 @@
+"""How the key and the value of a record are read: one plan per side, whatever the format, and the type it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias, assert_never
+
+from headgate.plan.errors import NotSupportedYet
+from headgate.schema.evolve.merge import merge
+from headgate.schema.formats.avro.read import read_place
+from headgate.schema.types import Bytes, Field, Json, Record, Text
+from headgate.sql.ast.formats import (
+    AvroInline,
+    BytesFormat,
+    CsvFormat,
+    Format,
+    Formats,
+    JsonFormat,
+    ProtobufInline,
+    RegexFormat,
+    RegistryFormat,
+    RegistryKind,
+    SeedSchema,
+    Side,
+    TextFormat,
+)
+from headgate.sql.ast.values import BooleanLiteral, option
+
+
+@dataclass(frozen=True, slots=True)
+class TextSide:
+    """The bytes are one UTF-8 text."""
+
+
+@dataclass(frozen=True, slots=True)
+class BytesSide:
+    """The bytes as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSide:
+    """The bytes are one JSON text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSide:
+    """The bytes are one line of delimited text with exactly these columns, all text."""
+
+    columns: tuple[str, ...]
+    delimiter: str = ","
+
+
+@dataclass(frozen=True, slots=True)
+class RegexSide:
+    """The bytes are a text that the pattern matches; its groups are the columns. ``pattern`` is Java's."""
+
+    pattern: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSchema:
+    """A schema as a registry has it: its text, and those it refers to by name, each after those that it needs itself.
+    Without an id it was written into the statement."""
+
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
+    id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSide:
+    """Avro, Protobuf or JSON Schema. ``schemas`` begins with the one frozen at creation; behind it stand those that
+    were followed since, in the order in which they came.
+
+    ``framed`` values begin with the id of the schema they were written with, which the registry knows.
+    """
+
+    kind: RegistryKind
+    schemas: tuple[WrittenSchema, ...]
+    framed: bool = True
+    message: str | None = None
+
+    @property
+    def first(self) -> WrittenSchema:
+        return self.schemas[0]
+
+
+SidePlan: TypeAlias = TextSide | BytesSide | JsonSide | CsvSide | RegexSide | SchemaSide
+
+
+# from a statement
+
+
+def sides_of(formats: Formats) -> tuple[SidePlan, SidePlan | None]:
+    """How values and keys are read. A bare TEXT, BYTES or JSON holds for the key too, a registry's if it has a key."""
+    value = _side(formats.value, "VALUE")
+    assert value is not None
+    if formats.key is not None:
+        return value, _side(formats.key, "KEY")
+    if isinstance(formats.value, AvroInline | ProtobufInline | CsvFormat | RegexFormat):
+        return value, None
+    return value, _side(formats.value, "KEY")
+
+
+def _side(format_: Format, side: Side) -> SidePlan | None:
+    match format_:
+        case TextFormat():
+            return TextSide()
+        case BytesFormat():
+            return BytesSide()
+        case JsonFormat():
+            return JsonSide()
+        case AvroInline():
+            framed = option(format_.options, "CONFLUENT WIRE FORMAT")
+            return SchemaSide("AVRO", (WrittenSchema(format_.schema),), framed != BooleanLiteral(False))
+        case RegistryFormat(kind="AVRO"):
+            return _registry_side(format_, side)
+        case _:
+            raise NotSupportedYet(f"FORMAT {format_words(format_)}")
+
+
+def _registry_side(format_: RegistryFormat, side: Side) -> SchemaSide | None:
+    """The side's frozen schemas. A format given for the key alone holds only seeds of its own side."""
+    seeds = [o for o in format_.options if isinstance(o, SeedSchema) and o.side == side]
+    if not seeds:
+        return None
+    schemas = tuple(WrittenSchema(seed.schema, seed.references, seed.id) for seed in seeds)
+    return SchemaSide(format_.kind, schemas, True, format_.message)
+
+
+def format_words(format_: Format) -> str:
+    """How a format is written, as far as its name goes."""
+    match format_:
+        case TextFormat():
+            return "TEXT"
+        case BytesFormat():
+            return "BYTES"
+        case JsonFormat():
+            return "JSON"
+        case CsvFormat():
+            return "CSV"
+        case RegexFormat():
+            return "REGEX"
+        case AvroInline():
+            return "AVRO USING SCHEMA"
+        case ProtobufInline():
+            return "PROTOBUF USING SCHEMA"
+        case RegistryFormat(kind):
+            return kind
+        case _:
+            assert_never(format_)
+
+
+# what it gives
+
+
+def place_of(side: SidePlan) -> Field:
+    """The type of the whole side, whether it may be null though the bytes are there, and its doc; the name says nothing."""
+    match side:
+        case TextSide():
+            return Field("text", Text(), False)
+        case BytesSide():
+            return Field("data", Bytes(), False)
+        case JsonSide():
+            return Field("data", Json(), False)
+        case CsvSide(columns) | RegexSide(columns=columns):
+            optional = isinstance(side, RegexSide)
+            return Field("data", Record(tuple(Field(c, Text(), optional) for c in columns)), False)
+        case SchemaSide():
+            places = [schema_place(side.kind, schema, side.message) for schema in side.schemas]
+            return reduce(followed, places)
+
+
+def followed(known: Field, arriving: Field) -> Field:
+    """What a side gives after a schema was followed."""
+    nullable = known.nullable or arriving.nullable
+    merged = merge(Record((known,)), Record((Field(known.name, arriving.type, nullable),)))
+    return merged.fields[0]
+
+
+def schema_place(kind: RegistryKind, schema: WrittenSchema, message: str | None = None) -> Field:  # noqa: ARG001
+    """The type that values written with a schema have."""
+    match kind:
+        case "AVRO":
+            type_, nullable = read_place(schema.text, [text for _, text in schema.references])
+        case _:
+            raise NotSupportedYet(f"FORMAT {kind}")
+    return Field("value", type_, nullable, type_.doc if isinstance(type_, Record) else None)
+
+
+def fields_of(side: SidePlan) -> tuple[Field, ...] | None:
+    """The fields of a side that has some."""
+    place = place_of(side)
+    return place.type.fields if isinstance(place.type, Record) else None

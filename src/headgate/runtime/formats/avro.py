@@ -1,0 +1,128 @@
+"""Avro, on the JVM: one CASE over the schema ids that a batch can hold, each branch `from_avro(body, writer, reader)`.
+
+Writer and reader are wrapped in a record of two fields, the schema itself and an int that we append to the bytes: a
+record of any schema then decodes alike, a malformed one gives a null there, and one with bytes left over gives
+another number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+
+from headgate.plan.sides import SchemaSide, WrittenSchema
+from headgate.runtime.formats.avro_reshape import differs, reshape
+from headgate.runtime.formats.side import MALFORMED, Writers, framed_id, wrong_frame
+from headgate.schema.formats.avro.read import from_avro as avro_type
+
+END = 1_554_098_974  # five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it
+_END_BYTES = bytes((0xBC, 0xAC, 0x8D, 0xCA, 0x0B))
+
+
+class AvroReader:
+    """``inner`` is a struct of the value and the number read behind it, NULL for ids that are not known."""
+
+    def __init__(self, side: SchemaSide, writers: Writers) -> None:
+        self._side = side
+        self._writers = writers
+        self._schema = json.loads(_json(side.first.text))
+        self._texts = texts(side.first)
+
+    def costly(self, data: Column) -> Column:
+        reader = wrapped(self._side.first)
+        if not self._side.framed:  # every record is a body written with the reader's own schema
+            return from_avro(F.concat(data, F.lit(_END_BYTES)), reader, {"mode": "PERMISSIVE"})
+        # Frames are compared as bytes, so that no number is made of them unless a record is bad.
+        frame = F.substring(data, 1, 5)
+        ended = F.concat(F.substring(data, 6, 2**31 - 1), F.lit(_END_BYTES))
+        case = F.when(F.lit(False), from_avro(ended, reader, {"mode": "PERMISSIVE"}))
+        for id_, writer in self._writers.known.items():
+            options = {"mode": "PERMISSIVE", "avroSchema": reader}
+            decoded = from_avro(ended, wrapped(writer), options)
+            case = case.when(frame == F.lit(b"\x00" + id_.to_bytes(4, "big")), decoded)
+        return case
+
+    def fits(self, data: Column, inner: Column) -> Column:
+        return inner["end"] == F.lit(END)
+
+    def reason(self, data: Column, inner: Column) -> Column:
+        malformed = F.lit(MALFORMED)
+        return wrong_frame(data, self._writers, malformed) if self._side.framed else malformed
+
+    def value(self, data: Column, inner: Column) -> Column:
+        reshaped = reshape(inner["v"], self._schema, avro_type(self._side.first.text, self._texts))
+        # Again a barrier, where there is something to be computed: each use of a field would do it anew.
+        return F.explode(F.array(reshaped)) if differs(self._schema) else reshaped
+
+    def schema_id(self, data: Column) -> Column:
+        return framed_id(data) if self._side.framed else F.lit(None).cast("int")
+
+
+def texts(schema: WrittenSchema) -> tuple[str, ...]:
+    return tuple(text for _, text in schema.references)
+
+
+def wrapped(schema: WrittenSchema) -> str:
+    """The schema as the first field of a record whose second is an int. References are put where they are first used."""
+    parsed = json.loads(_json(schema.text))
+    fields: list[object] = [
+        {"name": "v", "type": inlined(parsed, texts(schema))},
+        {"name": "end", "type": "int"},
+    ]
+    return json.dumps({"type": "record", "name": "headgate_wrapped", "fields": fields})
+
+
+def _json(schema: str) -> str:
+    return schema if schema.lstrip()[:1] in ("{", "[", '"') else json.dumps(schema)
+
+
+def inlined(schema: object, references: Sequence[str]) -> object:
+    """The schema with every name that a reference defines replaced by its definition where it is first used."""
+    defined = {
+        _full_name(d): d for d in (json.loads(_json(text)) for text in references) if isinstance(d, dict)
+    }
+    return _inline(schema, defined, set(), None)
+
+
+def _full_name(definition: Mapping[str, object]) -> str:
+    name, namespace = str(definition.get("name", "")), definition.get("namespace")
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _inline(
+    node: object, defined: dict[str, dict[str, object]], used: set[str], namespace: str | None
+) -> object:
+    match node:
+        case str():
+            full = node if "." in node or not namespace else f"{namespace}.{node}"
+            name = full if full in defined else node
+            if name in defined and name not in used:
+                used.add(name)
+                return _inline(defined[name], defined, used, None)
+            return node
+        case list():
+            return [_inline(branch, defined, used, namespace) for branch in node]
+        case dict():
+            inner = _namespace(node, namespace)
+            made = dict(node)
+            for key in ("type", "items", "values"):
+                if key in made:
+                    made[key] = _inline(made[key], defined, used, inner)
+            if isinstance(made.get("fields"), list):
+                made["fields"] = [_inline(field, defined, used, inner) for field in made["fields"]]
+            return made
+        case _:
+            return node
+
+
+def _namespace(node: Mapping[str, object], enclosing: str | None) -> str | None:
+    name = str(node.get("name", ""))
+    if "type" in node and node["type"] in ("record", "enum", "fixed", "error"):
+        if "." in name:
+            return name.rpartition(".")[0]
+        return str(node["namespace"]) if node.get("namespace") else enclosing
+    return enclosing

@@ -1,0 +1,72 @@
+"""What every format answers of one side of a record, as columns of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from headgate.plan.sides import WrittenSchema
+
+UNKNOWN_ID = "headgate-unknown-schema-id:"
+MAGIC = "its first byte is not the 0 of a registry's frame"
+SHORT = "it is too short for a registry's frame"
+MALFORMED = "it is not what its schema says"
+NOT_UTF8 = "it is not valid UTF-8"
+
+
+class SideReader(Protocol):
+    """Of a side whose bytes are there. ``data`` are the bytes; ``inner`` is what `costly` gave for them.
+
+    `costly` alone is computed within the barrier, once per record; the others may be mentioned any number of times.
+    """
+
+    def costly(self, data: Column) -> Column: ...
+
+    def fits(self, data: Column, inner: Column) -> Column:
+        """Whether there is nothing wrong with it: all that is computed for a good record."""
+
+    def reason(self, data: Column, inner: Column) -> Column:
+        """Why it does not fit, in words without any of it. An id that is not known yet raises, so that it is learned."""
+
+    def value(self, data: Column, inner: Column) -> Column:
+        """The value, of the Spark type of the side's type, for bytes that fit."""
+
+    def schema_id(self, data: Column) -> Column:
+        """The id that the bytes name, or NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """The schemas that records may be written with, by id. ``refused`` ids are those that the registry does not know."""
+
+    known: Mapping[int, WrittenSchema]
+    refused: frozenset[int] = frozenset()
+
+
+NO_WRITERS = Writers({})
+
+
+def is_framed(data: Column) -> Column:
+    return (F.length(data) >= 5) & (F.substring(data, 1, 1) == F.lit(b"\x00"))
+
+
+def framed_id(data: Column) -> Column:
+    """The id of the frame, NULL where there is no frame."""
+    number = F.conv(F.hex(F.substring(data, 2, 4)), 16, 10).cast("bigint").cast("int")
+    return F.when(is_framed(data), number)
+
+
+def wrong_frame(data: Column, writers: Writers, otherwise: Column) -> Column:
+    """What is wrong with the frame of a record that does not fit; ``otherwise`` if its frame is good."""
+    schema_id = framed_id(data)
+    refused = F.concat(F.lit("schema id "), schema_id, F.lit(" is not known to the registry"))
+    unknown = F.raise_error(F.concat(F.lit(UNKNOWN_ID), schema_id)).cast("string")
+    reason = F.when(F.length(data) < 5, F.lit(SHORT)).when(~is_framed(data), F.lit(MAGIC))
+    if writers.refused:
+        reason = reason.when(schema_id.isin(list(writers.refused)), refused)
+    known = schema_id.isin(list(writers.known)) if writers.known else F.lit(False)
+    return reason.when(~known, unknown).otherwise(otherwise)
