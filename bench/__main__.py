@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench import catalog, compatibility, language, mappers, pipeline, queries, world
+from bench import catalog, compatibility, decoding, language, mappers, pipeline, queries, world
 from bench.figures import Benchmark, Report, Row, Size
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "queries": queries.run,
     "avro": compatibility.avro_library,
     "registry": compatibility.registry,
+    "decoding": decoding.run,
     "world": world.run,
     "pipeline": pipeline.run,
 }

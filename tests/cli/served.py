@@ -1,4 +1,4 @@
-"""An engine without Spark behind its real door, in a thread of the test: found by commands as any engine is."""
+"""An engine, without Spark unless one is given, behind its real door, in a thread of the test: found by commands as any engine is."""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ import uvicorn
 
 from headgate.control.engine import Engine, Project
 from headgate.embedded.ports import LOOPBACK
-from headgate.runtime.session import Spark, SparkSession
+from headgate.runtime.session import OpenSpark, Spark, SparkSession
 from headgate.serve.client import EngineAddress, EngineClient, token_file
 from headgate.serve.server import Door
 
 TOKEN = "the token of a test"
 
 
+def _no_spark() -> SparkSession:
+    raise AssertionError("this engine has no Spark")
+
+
 @contextmanager
-def served(folder: Path) -> Iterator[EngineClient]:
+def served(folder: Path, spark: OpenSpark = _no_spark) -> Iterator[EngineClient]:
     """The engine of ``folder``; its tasks are not run."""
-    engine = Engine(Project(folder), Spark(_no_spark))
+    engine = Engine(Project(folder), Spark(spark))
     door = Door(engine, TOKEN, lambda _: None)
     server = uvicorn.Server(
         uvicorn.Config(door.application(), host=LOOPBACK, port=0, log_level="critical", lifespan="off")
@@ -49,7 +53,3 @@ def _announced(folder: Path, port: int) -> EngineClient:
     while not client.is_healthy() and time.monotonic() < deadline:
         time.sleep(0.02)
     return client
-
-
-def _no_spark() -> SparkSession:
-    raise AssertionError("this engine has no Spark")

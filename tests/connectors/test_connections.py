@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from headgate.catalog.apply import apply
+from headgate.catalog.changes import SecretChanged
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Kind, Object
-from headgate.catalog.secrets import Secret
+from headgate.catalog.secrets import FromEnvironment, Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.registry.errors import RegistryUnreachable, WrongCredentials
@@ -76,6 +78,18 @@ def test_one_secret_may_serve_twice_under_two_spellings() -> None:
     )
     cluster = Connections(Passwords("word")).kafka(world.catalog, connection(world, "k"))
     assert cluster.librdkafka()["sasl.username"] == cluster.librdkafka()["sasl.password"] == "word"
+
+
+def test_a_changed_secret_makes_a_new_client() -> None:
+    world = Planning()
+    world.do(
+        "CREATE SECRET a FROM ENV 'A'; CREATE CONNECTION k TO KAFKA (BROKER 'b', SASL PASSWORD SECRET a)"
+    )
+    connections = Connections(Passwords("word"))
+    before = connections.kafka(world.catalog, connection(world, "k"))
+    secret = resolve(world.catalog, DEFAULT_PATH, written("a"), Kind.SECRET).id
+    changed = apply(world.catalog, SecretChanged(secret, FromEnvironment("B")))
+    assert connections.kafka(changed, connection(world, "k")) is not before
 
 
 def test_an_embedded_address_is_asked_for_when_it_is_needed() -> None:

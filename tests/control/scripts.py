@@ -15,6 +15,7 @@ from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
+from headgate.control.cancellation import Cancellation
 from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
@@ -41,6 +42,9 @@ class TopicNames:
             raise TopicNotFound(name, near_names(name, self.topics))
         return Topic(name, f"id of {name}", self.topics[name].partitions)
 
+    def check_new_topic(self, name: str, options: NewTopicOptions) -> None:
+        return
+
     def create_topic(self, name: str, options: NewTopicOptions) -> None:
         self.topics.setdefault(name, options)
 
@@ -64,7 +68,9 @@ def reveal(store: SqliteStore, catalog: Catalog, secret: Object) -> Secret:
 class Answers:
     """Runs no query: tells which it was asked for."""
 
-    def select(self, catalog: Catalog, path: SearchPath, statement: Select) -> Iterator[Result]:
+    def select(
+        self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
+    ) -> Iterator[Result]:
         yield ResultColumns((("query", "text"),))
         yield ResultRows(((statement.query.text,),))
         yield Done("SELECT 1")

@@ -121,14 +121,6 @@ def test_a_name_that_is_taken_cannot_be_taken_again(world: Planning) -> None:
         world.do("ALTER VIEW loud RENAME TO lines")
 
 
-@pytest.mark.parametrize(
-    "what", ["SOURCE lines", "VIEW loud", "CONNECTION kafka", "SCHEMA public", "DATABASE headgate"]
-)
-def test_what_stored_statements_call_by_name_keeps_its_name(world: Planning, what: str) -> None:
-    with pytest.raises(NotSupportedYet):
-        world.plan(f"ALTER {what} RENAME TO other")
-
-
 def test_tasks_and_secrets_can_always_be_renamed(world: Planning) -> None:
     world.do(
         "CREATE SECRET s AS 'x'; CREATE CONNECTION c TO KAFKA (BROKER 'b', SASL PASSWORD SECRET s);"

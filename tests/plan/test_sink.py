@@ -131,8 +131,21 @@ def test_a_record_in_a_column_is_a_record_in_the_namespace_of_sinks(world: Plann
     )
     (field,) = schema(sink(world, f"s FROM v {TO} {AVRO}").value)["fields"]
     of = field["type"] if isinstance(field["type"], dict) else field["type"][1]
-    assert of["namespace"] == "com.headgate.sink"
+    assert (of["namespace"], of["name"]) == ("com.headgate.sink", "point")
     assert [f["type"] for f in of["fields"]] == ["int", ["null", "int"]]
+
+
+def test_a_named_type_keeps_its_name_through_views_lists_and_other_records(world: Planning) -> None:
+    world.do(
+        "CREATE TYPE point AS (x integer, y integer); CREATE TYPE line AS (a point, b point);"
+        "CREATE VIEW v AS SELECT ROW(ROW(1, 2), ROW(3, 4))::line AS l, array(ROW(1, 2)::point) AS ps FROM orders;"
+        "CREATE VIEW w AS SELECT l, (l).b AS b, ps, ROW(1, 2) AS plain FROM v"
+    )
+    text = json.dumps(schema(sink(world, f"s FROM w {TO} {AVRO}").value))
+    assert (
+        text.count('"name": "line"') == text.count('"name": "point"') == text.count('"name": "record0"') == 1
+    )
+    assert "record1" not in text
 
 
 def test_the_schemas_are_registered_for_the_topics_subjects(world: Planning) -> None:

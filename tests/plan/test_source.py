@@ -17,7 +17,7 @@ from headgate.plan.errors import (
 from headgate.plan.sides import JsonSide, SchemaSide, TextSide, WrittenSchema
 from headgate.plan.source import Origin
 from headgate.registry.schemas import SchemaType
-from headgate.schema.errors import MalformedAvro
+from headgate.schema.formats.errors import MalformedAvro
 from headgate.schema.types import Record
 from tests.plan.planning import Planning, record, shown
 
@@ -332,10 +332,6 @@ def test_docs_of_the_schema_become_docs_of_source_and_columns() -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (f"{AT} FORMAT CSV WITH 2 COLUMNS", "FORMAT CSV"),
-        (f"{AT} FORMAT REGEX '(?<a>.*)'", "FORMAT REGEX"),
-        (f"{AT} FORMAT PROTOBUF MESSAGE 'm' USING SCHEMA 'message m {{}}'", "FORMAT PROTOBUF USING SCHEMA"),
-        (f"{AT} KEY FORMAT CSV WITH 1 COLUMNS VALUE FORMAT TEXT INCLUDE KEY", "FORMAT CSV"),
         (f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM", "ENVELOPE DEBEZIUM"),
         (
             f"{AT} FORMAT {AVRO} ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)",
@@ -355,14 +351,34 @@ def test_what_comes_later_says_so_by_name(world: Planning, text: str, what: str)
     assert caught.value.message() == f"{what} is not supported yet"
 
 
-def test_a_registry_format_of_another_kind_is_not_yet_read() -> None:
+PROTO = 'syntax = "proto3"; message First { int32 n = 1; } message Second { string s = 1; }'
+
+
+@pytest.mark.parametrize(
+    ("kind", "type_", "schema", "column"),
+    [
+        ("PROTOBUF", SchemaType.PROTOBUF, PROTO, "n integer not null"),
+        ("PROTOBUF MESSAGE 'Second'", SchemaType.PROTOBUF, PROTO, "s text not null"),
+        ("JSON SCHEMA", SchemaType.JSON, '{"properties": {"n": {"type": "integer"}}}', "n bigint"),
+        ("JSON SCHEMA", SchemaType.JSON, '{"type": ["integer", "null"]}', "value bigint"),
+    ],
+)
+def test_every_kind_of_schema_gives_columns(kind: str, type_: SchemaType, schema: str, column: str) -> None:
     world = Planning()
     world.outside.topics["orders"] = 1
-    for kind, type_ in (("PROTOBUF", "PROTOBUF"), ("JSON SCHEMA", "JSON")):
-        world.outside.add_subject("orders-value", "text", SchemaType(type_))
-        with pytest.raises(NotSupportedYet) as caught:
-            world.source(f"{AT} FORMAT {kind} {REGISTRY}")
-        assert caught.value.what == f"FORMAT {kind}"
+    world.outside.add_subject("orders-value", schema, type_)
+    assert shown(world.source(f"{AT} FORMAT {kind} {REGISTRY}").columns) == [column]
+
+
+def test_a_message_that_is_named_is_the_values_and_not_the_keys() -> None:
+    world = Planning()
+    world.outside.topics["orders"] = 1
+    world.outside.add_subject("orders-value", PROTO, SchemaType.PROTOBUF)
+    world.outside.add_subject(
+        "orders-key", 'syntax = "proto3"; message Key { int64 id = 1; }', SchemaType.PROTOBUF
+    )
+    plan = world.source(f"{AT} FORMAT PROTOBUF MESSAGE 'Second' {REGISTRY} INCLUDE KEY")
+    assert shown(plan.columns) == ["id bigint", "s text not null"]
 
 
 def test_debezium_refuses_include_key(world: Planning) -> None:

@@ -22,7 +22,7 @@ from tests.embedded.worlds import eventually
 from tests.runtime.orders import CHEAP, Orders
 from tests.runtime.statements import run
 
-KILLS = int(os.environ.get("HEADGATE_KILLS", "3"))
+KILLS = int(os.environ.get("HEADGATE_KILLS", "2"))
 SEED = int(os.environ.get("HEADGATE_KILL_SEED", str(random.SystemRandom().randrange(10**6))))
 A_START = 300.0  # seconds to the first batch of an engine on a machine that does much else; 20 on an idle one
 

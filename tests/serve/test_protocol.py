@@ -148,7 +148,7 @@ def test_an_address_at_which_nobody_listens_is_told() -> None:
 
 def test_a_refused_request_is_told_with_its_status() -> None:
     with standing_in(lambda sql: [Done("")]) as engine, pytest.raises(EngineRefused, match="404"):
-        engine.client._refuse(engine.client.send("GET", "/nowhere", timeout=5))
+        engine.client.refuse(engine.client.send("GET", "/nowhere", timeout=5))
 
 
 def test_switching_names_project_world_and_database(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from headgate.control.engine import Engine, Project
 from headgate.runtime.session import Spark
 from headgate.serve.protocol import Columns, Done, Failed, Notice, Rows, read_event
 from headgate.serve.server import Door
+from headgate.serve.streams import Streams
 
 pytestmark = pytest.mark.unit
 
@@ -148,6 +149,21 @@ def test_what_must_not_happen_is_told_without_its_text(
 
 def test_an_empty_script_answers_nothing(http: TestClient) -> None:
     assert run(http, "") == []
+
+
+@pytest.mark.parametrize("path", ["/api/statements", "/api/plan", "/api/apply"])
+def test_an_engine_that_answers_enough_already_says_so_and_tells_its_health_still(
+    tmp_path: Path, path: str
+) -> None:
+    engine = Engine(Project(tmp_path), Spark(no_spark))
+    try:
+        with TestClient(Door(engine, TOKEN, lambda _: None, Streams(0)).application()) as http:
+            answer = http.post(path, json={"sql": "SHOW VIEWS"}, headers=AUTHORIZED)
+            assert (answer.status_code, answer.json()["code"]) == (503, "CLI-0108")
+            assert answer.json()["hint"].startswith("Try again")
+            assert http.get("/healthz").is_success
+    finally:
+        engine.store.close()
 
 
 # health and metrics

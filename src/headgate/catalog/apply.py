@@ -20,6 +20,7 @@ from headgate.catalog.changes import (
     ObjectDropped,
     ObjectRenamed,
     SecretChanged,
+    StatementRespelled,
     TaskTold,
 )
 from headgate.catalog.errors import AlreadyExists, DependencyCycle, ReservedName
@@ -94,6 +95,8 @@ def _apply(draft: Draft, change: Change) -> None:
             _rename(draft, change)
         case DefinitionChanged():
             _redefine(draft, change)
+        case StatementRespelled():
+            _respell(draft, change)
         case ColumnsChanged():
             _change_columns(draft, change)
         case CommentSet() | CommentImported():
@@ -141,6 +144,8 @@ def _rename(draft: Draft, change: ObjectRenamed) -> None:
     _check_name(draft.view(), new)
     moved = _types_below(draft.view(), old)
     before = {type_.id: draft.view().path(type_.id) for type_ in moved}
+    if new.kind is Kind.SECRET:
+        new = replace(new, statement=redacted_statement("CREATE", new.name, draft.secrets[new.id]))
     draft.put(new)
     names = {path: draft.view().path(id_) for id_, path in before.items()}
     for user in {i for id_ in before for i in draft.users.get(id_, ())}:
@@ -162,6 +167,13 @@ def _redefine(draft: Draft, change: DefinitionChanged) -> None:
     )
     _check_definition(draft.view(), new)
     draft.put(new)
+
+
+def _respell(draft: Draft, change: StatementRespelled) -> None:
+    old = draft.view().get(change.id)
+    if old.kind is Kind.SECRET:
+        raise InternalError("a secret names nothing")
+    draft.put(replace(old, statement=change.statement, purified=change.purified))
 
 
 def _change_columns(draft: Draft, change: ColumnsChanged) -> None:

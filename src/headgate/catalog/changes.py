@@ -48,6 +48,15 @@ class DefinitionChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class StatementRespelled:
+    """Something that the object's statement names was renamed: it says the same with the new name."""
+
+    id: int
+    statement: str
+    purified: str
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnsChanged:
     """A schema change that was followed: all columns from now on, in order.
 
@@ -91,7 +100,7 @@ class TaskTold:
 
 
 Change: TypeAlias = (
-    ObjectCreated | ObjectDropped | ObjectRenamed | DefinitionChanged | ColumnsChanged
+    ObjectCreated | ObjectDropped | ObjectRenamed | DefinitionChanged | StatementRespelled | ColumnsChanged
     | CommentSet | CommentImported | SecretChanged | TaskTold
 )  # fmt: skip
 

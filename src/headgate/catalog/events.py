@@ -21,6 +21,7 @@ from headgate.catalog.changes import (
     ObjectDropped,
     ObjectRenamed,
     SecretChanged,
+    StatementRespelled,
     TaskTold,
 )
 from headgate.catalog.objects import Desired
@@ -33,6 +34,7 @@ class Happened(enum.StrEnum):
     DROPPED = "dropped"
     RENAMED = "renamed"
     REDEFINED = "redefined"
+    RESPELLED = "respelled"
     COLUMNS_CHANGED = "columns changed"
     COMMENTED = "commented"
     SECRET_CHANGED = "secret changed"
@@ -62,6 +64,8 @@ def event_of(change: Change) -> Happened:
             return Happened.RENAMED
         case DefinitionChanged():
             return Happened.REDEFINED
+        case StatementRespelled():
+            return Happened.RESPELLED
         case ColumnsChanged():
             return Happened.COLUMNS_CHANGED
         case CommentSet() | CommentImported():

@@ -20,6 +20,7 @@ from headgate.catalog.changes import (
     ObjectDropped,
     ObjectRenamed,
     SecretChanged,
+    StatementRespelled,
     TaskTold,
 )
 from headgate.catalog.objects import Column, Desired, Object
@@ -52,6 +53,8 @@ def describe(step: Step) -> tuple[str, ...]:
             return (f"renamed from {step.name_before} to {step.name_after}",)
         case DefinitionChanged():
             return (f"redefined {step.after.kind}", *_columns(step.before, step.after))
+        case StatementRespelled():
+            return ("what it names is called otherwise",)
         case ColumnsChanged():
             return tuple(_columns(step.before, step.after)) or ("columns unchanged",)
         case CommentSet() | CommentImported():

@@ -29,6 +29,7 @@ from headgate.catalog.snapshot import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_S
 from headgate.errors import Span, near_names
 from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
 from headgate.schema.names import find as find_name
+from headgate.schema.types import Named
 from headgate.sql.ast.names import NO_SPAN, Identifier, ObjectName
 
 Name = Sequence[Identifier]
@@ -257,6 +258,11 @@ def _at(name: ObjectName) -> Iterator[None]:
 def span_of(name: ObjectName) -> Span | None:
     """The place of a name that was written; None for one that was made."""
     return None if name.span == NO_SPAN else name.span
+
+
+def type_name(named: Named) -> ObjectName:
+    """The name of a type as it stands in a statement."""
+    return ObjectName(tuple(map(Identifier, named.parts, named.quoted or (False,) * len(named.parts))))
 
 
 def _text(name: Name) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headgate.catalog.objects import Column, Object, read_type
 from headgate.schema.render import print_type
-from headgate.schema.types import Array, Map, Named, Record, Type
+from headgate.schema.types import Named, map_named
 
 Path = tuple[str, ...]
 
@@ -25,21 +25,5 @@ def _column(column: Column, names: Mapping[Path, Path]) -> Column:
 
 def _text(text: str, names: Mapping[Path, Path]) -> str:
     before = read_type(text)
-    after = rename_types(before, names)
+    after = map_named(before, lambda named: Named(names.get(named.parts, named.parts)))
     return text if after == before else print_type(after, full=True)
-
-
-def rename_types(type_: Type, names: Mapping[Path, Path]) -> Type:
-    match type_:
-        case Named():
-            return Named(names.get(type_.parts, type_.parts))
-        case Array():
-            return replace(type_, element=rename_types(type_.element, names))
-        case Map():
-            return replace(type_, value=rename_types(type_.value, names))
-        case Record():
-            return replace(
-                type_, fields=tuple(replace(f, type=rename_types(f.type, names)) for f in type_.fields)
-            )
-        case _:
-            return type_

@@ -22,7 +22,11 @@ class State(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """How a task does. `lag` is in records, None where it is not known; `error` is the text of a diagnostic."""
+    """How a task does. `lag` is in records, None where it is not known; `error` is the text of a diagnostic.
+
+    What is counted is counted since the engine started or the task was changed; `batch_seconds` is the time that all
+    `batches` took, `last_commit` when the last one was done, `failures` how often the task failed.
+    """
 
     task: int
     state: State
@@ -32,6 +36,10 @@ class TaskStatus:
     rows: int = 0
     skipped: int = 0
     lag: int | None = None
+    batches: int = 0
+    batch_seconds: float = 0.0
+    last_commit: datetime | None = None
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.status import Status
 
 from headgate.serve.client import EngineClient, token_file
-from headgate.serve.errors import EngineNotRunning, EngineRefused, EngineUnreachable, WrongToken
+from headgate.serve.errors import EngineNotRunning, EngineUnreachable
 from headgate.serve.process import started_engine
 from headgate.serve.protocol import Done, Event, Failed, read_event
 
@@ -94,10 +94,7 @@ def _saying(message: str) -> Status:
 def ask(client: EngineClient, path: str, sql: str) -> Iterator[Event]:
     """The events of a script sent to another door than that of statements: `/api/plan` or `/api/apply`."""
     response = client.send("POST", path, timeout=PATIENCE, json={"sql": sql})
-    if response.status_code in (401, 403):
-        raise WrongToken(client.url)
-    if not response.is_success:
-        raise EngineRefused(client.url, response.status_code, " ".join(response.text.split())[:300])
+    client.refuse(response)
     last: Event | None = None
     for line in response.content.split(b"\n"):
         if line.strip():

@@ -17,7 +17,9 @@ from pathlib import Path
 import click
 import uvicorn
 
+from headgate.catalog.errors import LeaseLost
 from headgate.cli.errors import EnginePortTaken
+from headgate.cli.main import exit_status
 from headgate.cli.settings import Settings, project_option, read_settings
 from headgate.control.engine import Engine, Project
 from headgate.embedded.jars import fetch
@@ -25,6 +27,7 @@ from headgate.embedded.java import find_java
 from headgate.embedded.ports import LOOPBACK
 from headgate.embedded.world import World
 from headgate.runtime.session import OpenSpark, Spark, SparkSession, open_session
+from headgate.serve.client import EngineAddress
 from headgate.serve.server import Door
 
 ENGINE_FILE = "engine.json"
@@ -68,9 +71,7 @@ class Served:
         self._worlds: dict[Path, World] = {}
         self._spark = Spark(_spark_session(folder, settings))
         self._spark_died = threading.Event()
-        self._engine = Engine(
-            self._project(folder, settings.world_folder(folder)), self._spark, self._spark_gone
-        )
+        self._engine = self._open(self._project(folder, settings.world_folder(folder)))
         self._token = secrets.token_urlsafe(32)
         self._door = Door(self._engine, self._token, self._switch)
 
@@ -91,7 +92,7 @@ class Served:
             server.run(sockets=[bound])
             log.info("stopping: tasks end their batches")
         finally:
-            self._end(state)
+            self._end()
         if self._spark_died.is_set():
             self._begin_again()
 
@@ -102,13 +103,23 @@ class Served:
         self._spark_died.set()
         self._server.should_exit = True
 
+    def _fenced(self, lost: LeaseLost) -> None:
+        """Another engine goes on with the catalog. This one ends at once, its Spark with it: a batch that is under way
+        would be written beside the other's."""
+        log.error("%s", lost.diagnostic().render())
+        logging.shutdown()
+        os._exit(exit_status(lost))
+
     def _begin_again(self) -> None:
+        with suppress(ChildProcessError):  # the dead Spark would stay a zombie of the next program
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
         os.execv(
             sys.executable,
             [sys.executable, "-c", "from headgate.cli.main import main; main()", *sys.argv[1:]],
         )
 
-    def _end(self, state: Path) -> None:
+    def _end(self) -> None:
         """Every part in turn, whatever the ones before it met: Spark may be gone already, told to stop with us."""
         worlds = [world.close for world in self._worlds.values()]
         for close in (self._door.engine.close, self._spark.close, *worlds):
@@ -116,8 +127,9 @@ class Served:
                 close()
             except Exception as error:  # noqa: BLE001 - the process ends, and the next one goes on from the ledgers
                 log.error("could not stop in order: %s", str(error).partition("\n")[0])
-        with suppress(FileNotFoundError):
-            (state / ENGINE_FILE).unlink()
+        told = EngineAddress.read(self._home)
+        if told is not None and told.pid == os.getpid():  # and not of the engine that took over
+            EngineAddress.file(self._home).unlink(missing_ok=True)
 
     def _announce(self, state: Path, port: int) -> None:
         """The token first, readable only by the owner; then where the engine is."""
@@ -141,8 +153,11 @@ class Served:
         folder = Path(str(wish["folder"]))
         world = Path(str(wish["world"])) if wish.get("world") else self._settings.world_folder(self._home)
         database = str(wish["postgres_database"]) if wish.get("postgres_database") else None
-        self._door.engine = Engine(self._project(folder, world, database), self._spark, self._spark_gone)
+        self._door.engine = self._open(self._project(folder, world, database))
         self._door.engine.start()
+
+    def _open(self, project: Project) -> Engine:
+        return Engine(project, self._spark, self._spark_gone, self._fenced)
 
     def _project(self, folder: Path, world_folder: Path | None, database: str | None = None) -> Project:
         if world_folder is None:

@@ -19,9 +19,6 @@ from headgate.serve.protocol import Columns, Failed, Rows
 
 LOOK_TIMEOUT = 60.0
 ENOUGH = 2  # looks in a row that see no lag
-NOTHING_CAME = (
-    300  # looks, a second apart: a task that tells neither lag nor batch by then has nothing to read
-)
 COLOURS = {
     "running": "green",
     "starting": "yellow",
@@ -99,7 +96,6 @@ class Settling:
     def __init__(self, after: datetime | None = None) -> None:
         self._after = after
         self._without_lag: dict[str, int] = {}
-        self._silent: dict[str, int] = {}
 
     def look(self, tasks: Sequence[Task]) -> bool:
         done = [self._is_done(task) for task in tasks]  # every task is counted at every look
@@ -110,15 +106,9 @@ class Settling:
             return False
         if task.state in ("halted", "disabled"):
             return True
-        running = task.state == "running"
-        no_lag = _count(self._without_lag, task.name, running and task.lag == 0)
-        silent = _count(self._silent, task.name, running and task.lag is None and task.batch is None)
-        return no_lag >= ENOUGH or silent >= NOTHING_CAME
-
-
-def _count(counts: dict[str, int], name: str, holds: bool) -> int:
-    counts[name] = counts.get(name, 0) + 1 if holds else 0
-    return counts[name]
+        no_lag = task.state == "running" and task.lag == 0
+        looks = self._without_lag[task.name] = self._without_lag.get(task.name, 0) + 1 if no_lag else 0
+        return looks >= ENOUGH
 
 
 def task_table(tasks: Sequence[Task], rates: dict[str, float]) -> Table:

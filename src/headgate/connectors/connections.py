@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import cast
 
+from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Kind, Object, Use
-from headgate.catalog.secrets import Secret
+from headgate.catalog.secrets import Secret, SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import Options, reveal_options
@@ -17,7 +17,6 @@ from headgate.registry.client import RegistryClient
 from headgate.sql.ast.connections import ConnectionKind, CreateConnection
 from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.values import SecretReference
-from headgate.sql.json import from_json
 
 EMBEDDED = "embedded"  # the address of a service of the embedded world, which is asked for when it is needed
 SERVICES: dict[ConnectionKind, str] = {
@@ -29,6 +28,7 @@ SERVICES: dict[ConnectionKind, str] = {
 
 Reveal = Callable[[Catalog, Object], Secret]
 Address = Callable[[str], str]
+Key = tuple[int, str, tuple[SecretSource, ...]]
 
 
 class Connections:
@@ -38,13 +38,13 @@ class Connections:
         self._reveal = reveal
         self._embedded = embedded
         self._guard = threading.Lock()
-        self._kafka: dict[tuple[int, str], KafkaCluster] = {}
-        self._registries: dict[tuple[int, str], RegistryClient] = {}
+        self._kafka: dict[Key, KafkaCluster] = {}
+        self._registries: dict[Key, RegistryClient] = {}
 
     def kafka(self, catalog: Catalog, id_: int) -> KafkaCluster:
         connection = catalog.get(id_)
         with self._guard:
-            key = (id_, connection.purified)
+            key = _key(catalog, connection)
             if key not in self._kafka:
                 self._kafka[key] = KafkaCluster(self._options(catalog, connection))
             return self._kafka[key]
@@ -52,7 +52,7 @@ class Connections:
     def registry(self, catalog: Catalog, id_: int) -> RegistryClient:
         connection = catalog.get(id_)
         with self._guard:
-            key = (id_, connection.purified)
+            key = _key(catalog, connection)
             if key not in self._registries:
                 self._registries[key] = registry_client(self._options(catalog, connection))
             return self._registries[key]
@@ -64,7 +64,7 @@ class Connections:
     def validate(self, catalog: Catalog, id_: int) -> None:
         """As ``check``, of a connection that exists."""
         connection = catalog.get(id_)
-        self._ask(_statement(connection).kind, self._options(catalog, connection))
+        self._ask(statement_of(connection, CreateConnection).kind, self._options(catalog, connection))
 
     def _ask(self, kind: ConnectionKind, options: Options) -> None:
         match kind:
@@ -77,7 +77,7 @@ class Connections:
                 return
 
     def _options(self, catalog: Catalog, connection: Object) -> Options:
-        statement = _statement(connection)
+        statement = statement_of(connection, CreateConnection)
         # Secrets go by id: they may be called otherwise by now.
         names = dict.fromkeys(o.value.name for o in statement.options if isinstance(o.value, SecretReference))
         ids = [d.on for d in connection.dependencies if d.use is Use.SECRET]
@@ -110,8 +110,7 @@ class Connections:
             registry.close()
 
 
-def _statement(connection: Object) -> CreateConnection:
-    stored = connection.purified_json()["statement"]
-    statement = from_json(cast("dict[str, object]", stored))  # type: ignore[arg-type]
-    assert isinstance(statement, CreateConnection)
-    return statement
+def _key(catalog: Catalog, connection: Object) -> Key:
+    """What a client is made of: also the secrets, which ALTER SECRET changes under it."""
+    secrets = tuple(catalog.secrets[d.on] for d in connection.dependencies if d.use is Use.SECRET)
+    return connection.id, connection.purified, secrets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError, did_you_mean, error
 
 
 class ConnectorError(HeadgateError):
@@ -56,7 +56,10 @@ class BrokerUnreachable(ConnectorError):
         return self.reason
 
     def hint(self) -> str:
-        return "Check the address and that the broker runs, or skip the check with WITH (VALIDATE = false)."
+        return (
+            "Check the address and that the broker runs. "
+            "CREATE CONNECTION … WITH (VALIDATE = false) makes a connection without asking it."
+        )
 
 
 @error
@@ -84,6 +87,9 @@ class TopicNotFound(ConnectorError):
     def message(self) -> str:
         return f'topic "{self.topic}" does not exist'
 
+    def hint(self) -> str:
+        return did_you_mean(self.similar) or "Create the topic first; a source does not make one."
+
 
 @error
 class TopicRefused(ConnectorError):
@@ -92,7 +98,12 @@ class TopicRefused(ConnectorError):
     reason: str
 
     def message(self) -> str:
-        return f'topic "{self.topic}" cannot be created: {self.reason}'
+        return f'topic "{self.topic}" cannot be created: {self.reason.rstrip(".")}'
+
+    def hint(self) -> str:
+        return (
+            "Check TOPIC, TOPIC PARTITION COUNT, TOPIC REPLICATION FACTOR and TOPIC CONFIG of the statement."
+        )
 
 
 @error

@@ -6,8 +6,9 @@ Both clients take their settings from the same options; librdkafka and the Java 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -138,6 +139,15 @@ class KafkaCluster:
         described = next(iter(found.values()))
         return Topic(name, str(described.topic_id), len(described.partitions))
 
+    def topics(self, names: Collection[str]) -> dict[str, Topic]:
+        """Those of the topics that exist, in one request."""
+        found = {}
+        for name, future in self._client().describe_topics(TopicCollection(sorted(names))).items():
+            with suppress(TopicNotFound):
+                described = self._futures("describe the topic", {name: future})[name]
+                found[name] = Topic(name, str(described.topic_id), len(described.partitions))
+        return found
+
     def find_topic(self, name: str) -> Topic | None:
         try:
             return self.topic(name)
@@ -147,20 +157,27 @@ class KafkaCluster:
     def offsets(self, topic: Topic, *, latest: bool) -> dict[int, int]:
         """The earliest or the next offset of every partition, committed transactions only."""
         spec = OffsetSpec.latest() if latest else OffsetSpec.earliest()
-        return self._list_offsets(topic, spec)
+        return self._list_offsets([topic], spec)[topic.name]
 
-    def _list_offsets(self, topic: Topic, spec: OffsetSpec) -> dict[int, int]:
-        wanted = {TopicPartition(topic.name, p): spec for p in range(topic.partitions)}
+    def ends(self, topics: Collection[Topic]) -> dict[str, dict[int, int]]:
+        """The next offset of every partition of several topics, in one request."""
+        return self._list_offsets(topics, OffsetSpec.latest())
+
+    def _list_offsets(self, topics: Collection[Topic], spec: OffsetSpec) -> dict[str, dict[int, int]]:
+        wanted = {TopicPartition(t.name, p): spec for t in topics for p in range(t.partitions)}
         asked = self._client().list_offsets(
             wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT
         )
         found = self._futures("read the offsets", asked)
-        return {partition.partition: result.offset for partition, result in found.items()}
+        offsets: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
+        for partition, result in found.items():
+            offsets[partition.topic][partition.partition] = result.offset
+        return offsets
 
     def offsets_at(self, topic: Topic, timestamp: int) -> dict[int, int]:
         """The first offset of every partition at or after the time, in milliseconds; the end where there is none."""
         end = self.offsets(topic, latest=True)
-        found = self._list_offsets(topic, OffsetSpec.for_timestamp(timestamp))
+        found = self._list_offsets([topic], OffsetSpec.for_timestamp(timestamp))[topic.name]
         return {partition: offset if offset >= 0 else end[partition] for partition, offset in found.items()}
 
     def topic_config(self, name: str) -> dict[str, str]:
@@ -185,18 +202,30 @@ class KafkaCluster:
 
     def create_topic(self, name: str, options: NewTopicOptions) -> None:
         """Create the topic and wait until it can be seen; one that is there already is left alone."""
-        new = NewTopic(name, options.partitions, options.replicas, config=dict(options.config))
-        try:
-            self._futures("create the topic", self._client().create_topics([new], operation_timeout=TIMEOUT))
-        except KafkaFailed as error:
-            cause = error.__cause__
-            if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
-                return
-            raise TopicRefused(name, error.reason) from cause
+        if not self._ask_for_topic(name, options, validate_only=False):
+            return
         # The controller answers a moment before the brokers know of the topic.
         deadline = time.monotonic() + TIMEOUT
         while self.find_topic(name) is None and time.monotonic() < deadline:
             time.sleep(0.05)
+
+    def check_new_topic(self, name: str, options: NewTopicOptions) -> None:
+        """That the cluster would create the topic, or has it. Raises TopicRefused; nothing is created."""
+        self._ask_for_topic(name, options, validate_only=True)
+
+    def _ask_for_topic(self, name: str, options: NewTopicOptions, *, validate_only: bool) -> bool:
+        """False if the topic is there already."""
+        new = NewTopic(name, options.partitions, options.replicas, config=dict(options.config))
+        client = self._client()
+        try:
+            asked = client.create_topics([new], operation_timeout=TIMEOUT, validate_only=validate_only)
+            self._futures("create the topic", asked)
+        except KafkaFailed as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return False
+            raise TopicRefused(name, error.reason) from cause
+        return True
 
     def delete_topic(self, name: str) -> None:
         self._futures("delete the topic", self._client().delete_topics([name], operation_timeout=TIMEOUT))

@@ -7,10 +7,13 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from headgate.catalog.definitions import definition_mark
+from headgate.catalog.errors import CatalogBusy, CatalogFull, LeaseLost
 from headgate.catalog.graph import upstream
 from headgate.catalog.objects import Desired, Kind
 from headgate.catalog.snapshot import Catalog
@@ -20,7 +23,7 @@ from headgate.connectors.connections import Connections
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.registry.errors import RegistryFailed, RegistryUnreachable
-from headgate.runtime.errors import SparkGone, TaskFailed
+from headgate.runtime.errors import DiskFull, SparkGone, TaskFailed
 from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress, SinkTask
 from headgate.runtime.task_group import TaskGroup
@@ -30,7 +33,16 @@ log = logging.getLogger(__name__)
 EVERY = 0.5  # seconds between looks
 BEAT = 10.0
 LONGEST_WAIT = 30.0
-PASSING = (BrokerUnreachable, RegistryUnreachable, RegistryFailed, SparkGone)  # errors that a retry may cure
+# Errors that a retry may cure.
+PASSING = (
+    BrokerUnreachable,
+    RegistryUnreachable,
+    RegistryFailed,
+    SparkGone,
+    DiskFull,
+    CatalogFull,
+    CatalogBusy,
+)
 
 
 @dataclass(slots=True)
@@ -45,6 +57,8 @@ class Running:
     halted_at: int | None = None  # catalog version when it halted
     told: State | None = None  # the state last reported
     since: datetime = datetime.min
+    progress: Progress = field(default_factory=Progress)  # of the last task, that of the next goes on from it
+    failures: int = 0
 
 
 class Controller:
@@ -57,19 +71,23 @@ class Controller:
         session: Callable[[], SparkSession],
         checkpoints: Path,
         spark_gone: Callable[[], None] = lambda: None,
+        fenced: Callable[[LeaseLost], None] = lambda _: None,
     ) -> None:
-        """``spark_gone`` is told when Spark has died under the tasks; whoever is told starts it again."""
+        """``spark_gone`` is told when Spark has died under the tasks; whoever is told starts it again. ``fenced`` is told
+        when another engine has taken the catalog over; whoever is told ends this one."""
         self._store = store
         self._connections = connections
         self._session = session
         self._checkpoints = checkpoints
         self._spark_gone = spark_gone
+        self._fenced = fenced
         self._tasks: dict[int, Running] = {}
         self._groups: dict[tuple[str, str], TaskGroup] = {}
         self._ended = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="controller", daemon=True)
         self._last_beat = 0.0
+        self._said = ""  # the trouble that was logged last
 
     def start(self) -> None:
         shutil.rmtree(self._checkpoints, ignore_errors=True)  # clocks of queries that a killed engine left
@@ -84,7 +102,8 @@ class Controller:
             self._end(group)
         for id_, running in self._tasks.items():
             if running.task is not None:
-                self._report(id_, running, State.STOPPED)
+                with suppress(LeaseLost):
+                    self._report(id_, running, State.STOPPED)
 
     def wake(self) -> None:
         """Something changed: look now."""
@@ -92,20 +111,37 @@ class Controller:
 
     def _loop(self) -> None:
         while not self._ended.is_set():
-            try:
-                self._beat()
-                self.reconcile(self._store.load())
-            except HeadgateError as error:
-                log.error("%s", error)
-            except Exception:
-                log.exception("the reconcile loop failed and goes on")
+            self._look()
             self._wake.wait(EVERY)
             self._wake.clear()
 
+    def _look(self) -> None:
+        try:
+            self._beat()
+            self.reconcile(self._store.load())
+            self._said = ""
+        except LeaseLost as error:
+            self._ended.set()
+            self._fenced(error)
+        except HeadgateError as error:
+            self._log(error)
+        except Exception:
+            log.exception("the reconcile loop failed and goes on")
+
+    def _log(self, error: HeadgateError) -> None:
+        """Once as long as it lasts: a trouble that every look meets would fill the disk."""
+        if str(error) != self._said:
+            log.error("%s", error)
+            self._said = str(error)
+
     def _beat(self) -> None:
+        """Tasks are looked after also when there is no room to say that we live."""
         if time.monotonic() - self._last_beat > BEAT:
-            self._store.beat()
             self._last_beat = time.monotonic()
+            try:
+                self._store.beat()
+            except (CatalogFull, CatalogBusy) as error:
+                self._log(error)
 
     def reconcile(self, catalog: Catalog) -> None:
         sinks = {id_: wish for id_, wish in catalog.desired.items() if catalog.get(id_).kind is Kind.SINK}
@@ -133,16 +169,18 @@ class Controller:
         self._report(id_, running, State.STARTING)
         kept = running
 
-        def told(progress: Progress) -> None:
-            self._progress(id_, kept, progress)
+        def told(_: Progress) -> None:
+            self._progress(id_, kept)
 
         try:
             running.task = SinkTask(catalog, catalog.get(id_), self._connections, self._store, told)
+            running.task.progress = running.progress
         except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
             self._failed(id_, running, catalog, _ours(error, catalog.get(id_).name))
 
     def _look_after(self, catalog: Catalog) -> None:
-        """Take the tasks that failed out of their groups; a group whose query ended has failed with all its tasks."""
+        """Take the tasks that failed out of their groups. A group whose query ended is tried again as a whole: the tasks
+        that are the cause say so when they begin, and the others go on."""
         for key, group in list(self._groups.items()):
             try:
                 whole = group.failure()
@@ -153,7 +191,7 @@ class Controller:
                 running = self._tasks.get(id_)
                 if running is not None and running.task in group.tasks:
                     running.task = None
-                    self._failed(id_, running, catalog, error)
+                    self._failed(id_, running, catalog, error, again=whole is not None)
             if whole is not None:
                 del self._groups[key]
 
@@ -172,18 +210,11 @@ class Controller:
                 self._start(key, tasks, catalog)
 
     def _start(self, key: tuple[str, str], tasks: dict[int, SinkTask], catalog: Catalog) -> None:
-        ready: dict[int, SinkTask] = {}
-        for id_, task in tasks.items():
-            try:
-                task.begin()
-                ready[id_] = task
-            except Exception as error:  # noqa: BLE001 - one that cannot begin must not keep the others
-                self._tasks[id_].task = None
-                self._failed(id_, self._tasks[id_], catalog, _ours(error, task.object.name))
+        ready = self._begun(tasks, catalog)
         if not ready:
             return
-        group = TaskGroup(self._session(), list(ready.values()), self._checkpoints)
         try:
+            group = TaskGroup(self._session(), list(ready.values()), self._checkpoints)
             group.start()
         except Exception as error:  # noqa: BLE001 - told for each of its tasks
             for id_, task in ready.items():
@@ -201,14 +232,36 @@ class Controller:
                 running.error, running.halted_at, running.since = None, None, datetime.now(UTC)
                 self._report(id_, running, State.RUNNING)
 
-    def _failed(self, id_: int, running: Running, catalog: Catalog, error: HeadgateError) -> None:
+    def _begun(self, tasks: dict[int, SinkTask], catalog: Catalog) -> dict[int, SinkTask]:
+        """The tasks of one group that know where to go on. A broker that does not answer is asked once for all."""
+        ready: dict[int, SinkTask] = {}
+        away: BrokerUnreachable | None = None
+        for id_, task in tasks.items():
+            try:
+                if away is not None:
+                    raise away
+                task.begin()
+                ready[id_] = task
+            except Exception as error:  # noqa: BLE001 - one that cannot begin must not keep the others
+                away = error if isinstance(error, BrokerUnreachable) else None
+                self._tasks[id_].task = None
+                self._failed(id_, self._tasks[id_], catalog, _ours(error, task.object.name))
+        return ready
+
+    def _failed(
+        self, id_: int, running: Running, catalog: Catalog, error: HeadgateError, *, again: bool = False
+    ) -> None:
         """A passing trouble is tried again, later each time; anything else halts the task until something changes."""
-        log.warning("task %s: %s", catalog.shown(id_), error)
+        if isinstance(error, DiskFull):
+            error = DiskFull(self._fullest(error.folder))
+        if str(error) != str(running.error):
+            log.warning("task %s: %s", catalog.shown(id_), error)
         running.error = error
+        running.failures += 1
         running.since = datetime.now(UTC)
         if isinstance(error, SparkGone):
             self._spark_gone()
-        if isinstance(error, PASSING):
+        if again or isinstance(error, PASSING):
             running.tries += 1
             running.again_at = time.monotonic() + min(LONGEST_WAIT, 2.0**running.tries / 2)
             self._report(id_, running, State.STARTING)
@@ -216,9 +269,14 @@ class Controller:
             running.halted_at = catalog.version
             self._report(id_, running, State.HALTED)
 
-    def _progress(self, id_: int, running: Running, progress: Progress) -> None:
+    def _progress(self, id_: int, running: Running) -> None:
         running.tries = 0
-        self._report(id_, running, State.RUNNING, progress)
+        self._report(id_, running, State.RUNNING)
+
+    def _fullest(self, told: str) -> str:
+        """Spark does not always say where there was no room: of the folders that tasks write to, the one with least."""
+        known = [folder for folder in (self._checkpoints, Path(told)) if folder.exists()]
+        return str(min(known, key=lambda folder: shutil.disk_usage(folder).free, default=told))
 
     def _pause(self, id_: int, catalog: Catalog) -> None:
         running = self._tasks.get(id_)
@@ -234,19 +292,22 @@ class Controller:
             except Exception as error:  # noqa: BLE001 - what cannot be stopped is gone already
                 log.warning("a query could not be stopped: %s", str(error)[:200])
 
-    def _report(self, id_: int, running: Running, state: State, progress: Progress | None = None) -> None:
+    def _report(self, id_: int, running: Running, state: State) -> None:
         running.told = state
-        told = progress or (running.task.progress if running.task is not None else Progress())
+        told = running.progress
         error = running.error.diagnostic().render() if running.error is not None else None
         self._store.report(
-            TaskStatus(id_, state, running.since, error, told.batch, told.rows, told.skipped, told.lag)
-        )
+            TaskStatus(
+                id_, state, running.since, error, told.batch, told.rows, told.skipped, told.lag, told.batches,
+                told.batch_seconds, told.last_commit, running.failures,
+            )
+        )  # fmt: skip
 
 
 def _signature(catalog: Catalog, id_: int) -> tuple[object, ...]:
-    """All that a task's plan is made of: when it changes, the task is started anew."""
+    """All that a task's plan is made of, but for names: when it changes, the task is started anew."""
     parts = [catalog.get(id_), *upstream(catalog, id_)]
-    return tuple((o.id, o.purified, tuple((c.id, c.name, c.type) for c in o.columns)) for o in parts)
+    return tuple((o.id, definition_mark(o), tuple((c.id, c.name, c.type) for c in o.columns)) for o in parts)
 
 
 def _ours(error: BaseException, name: str) -> HeadgateError:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
+from headgate.catalog.definitions import search_path_of, stored_statement
 from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.names import (
     DEFAULT_PATH,
@@ -48,7 +49,6 @@ from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.types import CreateType
 from headgate.sql.ast.views import CreateView
-from headgate.sql.json import Json, from_json
 from headgate.sql.script import parse_script
 
 Action: TypeAlias = Literal["create", "change", "keep"]
@@ -201,17 +201,11 @@ class _Comparing:
         raise ObjectDiffers(there.kind.value, self.catalog.shown(there.id), parts).at(statement.span)
 
     def _differences(self, statement: Statement, there: Object) -> tuple[str, ...]:
-        purified = there.purified_json()
-        stored = purified.get("statement")
-        if not isinstance(stored, dict):
+        found, path = stored_statement(there), search_path_of(there)
+        if found is None:
             return ()
-        entries = cast("list[list[str]]", purified.get("search_path") or [])
-        path = (
-            SearchPath(tuple((database, schema) for database, schema in entries)) if entries else DEFAULT_PATH
-        )
-        found = from_json(cast("dict[str, Json]", stored))
         parts = differences(found, path, statement, self.path, self.catalog)
-        moved = bool(entries) and path != self.path
+        moved = there.kind is Kind.VIEW and path != self.path
         return (*parts, "search path") if moved else parts
 
     def _is_secret(self, there: Object, wanted: SecretValue) -> bool:

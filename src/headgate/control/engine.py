@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.catalog.errors import LeaseLost
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Object
 from headgate.catalog.secrets import Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
+from headgate.control.cancellation import Cancellation
 from headgate.control.controller import Controller
 from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
@@ -40,7 +42,14 @@ class Project:
 class Engine:
     """Holds the catalog's lease from ``open`` to ``close``."""
 
-    def __init__(self, project: Project, spark: Spark, spark_gone: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        project: Project,
+        spark: Spark,
+        spark_gone: Callable[[], None] = lambda: None,
+        fenced: Callable[[LeaseLost], None] = lambda _: None,
+    ) -> None:
+        """``spark_gone`` and ``fenced`` are told what this process cannot live on with: see ``Controller``."""
         self.project = project
         self._spark = spark
         project.state.mkdir(parents=True, exist_ok=True)
@@ -50,7 +59,9 @@ class Engine:
         self._connections = Connections(self._reveal, project.address)
         self._executor = Executor(self.store, self._connections, self)
         checkpoints = project.state / "checkpoints"
-        self._controller = Controller(self.store, self._connections, spark.session, checkpoints, spark_gone)
+        self._controller = Controller(
+            self.store, self._connections, spark.session, checkpoints, spark_gone, fenced
+        )
         self._spark_gone = spark_gone
 
     def start(self) -> None:
@@ -61,33 +72,26 @@ class Engine:
         self._connections.close()
         self.store.close()
 
-    def run(self, text: str, session: Session) -> Iterator[Result]:
+    def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
         """The answers to a script, as they come."""
         try:
-            yield from self._executor.run(text, session)
+            yield from self._executor.run(text, session, cancellation or Cancellation())
         finally:
             self._controller.wake()
 
-    def select(self, catalog: Catalog, path: SearchPath, statement: Select) -> Iterator[Result]:
+    def select(
+        self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
+    ) -> Iterator[Result]:
         query = BatchQuery(
             self._spark.session(), catalog, path, statement.query, self._connections, self.store
         )
         try:
-            columns, chunks = query.run()
+            with cancellation.stops(query.cancel):
+                yield from _answer(query)
         except SparkGone:
             self._spark_gone()
             raise
-        yield ResultColumns(columns)
-        count = 0
-        for chunk in chunks:
-            count += len(chunk)
-            yield ResultRows(chunk)
-        if query.bad_records:
-            noun = "record" if query.bad_records == 1 else "records"
-            yield Notice(
-                f"{query.bad_records} {noun} could not be decoded and {'is' if noun == 'record' else 'are'} left out"
-            )
-        yield Done(f"SELECT {count}")
+        query.close()
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         return asked_types(self._spark.session(), catalog, analysed)
@@ -95,3 +99,18 @@ class Engine:
     def _reveal(self, catalog: Catalog, secret: Object) -> Secret:
         """Of the catalog that is asked about, which may hold secrets that are only planned yet."""
         return self.store.keys.reveal(catalog.shown(secret.id), catalog.secrets[secret.id])
+
+
+def _answer(query: BatchQuery) -> Iterator[Result]:
+    columns, chunks = query.run()
+    yield ResultColumns(columns)
+    count = 0
+    for chunk in chunks:
+        count += len(chunk)
+        yield ResultRows(chunk)
+    if query.bad_records:
+        noun = "record" if query.bad_records == 1 else "records"
+        yield Notice(
+            f"{query.bad_records} {noun} could not be decoded and {'is' if noun == 'record' else 'are'} left out"
+        )
+    yield Done(f"SELECT {count}")

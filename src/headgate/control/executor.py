@@ -16,6 +16,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import NewTopicOptions
+from headgate.control.cancellation import Cancellation
 from headgate.control.looking import look
 from headgate.control.results import Done, Notice, Result
 from headgate.errors import HeadgateError
@@ -58,7 +59,9 @@ class Session:
 class Queries(Protocol):
     """Whoever runs a query and gives its rows."""
 
-    def select(self, catalog: Catalog, path: SearchPath, statement: Select) -> Iterator[Result]: ...
+    def select(
+        self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
+    ) -> Iterator[Result]: ...
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         """The types of a query's columns, asked of Spark without running it."""
@@ -80,12 +83,12 @@ class Executor:
         self._connections = connections
         self._queries = queries
 
-    def run(self, text: str, session: Session) -> Iterator[Result]:
+    def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
         """Everything that the script answers. Nothing of it is done unless all of it can be planned."""
         steps = self.plan(text, session)
         for step in steps:
             try:
-                yield from self._do(step, session)
+                yield from self._do(step, session, cancellation or Cancellation())
             except HeadgateError as error:
                 raise error.at(step.statement.span) from error.__cause__
 
@@ -132,6 +135,7 @@ class Executor:
         )
         if isinstance(pure, CreateSink):
             self._check_subjects(pure, catalog, path, ahead)
+        self._check_topics(planned.effects, catalog, ahead)
         _expect(planned.effects, ahead)
         return planned
 
@@ -151,6 +155,14 @@ class Executor:
             assert sink.registry is not None
             ahead.check_compatible(catalog, sink.registry, subject, schema)
 
+    def _check_topics(self, effects: tuple[Effect, ...], catalog: Catalog, ahead: outside.Planned) -> None:
+        """That Kafka would make the topics: what it refuses must be known before anything is done."""
+        for effect in effects:
+            if isinstance(effect, CreateTopic) and (effect.connection, effect.topic) not in ahead.topics:
+                self._connections.kafka(catalog, effect.connection).check_new_topic(
+                    effect.topic, _topic_options(effect)
+                )
+
     def _sealed(self, statement: Statement) -> SecretSource | None:
         if not isinstance(statement, CreateSecret | AlterSecret):
             return None
@@ -164,14 +176,14 @@ class Executor:
 
     # doing
 
-    def _do(self, step: Step, session: Session) -> Iterator[Result]:
+    def _do(self, step: Step, session: Session, cancellation: Cancellation) -> Iterator[Result]:
         statement = step.statement
         catalog = self._store.load()
         if isinstance(statement, SetSearchPath):
             session.path = search_path(catalog, session.path, statement.path)
             yield Done("SET")
         elif isinstance(statement, Select):
-            yield from self._queries.select(catalog, step.path, statement)
+            yield from self._queries.select(catalog, step.path, statement, cancellation)
         elif isinstance(statement, ValidateConnection):
             connection = resolve(catalog, step.path, statement.name, Kind.CONNECTION)
             self._connections.validate(catalog, connection.id)
@@ -214,8 +226,8 @@ class Executor:
         for effect in effects:
             match effect:
                 case CreateTopic():
-                    options = NewTopicOptions(effect.partitions, effect.replicas, effect.config)
-                    self._connections.kafka(catalog, effect.connection).create_topic(effect.topic, options)
+                    kafka = self._connections.kafka(catalog, effect.connection)
+                    kafka.create_topic(effect.topic, _topic_options(effect))
                 case RegisterSchema():
                     registry = self._connections.registry(catalog, effect.connection)
                     if effect.level is not None:
@@ -225,6 +237,10 @@ class Executor:
                         effect.schema.text,
                     )
         return ids
+
+
+def _topic_options(effect: CreateTopic) -> NewTopicOptions:
+    return NewTopicOptions(effect.partitions, effect.replicas, effect.config)
 
 
 def _expect(effects: tuple[Effect, ...], ahead: outside.Planned) -> None:

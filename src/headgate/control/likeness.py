@@ -7,25 +7,23 @@ import dataclasses
 from typing import TypeAlias
 
 from headgate.catalog.errors import CatalogError
-from headgate.catalog.names import SearchPath, find
-from headgate.catalog.objects import RELATIONS, Kind
+from headgate.catalog.names import SearchPath, find, type_name
+from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
+from headgate.errors import HeadgateError
+from headgate.plan.respell import kinds_named
+from headgate.plan.respell_query import with_ids
+from headgate.schema.types import Named
 from headgate.sql.ast.formats import DocOn, SchemaStrategy, SeedSchema
 from headgate.sql.ast.names import Expression, Identifier, ObjectName, Query
 from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.values import Option, SecretReference
+from headgate.sql.ast.values import Option
 from headgate.sql.json import from_json, to_json
 from headgate.sql.lexer import tokenize
 from headgate.sql.tokens import TokenKind
 
 Meaning: TypeAlias = "str | int | bool | tuple[Meaning, ...] | None"
 
-# Fields that hold a name of another object, and the kinds that it may have.
-_REFERENCES: dict[str, tuple[Kind, ...]] = {
-    "connection": (Kind.CONNECTION,),
-    "registry": (Kind.CONNECTION,),
-    "relation": tuple(sorted(RELATIONS)),
-}
 # Fields as a person calls them.
 _SPOKEN = {
     "kafka": "topic or connection",
@@ -64,8 +62,7 @@ class _Reader:
     def _field(self, node: object, field: dataclasses.Field[object]) -> Meaning:
         value = getattr(node, field.name)
         if isinstance(value, ObjectName):
-            kinds = (Kind.SECRET,) if isinstance(node, SecretReference) else _REFERENCES.get(field.name, ())
-            return self._name(value, kinds)
+            return self._name(value, kinds_named(node, field.name))
         return self._value(value)
 
     def _value(self, value: object) -> Meaning:
@@ -77,8 +74,12 @@ class _Reader:
                 items = [self._value(item) for item in left]
                 in_any_order = all(isinstance(item, Option | DocOn | SchemaStrategy) for item in left)
                 return tuple(sorted(items, key=repr) if in_any_order else items)
-            case Query() | Expression():
+            case Query():
+                return _text(self._by_ids(value))
+            case Expression():
                 return _text(value.text)
+            case Named():
+                return self._name(type_name(value), (Kind.TYPE,))
             case Identifier():
                 return _identifier(value)
             case ObjectName():
@@ -96,6 +97,13 @@ class _Reader:
         except CatalogError:
             found = None
         return found.id if found is not None else tuple(map(_identifier, name.parts))
+
+    def _by_ids(self, query: Query) -> str:
+        """The query with ids in place of names of relations and types; one that means nothing yet stands for itself."""
+        try:
+            return with_ids(self.catalog, self.path, query.text)
+        except HeadgateError:
+            return query.text
 
 
 def _identifier(identifier: Identifier) -> str:

@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from typing import cast
 
 from headgate.catalog.comments import column_comment, object_comment
+from headgate.catalog.definitions import statement_of, stored_statement
 from headgate.catalog.graph import upstream
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
-from headgate.catalog.names import SearchPath, resolve, resolve_schema
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_schema
+from headgate.catalog.objects import RELATIONS, Kind, Object
 from headgate.catalog.snapshot import Catalog, fold
 from headgate.catalog.store import Reader
 from headgate.catalog.system import SystemRelation
@@ -20,19 +21,19 @@ from headgate.control.results import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
 from headgate.plan.relations import analyse_query, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
+from headgate.plan.spelling import spelled
 from headgate.plan.statements import named_object
 from headgate.runtime.values import Json
 from headgate.schema.names import print_name
 from headgate.schema.render import print_type
 from headgate.sql.ast.explain import Explain, ExplainSchema
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.queries import Select
 from headgate.sql.ast.session import ShowSearchPath
 from headgate.sql.ast.show import Describe, ShowCreate, ShowLineage, ShowObjects
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.views import CreateView
-from headgate.sql.json import from_json
 from headgate.sql.render.statements import render
 
 # SHOW of what the engine records is a short form of a query over these.
@@ -138,25 +139,33 @@ def _like(name: str, pattern: str | None) -> bool:
 
 def _show_create(statement: ShowCreate, catalog: Catalog, path: SearchPath) -> Table:
     found = named_object(catalog, path, Kind(statement.kind.lower()), statement.name)
-    return _table(["name", "create_sql"], [[catalog.shown(found.id), create_sql(found)]])
+    return _table(["name", "create_sql"], [[catalog.shown(found.id), create_sql(catalog, found)]])
 
 
-def create_sql(entry: Object) -> str:
+def create_sql(catalog: Catalog, entry: Object) -> str:
     """The statement that means the same for ever, printed under the object's present name; secrets never."""
-    stored = entry.purified_json().get("statement")
     if entry.kind in (Kind.DATABASE, Kind.SCHEMA):
         return f"CREATE {entry.kind.upper()} {print_name((entry.name,))};"
-    if entry.kind is Kind.SECRET or not isinstance(stored, dict):
+    statement = stored_statement(entry)
+    if statement is None:
         return entry.statement
-    return render(_renamed(from_json(stored), entry.name))
+    name = _present_name(catalog, entry, statement)
+    return render(replace(statement, name=name))  # type: ignore[call-arg]  # every such statement has a name
 
 
-def _renamed(statement: Statement, present: str) -> Statement:
-    name = getattr(statement, "name", None)
-    if not isinstance(name, ObjectName) or fold(name.parts[-1].name) == fold(present):
-        return statement
-    parts = (*name.parts[:-1], Identifier(present, quoted=print_name((present,)) != present))
-    return replace(statement, name=ObjectName(parts))  # type: ignore[call-arg]  # every such statement has a name
+def _present_name(catalog: Catalog, entry: Object, statement: Statement) -> ObjectName | None:
+    """As many parts as were written, those that are called otherwise by now replaced. A sink without a name gets one
+    when its relation's would give it another."""
+    written = getattr(statement, "name", None)
+    if isinstance(statement, CreateSink) and written is None:
+        relation = resolve(catalog, DEFAULT_PATH, statement.relation, *sorted(RELATIONS))
+        if entry.name == f"{relation.name}_sink":
+            return None
+        written = statement.relation
+    assert isinstance(written, ObjectName)
+    present = catalog.path(entry.id)[-len(written.parts) :]
+    pairs = zip(written.parts, present, strict=True)
+    return ObjectName(tuple(p if fold(p.name) == fold(name) else spelled(name) for p, name in pairs))
 
 
 def _lineage(statement: ShowLineage, catalog: Catalog, path: SearchPath) -> Table:
@@ -214,7 +223,7 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
         rows.append([f"column {column.name}", f"{print_type(column.parsed)}{nullable}"])
     rows += [[d.use.value, catalog.shown(d.on)] for d in found.dependencies]
     rows += list(_task_facts(found, reader))
-    rows.append(["statement", create_sql(found)])
+    rows.append(["statement", create_sql(catalog, found)])
     return _table(["property", "value"], rows)
 
 
@@ -258,9 +267,7 @@ def _explain_schema(statement: ExplainSchema, catalog: Catalog, path: SearchPath
         sink = statement.sink
     else:
         found = resolve(catalog, path, statement.sink, Kind.SINK)
-        stored = from_json(cast("dict[str, object]", found.purified_json()["statement"]))  # type: ignore[arg-type]
-        assert isinstance(stored, CreateSink)
-        sink = stored
+        sink = statement_of(found, CreateSink)
     planned = plan_sink(catalog, path, sink)
     side = planned.key if statement.side == "KEY" else planned.value
     if side is None or side.schema is None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from headgate.catalog.names import SearchPath
+from headgate.catalog.definitions import search_path_of, statement_of
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.relations import analyse_query, relations_read
 from headgate.sql.ast.views import CreateView
-from headgate.sql.json import from_json
 from headgate.sql.query.relation import AnalysedQuery
 
 
@@ -30,9 +27,4 @@ def source_of(catalog: Catalog, relation_id: int) -> Object:
 
 def view_query(catalog: Catalog, view: Object) -> AnalysedQuery:
     """A view's query, analysed anew: names by the search path of its creation, columns as they are now."""
-    purified = view.purified_json()
-    statement = from_json(cast("dict[str, object]", purified["statement"]))  # type: ignore[arg-type]
-    assert isinstance(statement, CreateView)
-    entries = cast("list[list[str]]", purified.get("search_path") or [])
-    path = SearchPath(tuple((database, schema) for database, schema in entries)) if entries else SearchPath()
-    return analyse_query(catalog, path, statement.query)
+    return analyse_query(catalog, search_path_of(view), statement_of(view, CreateView).query)

@@ -74,6 +74,31 @@ class ViewInUse(PlanError):
 
 
 @error
+class NameCaptured(PlanError):
+    code = "PLN-0106"
+    kind: str
+    name: str
+    new_name: str
+    user_kind: str
+    user: str
+
+    def message(self) -> str:
+        return (
+            f'cannot rename {self.kind} "{self.name}" to "{self.new_name}": '
+            f'in {self.user_kind} "{self.user}" that name would mean something else'
+        )
+
+    def detail(self) -> str:
+        return "An alias, a column or a WITH of its query has that name already, where the new name would be written."
+
+    def hint(self) -> str:
+        return (
+            f"Choose another name, or first replace {self.user_kind} {self.user} by one that gives the relation an "
+            "alias."
+        )
+
+
+@error
 class ColumnCollision(PlanError):
     code = "PLN-0201"
     column: str
@@ -137,6 +162,65 @@ class NoTimestamp(PlanError):
 
     def hint(self) -> str:
         return "Write milliseconds since 1970, or a time such as '2026-11-15T12:30:00Z'."
+
+
+@error
+class CsvWithoutColumns(PlanError):
+    code = "PLN-0211"
+
+    def message(self) -> str:
+        return "FORMAT CSV of a topic needs to know its columns"
+
+    def hint(self) -> str:
+        return "Write CSV WITH n COLUMNS, or CSV WITH HEADER (name, …)."
+
+
+@error
+class FormatColumnTwice(PlanError):
+    code = "PLN-0212"
+    format: str
+    column: str
+
+    def message(self) -> str:
+        return f'FORMAT {self.format} has two columns "{self.column}"'
+
+    def hint(self) -> str:
+        return "Give each of them a name of its own."
+
+
+@error
+class DelimiterNotOneCharacter(PlanError):
+    code = "PLN-0213"
+    delimiter: str
+
+    def message(self) -> str:
+        return f"cannot delimit columns by {self.delimiter!r}"
+
+    def hint(self) -> str:
+        return "A delimiter is one character, and neither a double quote nor the end of a line."
+
+
+@error
+class MalformedPattern(PlanError):
+    code = "PLN-0214"
+    reason: str
+
+    def message(self) -> str:
+        return "the pattern of FORMAT REGEX is no regular expression"
+
+    def detail(self) -> str:
+        return f"{self.reason[:1].upper()}{self.reason[1:]}."
+
+
+@error
+class PatternWithoutGroups(PlanError):
+    code = "PLN-0215"
+
+    def message(self) -> str:
+        return "the pattern of FORMAT REGEX has no group"
+
+    def hint(self) -> str:
+        return "Put what shall be a column in parentheses, with a name if you like: (?<name>…)."
 
 
 @error

@@ -24,7 +24,7 @@ class CreateTopic:
 
 @dataclass(frozen=True, slots=True)
 class RegisterSchema:
-    """Register the schema for the subject; the level is set first where the subject has none of its own."""
+    """Register the schema for the subject; a level that was given is set first, and none is set otherwise."""
 
     connection: int
     subject: str

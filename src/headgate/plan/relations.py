@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from headgate.catalog.comments import column_comment
 from headgate.catalog.graph import type_at
 from headgate.catalog.information_schema import system_relation
-from headgate.catalog.names import SearchPath, resolve
+from headgate.catalog.names import SearchPath, resolve, type_name
 from headgate.catalog.objects import RELATIONS, ColumnRef, Kind, Object
 from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.system import SystemRelation
 from headgate.errors import HeadgateError, InternalError, Span
+from headgate.plan.type_names import looked_through
 from headgate.schema.names import print_name
 from headgate.schema.types import Named, Type
 from headgate.sql.ast.names import Identifier, ObjectName, Query
@@ -33,11 +34,12 @@ def query_relation(catalog: Catalog, relation: Object) -> Relation:
     what the query calls it unless it gives it an alias."""
     columns = tuple(_column(catalog, relation, c) for c in relation.columns)
     name = f"{relation.id}.{relation.name}"
-    return Relation(name, spark_name(relation.id), columns, advice=_advice(relation))
+    return Relation(name, spark_name(relation.id), columns, advice=_advice(relation), called=relation.name)
 
 
 def _column(catalog: Catalog, relation: Object, column: CatalogColumn) -> Column:
-    type_ = expanded(column.parsed, named_types(catalog))
+    find = named_types(catalog)
+    type_ = expanded(column.parsed, lambda named: looked_through(named.parts, find(named)))
     origin = (str(relation.id), str(column.id))
     return Column(column.name, type_, column.nullable, column_comment(catalog, column), origin)
 
@@ -84,20 +86,17 @@ def named_types(catalog: Catalog) -> Callable[[Named], Type]:
 def resolve_type_name(catalog: Catalog, path: SearchPath) -> Callable[[Named], Type]:
     """For types named in a query: found by the search path, wherever the name was written."""
 
-    def find(named: Named) -> Type:
-        known = type_at(catalog, named.parts) if len(named.parts) == 3 else None
-        if known is None:
-            name = ObjectName(tuple(Identifier(part, quoted) for part, quoted in _written(named)))
-            known = resolve(catalog, path, name, Kind.TYPE)
-        return known.definition()
+    def resolve_type(named: Named) -> Type:
+        found = find_type(catalog, path, named)
+        return looked_through(catalog.path(found.id), found.definition())
 
-    return find
+    return resolve_type
 
 
-def _written(named: Named) -> list[tuple[str, bool]]:
-    """The parts of a type's name, each with whether it was written in quotes."""
-    quoted = named.quoted or (False,) * len(named.parts)
-    return list(zip(named.parts, quoted, strict=True))
+def find_type(catalog: Catalog, path: SearchPath, named: Named) -> Object:
+    """The type that a name in a statement means."""
+    known = type_at(catalog, named.parts) if len(named.parts) == 3 else None
+    return known or resolve(catalog, path, type_name(named), Kind.TYPE)
 
 
 def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQuery:
@@ -112,7 +111,12 @@ def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQ
 
 def relations_read(analysed: AnalysedQuery) -> tuple[int, ...]:
     """The ids of the catalog's own relations that a query reads."""
-    return tuple(int(name.partition(".")[0]) for name in analysed.reads if not name.startswith(SYSTEM))
+    return tuple(id_ for id_ in map(relation_id, analysed.reads) if id_ is not None)
+
+
+def relation_id(name: str) -> int | None:
+    """The id of a relation of the catalog, by the name that a query's caller gave it; None for a system relation."""
+    return None if name.startswith(SYSTEM) else int(name.partition(".")[0])
 
 
 def system_relations_read(analysed: AnalysedQuery) -> tuple[str, ...]:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeAlias, assert_never
 
-from headgate.plan.errors import NotSupportedYet
+from headgate.plan.errors import (
+    CsvWithoutColumns,
+    DelimiterNotOneCharacter,
+    FormatColumnTwice,
+    PatternWithoutGroups,
+)
+from headgate.plan.patterns import read_pattern
+from headgate.registry.protobuf_files import read_files
 from headgate.schema.evolve.merge import merge
-from headgate.schema.formats.avro.read import read_place
+from headgate.schema.formats.avro.read import read_place as avro_place
+from headgate.schema.formats.jsonschema.read import read_place as json_place
+from headgate.schema.formats.protobuf import from_protobuf
 from headgate.schema.types import Bytes, Field, Json, Record, Text
 from headgate.sql.ast.formats import (
     AvroInline,
@@ -101,6 +110,8 @@ def sides_of(formats: Formats) -> tuple[SidePlan, SidePlan | None]:
         return value, _side(formats.key, "KEY")
     if isinstance(formats.value, AvroInline | ProtobufInline | CsvFormat | RegexFormat):
         return value, None
+    if isinstance(formats.value, RegistryFormat):  # a message that is named is the value's
+        return value, _side(replace(formats.value, message=None), "KEY")
     return value, _side(formats.value, "KEY")
 
 
@@ -115,10 +126,42 @@ def _side(format_: Format, side: Side) -> SidePlan | None:
         case AvroInline():
             framed = option(format_.options, "CONFLUENT WIRE FORMAT")
             return SchemaSide("AVRO", (WrittenSchema(format_.schema),), framed != BooleanLiteral(False))
-        case RegistryFormat(kind="AVRO"):
+        case ProtobufInline(message, schema):
+            return SchemaSide("PROTOBUF", (WrittenSchema(schema),), False, message)
+        case CsvFormat():
+            return _csv_side(format_)
+        case RegexFormat():
+            return _regex_side(format_)
+        case RegistryFormat():
             return _registry_side(format_, side)
         case _:
-            raise NotSupportedYet(f"FORMAT {format_words(format_)}")
+            assert_never(format_)
+
+
+def _csv_side(format_: CsvFormat) -> CsvSide:
+    delimiter = "," if format_.delimiter is None else format_.delimiter
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise DelimiterNotOneCharacter(delimiter)
+    if format_.header is not None:
+        return CsvSide(_distinct("CSV", [i.name for i in format_.header]), delimiter)
+    if not format_.columns:
+        raise CsvWithoutColumns
+    return CsvSide(tuple(f"column{n}" for n in range(1, format_.columns + 1)), delimiter)
+
+
+def _regex_side(format_: RegexFormat) -> RegexSide:
+    pattern = read_pattern(format_.pattern)
+    if not pattern.names:
+        raise PatternWithoutGroups
+    names = [name or f"column{n}" for n, name in enumerate(pattern.names, 1)]
+    return RegexSide(pattern.java, _distinct("REGEX", names))
+
+
+def _distinct(format_: str, names: list[str]) -> tuple[str, ...]:
+    twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if twice is not None:
+        raise FormatColumnTwice(format_, twice)
+    return tuple(names)
 
 
 def _registry_side(format_: RegistryFormat, side: Side) -> SchemaSide | None:
@@ -180,13 +223,18 @@ def followed(known: Field, arriving: Field) -> Field:
     return merged.fields[0]
 
 
-def schema_place(kind: RegistryKind, schema: WrittenSchema, message: str | None = None) -> Field:  # noqa: ARG001
-    """The type that values written with a schema have."""
+def schema_place(kind: RegistryKind, schema: WrittenSchema, message: str | None = None) -> Field:
+    """The type that values written with a schema have. ``message``: of a Protobuf file, the first unless it is named."""
     match kind:
         case "AVRO":
-            type_, nullable = read_place(schema.text, [text for _, text in schema.references])
+            type_, nullable = avro_place(schema.text, [text for _, text in schema.references])
+        case "JSON SCHEMA":
+            type_, nullable = json_place(schema.text, dict(schema.references))
+        case "PROTOBUF":
+            file, *imported = read_files(schema.text, schema.references)
+            type_, nullable = from_protobuf(file, message, imported), False
         case _:
-            raise NotSupportedYet(f"FORMAT {kind}")
+            assert_never(kind)
     return Field("value", type_, nullable, type_.doc if isinstance(type_, Record) else None)
 
 

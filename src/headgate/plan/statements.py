@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,12 +14,12 @@ from headgate.catalog.changes import (
     DefinitionChanged,
     ObjectCreated,
     ObjectDropped,
-    ObjectRenamed,
     SecretChanged,
     TaskTold,
 )
+from headgate.catalog.definitions import SEARCH_PATH, purified_text
 from headgate.catalog.errors import UnknownObject
-from headgate.catalog.graph import check_droppable, drop_order, holders, type_dependencies
+from headgate.catalog.graph import check_droppable, drop_order
 from headgate.catalog.names import (
     SearchPath,
     find,
@@ -44,6 +43,7 @@ from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
+from headgate.plan.rename import rename
 from headgate.plan.sides import fields_of, sides_of
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.plan.source import SourcePlan, plan_source
@@ -72,7 +72,6 @@ from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.types import CreateType
 from headgate.sql.ast.values import Choice, MapLiteral, NumberLiteral, SecretReference, option
 from headgate.sql.ast.views import CreateView
-from headgate.sql.json import to_json
 from headgate.sql.render.statements import render
 
 
@@ -185,9 +184,7 @@ class _Planner:
 
     def _object(self, name: ObjectName, kind: Kind, statement: Statement, **more: object) -> Object:
         parent, exact = place(self.catalog, self.path, name, kind)
-        purified = json.dumps(
-            {"statement": to_json(statement), **cast("dict[str, object]", more.pop("facts", {}))}
-        )
+        purified = purified_text(statement, cast("dict[str, object]", more.pop("facts", {})))
         made = Object(self.catalog.next_id, kind, parent, exact, datetime.now(UTC), self.written, purified)
         return replace(made, **more)  # type: ignore[arg-type]
 
@@ -265,12 +262,11 @@ class _Planner:
         analysed, needs = query_dependencies(self.catalog, self.path, statement.query)
         columns = view_columns(analysed, statement.columns, statement.name.parts[-1].name, self.asked)
         growth, columns = derive_growth(self.catalog, analysed, columns)
-        types = type_dependencies(self.catalog, [c.parsed for c in columns])
         old = find(self.catalog, self.path, statement.name, Kind.VIEW) if statement.or_replace else None
         if old is not None:
             columns = replaced_columns(self.catalog, old, columns)
-            purified = json.dumps({"statement": to_json(statement), "search_path": self.path.entries})
-            change = DefinitionChanged(old.id, self.written, purified, (*needs, *types), columns, growth)
+            purified = purified_text(statement, {SEARCH_PATH: self.path.entries})
+            change = DefinitionChanged(old.id, self.written, purified, needs, columns, growth)
             return Planned(statement, "CREATE OR REPLACE VIEW", (change,))
         return self._create(
             statement,
@@ -278,8 +274,8 @@ class _Planner:
             Kind.VIEW,
             columns=columns,
             growth=growth,
-            dependencies=(*needs, *types),
-            facts={"search_path": self.path.entries},
+            dependencies=needs,
+            facts={SEARCH_PATH: self.path.entries},
         )
 
     def _sink(self, statement: CreateSink) -> Planned:
@@ -337,15 +333,10 @@ class _Planner:
         if missing := self._missing(statement, tag):
             return missing
         target = self._named(statement.kind, statement.name)
-        self._check_renamable(target)
-        return Planned(statement, tag, (ObjectRenamed(target.id, statement.new_name.name),))
-
-    def _check_renamable(self, target: Object) -> None:
-        """Stored statements call what they use by name (secrets alone go by id), and would not find it again."""
-        if target.kind is Kind.SECRET:
-            return
-        if holders(self.catalog, target.id) or any(self.catalog.children(target.id)):
-            raise NotSupportedYet(f"renaming a {target.kind} that others use or that holds something")
+        if target.name == statement.new_name.name:
+            notice = f'{target.kind} "{target.name}" is called so already, skipped'
+            return Planned(statement, tag, notices=(notice,), skipped=True)
+        return Planned(statement, tag, rename(self.catalog, target, statement.new_name))
 
     def _task_state(self, statement: ChangeTaskState) -> Planned:
         if statement.binding is not None:

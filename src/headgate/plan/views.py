@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from headgate.catalog.graph import holders, type_at, type_dependencies
-from headgate.catalog.names import SearchPath, resolve
-from headgate.catalog.objects import Column, Comment, Dependency, Growth, Kind, Object, Use
+from headgate.catalog.graph import holders, type_dependencies
+from headgate.catalog.names import SearchPath
+from headgate.catalog.objects import Column, Comment, Dependency, Growth, Object, Use
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames, ViewInUse
-from headgate.plan.relations import analyse_query, origin_ref, relations_read
+from headgate.plan.relations import analyse_query, find_type, origin_ref, relations_read
+from headgate.plan.type_names import called_again
 from headgate.schema.render import print_type
-from headgate.schema.types import Array, Field, Map, Named, Record, Type
-from headgate.sql.ast.names import Identifier, ObjectName, Query
+from headgate.schema.types import Array, Field, Map, Named, Type, map_named
+from headgate.sql.ast.names import Identifier, Query
 from headgate.sql.ast.types import CreateType, ListBody, MapBody, OtherBody, RecordBody
 from headgate.sql.query.relation import AnalysedQuery
 
@@ -34,7 +35,7 @@ def view_columns(
             raise ColumnOfUnknownType(name)
         if any(c.name == name for c in columns):
             raise ColumnTwice(name, view)
-        printed = print_type(type_, full=True)
+        printed = print_type(called_again(type_), full=True)
         columns.append(Column(position + 1, name, printed, column.nullable, origin=origin_ref(column)))
     return tuple(columns)
 
@@ -80,8 +81,12 @@ def derive_growth(
 def query_dependencies(
     catalog: Catalog, path: SearchPath, query: Query
 ) -> tuple[AnalysedQuery, tuple[Dependency, ...]]:
+    """The query, and what it needs: the relations that it reads, and the types that it or its result names."""
     analysed = analyse_query(catalog, path, query)
-    return analysed, tuple(Dependency(id_, Use.READS) for id_ in relations_read(analysed))
+    reads = tuple(Dependency(id_, Use.READS) for id_ in relations_read(analysed))
+    written = [qualified(catalog, path, place.type) for place in analysed.types]
+    given = [called_again(column.type) for column in analysed.columns if column.type is not None]
+    return analysed, (*reads, *type_dependencies(catalog, [*written, *given]))
 
 
 def type_definition(
@@ -107,17 +112,4 @@ def type_definition(
 
 def qualified(catalog: Catalog, path: SearchPath, type_: Type) -> Type:
     """The type with every name in it replaced by the full name that it has in the catalog."""
-    match type_:
-        case Named(parts):
-            if len(parts) == 3 and type_at(catalog, parts) is not None:
-                return type_
-            found = resolve(catalog, path, ObjectName(tuple(Identifier(p) for p in parts)), Kind.TYPE)
-            return Named(catalog.path(found.id))
-        case Array(element, nullable):
-            return Array(qualified(catalog, path, element), nullable)
-        case Map(value, nullable):
-            return Map(qualified(catalog, path, value), nullable)
-        case Record(fields, name, doc):
-            return Record(tuple(replace(f, type=qualified(catalog, path, f.type)) for f in fields), name, doc)
-        case _:
-            return type_
+    return map_named(type_, lambda named: Named(catalog.path(find_type(catalog, path, named).id)))

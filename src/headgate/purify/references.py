@@ -7,14 +7,16 @@ from dataclasses import replace
 from typing import cast
 
 from headgate.catalog.errors import CatalogError
-from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, type_name
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.purify.errors import ConnectionOfOtherKind
+from headgate.schema.types import Named, Type, map_named
 from headgate.sql.ast.connections import ConnectionKind
 from headgate.sql.ast.formats import Format, Formats, RegistryFormat
 from headgate.sql.ast.kafka import Kafka, KafkaConnection
 from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.types import ListBody, MapBody, OtherBody, RecordBody, TypeBody
 from headgate.sql.ast.values import Option, SecretReference
 
 
@@ -29,6 +31,25 @@ def lasting_name(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: K
         return name
     parts = tuple(Identifier(part, quoted=True) for part in catalog.path(found.id))
     return ObjectName(parts, span=name.span)
+
+
+def lasting_types(catalog: Catalog, path: SearchPath, body: TypeBody) -> TypeBody:
+    """The body of a type with lasting names of the types that it uses."""
+
+    def lasting(named: Named) -> Type:
+        written = type_name(named)
+        name = lasting_name(catalog, path, written, Kind.TYPE)
+        return named if name is written else Named(tuple(part.name for part in name.parts))
+
+    match body:
+        case RecordBody(fields):
+            return RecordBody(tuple(replace(f, type=map_named(f.type, lasting)) for f in fields))
+        case ListBody(element):
+            return ListBody(map_named(element, lasting))
+        case MapBody(value):
+            return MapBody(map_named(value, lasting))
+        case OtherBody(type_):
+            return OtherBody(map_named(type_, lasting))
 
 
 def find_connection(catalog: Catalog, path: SearchPath, name: ObjectName, kind: ConnectionKind) -> Object:

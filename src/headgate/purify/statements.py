@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headgate.catalog.names import SearchPath
 from headgate.catalog.snapshot import Catalog
 from headgate.purify.connections import purify_connection
 from headgate.purify.outside import Outside
+from headgate.purify.references import lasting_types
 from headgate.purify.sinks import purify_sink
 from headgate.purify.sources import purify_source
 from headgate.sql.ast.connections import CreateConnection
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
+from headgate.sql.ast.types import CreateType
 
 
 def purify(statement: Statement, catalog: Catalog, path: SearchPath, outside: Outside) -> Statement:
-    """The statement with every outside answer in it."""
+    """The statement with every outside answer in it, and with names that last."""
     match statement:
         case CreateConnection():
             return purify_connection(statement, catalog, path, outside)
@@ -23,5 +27,7 @@ def purify(statement: Statement, catalog: Catalog, path: SearchPath, outside: Ou
             return purify_source(statement, catalog, path, outside)
         case CreateSink():
             return purify_sink(statement, catalog, path)
+        case CreateType():
+            return replace(statement, body=lasting_types(catalog, path, statement.body))
         case _:
             return statement

@@ -19,26 +19,52 @@ NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
 
 
-def decode(
-    raw: DataFrame, plan: SourcePlan, key: Writers = NO_WRITERS, value: Writers = NO_WRITERS
-) -> DataFrame:
-    """Raw records of Spark's Kafka reader -> columns `hg_key`, `hg_value`, `hg_problem` and the record's place.
+class Decoder:
+    """Decodes raw records of Spark's Kafka reader. Its columns are made once: making them anew for every batch took
+    a thousand calls into the JVM, which with many small tasks was most of a batch's time."""
 
-    ``hg_problem`` is NULL for a good record and else a struct of side, reason and schema id. Records with neither
-    key nor value are left out.
-    """
-    readers = {"key": _reader(plan.key, key), "value": _reader(plan.value, value)}
-    # The barrier: what stands in it is computed once per record. Only what is costly does; what is said of it comes
-    # after, because within the barrier every mention is computed for itself (from_avro stood in the plan 3 times, now
-    # once; decoding alone took 8.8-10.2 CPU seconds for a million small records, now 5.4, on a busy machine).
-    costly = F.struct(*[_costly(name, reader).alias(name) for name, reader in readers.items()])
-    present = raw.where("key IS NOT NULL OR value IS NOT NULL")
-    barred = present.withColumn("hg_in", F.explode(F.array(costly)))
-    decoded = barred.withColumn("hg_problem", _problem(plan, readers))
-    for name, reader in readers.items():
-        found = F.lit(None) if reader is None else reader.value(F.col(name), F.col(f"hg_in.{name}"))
-        decoded = decoded.withColumn(f"hg_{name}", found)
-    return decoded
+    def __init__(self, plan: SourcePlan, key: Writers = NO_WRITERS, value: Writers = NO_WRITERS) -> None:
+        self.plan = plan
+        readers = {"key": _reader(plan.key, key), "value": _reader(plan.value, value)}
+        # The barrier: what stands in it is computed once per record. Only what is costly does; what is said of it
+        # comes after, because within the barrier every mention is computed for itself (from_avro stood in the plan 3
+        # times, now once; decoding alone took 8.8-10.2 CPU seconds for a million small records, now 5.4).
+        costly = F.struct(*[_costly(name, reader).alias(name) for name, reader in readers.items()])
+        self._barrier = (F.col("*"), F.explode(F.array(costly)).alias("hg_in"))
+        self._decoded = [F.col("*"), _problem(plan, readers).alias("hg_problem")]
+        self._values = [_value(name, reader).alias(f"hg_{name}") for name, reader in readers.items()]
+        self._good = _good() if plan.on_error == "HALT" else F.col("hg_problem").isNull()
+        self._columns = [_column(column).alias(column.name) for column in plan.columns]
+
+    def decode(self, raw: DataFrame) -> DataFrame:
+        """Raw records -> columns `hg_key`, `hg_value`, `hg_problem` and the record's place.
+
+        ``hg_problem`` is NULL for a good record and else a struct of side, reason and schema id. Records with neither
+        key nor value are left out.
+        """
+        present = raw.where("key IS NOT NULL OR value IS NOT NULL")
+        decoded = present.select(*self._barrier).select(*self._decoded)
+        for value in self._values:  # each may be a barrier of its own, of which a projection holds but one
+            decoded = decoded.select("*", value)
+        return decoded
+
+    def good(self, decoded: DataFrame) -> DataFrame:
+        """The good records; under HALT the first bad one fails the job with its place."""
+        return decoded.where(self._good)
+
+    def columns(self, records: DataFrame) -> DataFrame:
+        """The source's columns of decoded records, by name."""
+        return records.select(*self._columns)
+
+
+def _good() -> Column:
+    place = F.to_json(F.struct("topic", "partition", "offset", F.col("hg_problem.*")))
+    bad = F.raise_error(F.concat(F.lit(BAD), place)).cast("boolean")
+    return F.when(F.col("hg_problem").isNotNull(), bad).otherwise(F.lit(True))
+
+
+def _value(name: str, reader: SideReader | None) -> Column:
+    return F.lit(None) if reader is None else reader.value(F.col(name), F.col(f"hg_in.{name}"))
 
 
 def _reader(side: SidePlan | None, writers: Writers) -> SideReader | None:
@@ -47,18 +73,6 @@ def _reader(side: SidePlan | None, writers: Writers) -> SideReader | None:
 
 def _costly(name: str, reader: SideReader | None) -> Column:
     return F.lit(None).cast("string") if reader is None else reader.costly(F.col(name))
-
-
-def columns(plan: SourcePlan) -> list[Column]:
-    """The source's columns over decoded records, by name."""
-    return [_column(column).alias(column.name) for column in plan.columns]
-
-
-def refuse_bad(decoded: DataFrame) -> DataFrame:
-    """The good records; the first bad one fails the job with its place (policy HALT)."""
-    place = F.to_json(F.struct("topic", "partition", "offset", F.col("hg_problem.*")))
-    bad = F.raise_error(F.concat(F.lit(BAD), place)).cast("boolean")
-    return decoded.where(F.when(F.col("hg_problem").isNotNull(), bad).otherwise(F.lit(True)))
 
 
 def _column(column: SourceColumn) -> Column:

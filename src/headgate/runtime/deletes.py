@@ -11,7 +11,6 @@ from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.objects import ColumnRef, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.sink import SinkPlan
-from headgate.runtime.decode import columns
 from headgate.runtime.encode import encode
 from headgate.runtime.source import SourceReader
 from headgate.sql.query.spark_ddl import spark_identifier
@@ -24,7 +23,7 @@ def deleted_keys(
     if plan.envelope != "UPSERT" or source.plan.envelope != "UPSERT" or plan.key is None:
         return None
     names = {name: _source_column(catalog, catalog.get(plan.relation), name) for name in plan.key.columns}
-    every = changes.select(*columns(source.plan))
+    every = source.columns(changes)
     keys = every.select(*[F.col(spark_identifier(of)).alias(name) for name, of in names.items()])
     left, right = keys.alias("k"), rows.select(*[F.col(spark_identifier(n)) for n in names]).alias("r")
     same: Column = reduce(
@@ -32,7 +31,8 @@ def deleted_keys(
         [F.col(f"k.{spark_identifier(n)}").eqNullSafe(F.col(f"r.{spark_identifier(n)}")) for n in names],
     )
     gone = left.join(right, same, "left_anti")
-    return gone.select(F.lit(None).cast("binary").alias("value"), encode(plan.key).alias("key"))
+    nothing = F.lit(None).cast("binary").alias("value")
+    return gone.select(F.lit(plan.topic).alias("topic"), encode(plan.key).alias("key"), nothing)
 
 
 def _source_column(catalog: Catalog, relation: Object, name: str) -> str:

@@ -49,7 +49,7 @@ class TopicReplaced(RunError):
         return "Its records have other offsets now, so going on would skip or repeat some in silence."
 
     def hint(self) -> str:
-        return "Drop the source and create it again to read the new topic from its start."
+        return f"Drop {self.task} and create it again: it then reads the new topic from its start. The source may stay."
 
 
 @error
@@ -108,6 +108,18 @@ class SparkGone(RunError):
 
 
 @error
+class DiskFull(RunError):
+    code = "RUN-0304"
+    folder: str
+
+    def message(self) -> str:
+        return f'could not write to folder "{self.folder}": no space left'
+
+    def hint(self) -> str:
+        return "Make room there. Tasks try again by themselves and have lost nothing; a query has to be sent again."
+
+
+@error
 class NotANumber(RunError):
     """A value that a query computed and that its target cannot hold."""
 
@@ -116,3 +128,13 @@ class NotANumber(RunError):
 
     def message(self) -> str:
         return f"a value cannot be computed: {self.reason}"
+
+
+@error
+class QueryCancelled(RunError):
+    """A query whose client went away, or asked to cancel it."""
+
+    code = "RUN-0303"
+
+    def message(self) -> str:
+        return "the query was cancelled"

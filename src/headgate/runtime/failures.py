@@ -5,43 +5,62 @@ from __future__ import annotations
 import io
 import json
 import re
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
 import fastavro
 from fastavro.schema import parse_schema
 from pyspark.errors import PySparkException
 
+from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.runtime.decode import BAD
-from headgate.runtime.errors import BadRecord, NotANumber, SparkGone, SparkRefused
+from headgate.runtime.errors import BadRecord, DiskFull, NotANumber, SparkGone, SparkRefused
 from headgate.runtime.formats.avro import inlined, texts
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
 
+SILENT = "Spark's driver does not answer"
 _LONGEST = 500  # characters of Spark's own words that an error repeats
+# What the JVM says when a write found no room; with the file, where it was told.
+_NO_SPACE = re.compile(
+    r"(?P<path>(?:file:)?/\S+)?\W*(?:No space left on device|Disk quota exceeded|File too large)"
+)
+# What Kafka's Java client, and Spark on top of it, say when no broker answers.
+_NO_ANSWER = re.compile(
+    r"(?:kafka\.common\.errors\.(?:TimeoutException|DisconnectException)|util\.concurrent\.TimeoutException): "
+    r"(?P<said>[^\n]*?)\.?(?:\n|$)"
+)
 
 
 def unknown_schema_id(error: BaseException) -> int | None:
     """The id that a batch met and that no schema is known for, if that is what failed it."""
-    found = re.search(re.escape(UNKNOWN_ID) + r"(\d+)", str(error))
+    found = re.search(re.escape(UNKNOWN_ID) + r"(\d+)", _words(error))
     return int(found[1]) if found else None
 
 
-def translated(error: BaseException, reader_of: Callable[[str], SourceReader | None]) -> HeadgateError:
-    """The error to be shown. ``reader_of`` finds the source that reads a topic."""
+def translated(
+    error: BaseException, reader_of: Callable[[str], SourceReader | None], brokers: str = "the broker"
+) -> HeadgateError:
+    """The error to be shown. ``reader_of`` finds the source that reads a topic; ``brokers`` are those of its cluster."""
     if isinstance(error, HeadgateError):
         return error
-    text = str(error)
-    found = re.search(re.escape(BAD) + r"(\{.*?\})(?=\s|$|\")", text)
-    if found is not None:
-        return bad_record(json.loads(found[1].replace('\\"', '"')), reader_of)
+    text = _words(error)
+    if BAD in text:
+        return bad_record(_told_of(text), reader_of)
     if (
         isinstance(error, ConnectionError | EOFError)
         or type(error).__name__ == "Py4JNetworkError"
         or "stopped SparkContext" in text
+        or text == SILENT
     ):
         return SparkGone(_short(text))
+    if full := _NO_SPACE.search(text):
+        return DiskFull(_folder(full["path"]))
+    if unanswered := _NO_ANSWER.search(text):
+        return BrokerUnreachable(brokers, f"{unanswered['said'][:_LONGEST]}.")
     if isinstance(error, PySparkException):
         condition = error.getCondition() or ""
         reason = _short(text)
@@ -52,6 +71,16 @@ def translated(error: BaseException, reader_of: Callable[[str], SourceReader | N
             return NotANumber(_without_values(condition))
         return SparkRefused(reason)
     return SparkRefused(_short(text) or type(error).__name__)
+
+
+def _told_of(text: str) -> dict[str, object]:
+    """The JSON behind the mark of a bad record, whose quotes may have been escaped on the way."""
+    told = text.partition(BAD)[2]
+    try:
+        found = json.JSONDecoder().raw_decode(told)[0]
+    except ValueError:
+        found = json.JSONDecoder().raw_decode(told.replace('\\"', '"'))[0]
+    return cast("dict[str, object]", found)
 
 
 def bad_record(place: dict[str, object], reader_of: Callable[[str], SourceReader | None]) -> BadRecord:
@@ -85,6 +114,19 @@ def _explained(
         return MALFORMED, None
     left = len(data) - 5 - body.tell()
     return (f"{left} bytes are left over behind it", None) if left else (MALFORMED, None)
+
+
+def _words(error: BaseException) -> str:
+    """An error that Spark raised asks Spark for its words, which may have died meanwhile."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - py4j has several for it
+        return SILENT
+
+
+def _folder(path: str | None) -> str:
+    """Where there was no room; without a path it is where Spark keeps what does not fit into memory."""
+    return str(Path(path.removeprefix("file:")).parent) if path else tempfile.gettempdir()
 
 
 def _short(text: str) -> str:

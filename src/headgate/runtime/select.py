@@ -1,8 +1,14 @@
-"""SELECT: a batch query over anything, its rows streamed as they come."""
+"""SELECT: a batch query over anything, its rows streamed as they come.
+
+All of a query's Spark jobs carry its tag, so that ``cancel`` ends them and nothing else. Tags belong to a thread: a query
+is run and read by one, and cancelled by another.
+"""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -12,6 +18,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader
 from headgate.connectors.connections import Connections
 from headgate.plan.relations import analyse_query
+from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.failures import translated, unknown_schema_id
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
@@ -23,6 +30,8 @@ from headgate.sql.query.relation import AnalysedQuery
 
 CHUNK = 500  # rows per piece of the answer
 LEARN_TRIES = 3
+
+Chunk = tuple[tuple[Json, ...], ...]
 
 
 class BatchQuery:
@@ -39,25 +48,42 @@ class BatchQuery:
         self._sources: dict[int, SourceReader] = {}
         self.analysed: AnalysedQuery = analyse_query(catalog, path, query)
         self.bad_records = 0
+        self._tag = f"headgate-{uuid.uuid4().hex}"
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Called by another thread, again if need be: Spark cancels the jobs that it knows at this moment."""
+        self._cancelled = True
+        self._session.sparkContext.cancelJobsWithTag(self._tag)
+
+    def close(self) -> None:
+        """Called by the thread that ran the query, if it goes on to run others."""
+        self._session.sparkContext.removeJobTag(self._tag)
 
     def columns(self, frame: DataFrame) -> tuple[tuple[str, str], ...]:
         """Names and types; those that only Spark could tell are its own."""
         told = zip(self.analysed.columns, frame.schema.fields, strict=True)
         return tuple((c.name, print_type(c.type or from_spark(f.dataType))) for c, f in told)
 
-    def run(self) -> tuple[tuple[tuple[str, str], ...], Iterator[tuple[tuple[Json, ...], ...]]]:
-        """Columns and chunks of rows. A schema that the registry did not list is learned and the query run again."""
-        for _ in range(LEARN_TRIES):
+    def run(self) -> tuple[tuple[tuple[str, str], ...], Iterator[Chunk]]:
+        """Columns and chunks of rows. A schema that the registry did not list is learned and the query run again, as
+        long as no row of it was given."""
+        context = self._session.sparkContext
+        context.addJobTag(self._tag)
+        context.setInterruptOnCancel(True)
+        for tried in range(LEARN_TRIES + 1):
             try:
                 frame = self._frame()
-                return self.columns(frame), self._chunks(frame)
+                chunks = self._chunks(frame)
+                first = next(chunks, ())
+                return self.columns(frame), chain([first] if first else [], self._told(chunks))
             except Exception as error:
-                if not self._learned(error):
+                if tried == LEARN_TRIES or self._cancelled or not self._learned(error):
                     raise self._translated(error) from error
-        frame = self._frame()
-        return self.columns(frame), self._chunks(frame)
+        raise AssertionError("the last try returns or raises")
 
     def _frame(self) -> DataFrame:
+        self.bad_records = 0
         return Frames(self._session, self._catalog, self._reader, self._source).query(self.analysed)
 
     def _source(self, source: Object) -> DataFrame:
@@ -69,19 +95,24 @@ class BatchQuery:
             self.bad_records += decoded.where("hg_problem IS NOT NULL").count()
         return reader.rows(decoded)
 
-    def _chunks(self, frame: DataFrame) -> Iterator[tuple[tuple[Json, ...], ...]]:
+    def _chunks(self, frame: DataFrame) -> Iterator[Chunk]:
         types = [f.dataType for f in frame.schema.fields]
         chunk: list[tuple[Json, ...]] = []
-        try:
-            for row in frame.toLocalIterator(prefetchPartitions=True):
-                chunk.append(tuple(json_value(v, t) for v, t in zip(row, types, strict=True)))
-                if len(chunk) == CHUNK:
-                    yield tuple(chunk)
-                    chunk = []
-        except Exception as error:
-            raise self._translated(error) from error
+        for row in frame.toLocalIterator(prefetchPartitions=True):
+            if self._cancelled:
+                raise QueryCancelled
+            chunk.append(tuple(json_value(v, t) for v, t in zip(row, types, strict=True)))
+            if len(chunk) == CHUNK:
+                yield tuple(chunk)
+                chunk = []
         if chunk:
             yield tuple(chunk)
+
+    def _told(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        try:
+            yield from chunks
+        except Exception as error:
+            raise self._translated(error) from error
 
     def _learned(self, error: BaseException) -> bool:
         unknown = unknown_schema_id(error)
@@ -92,7 +123,7 @@ class BatchQuery:
         return True
 
     def _translated(self, error: BaseException) -> BaseException:
-        return translated(error, self._reader_of())
+        return QueryCancelled() if self._cancelled else translated(error, self._reader_of())
 
     def _reader_of(self) -> Callable[[str], SourceReader | None]:
         return lambda topic: next((r for r in self._sources.values() if r.topic_name == topic), None)

@@ -7,15 +7,16 @@ same. Which query brings the records is the group's business (``task_group``).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import cast
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
@@ -33,7 +34,6 @@ from headgate.runtime.failures import bad_record, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
 from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.json import from_json
 
 CHUNK = 500  # bad records that are put into the quarantine at once
 
@@ -58,6 +58,9 @@ class Progress:
     rows: int = 0
     skipped: int = 0
     lag: int | None = None
+    batches: int = 0
+    batch_seconds: float = 0.0  # of all batches together
+    last_commit: datetime | None = None
 
 
 class SinkTask:
@@ -71,10 +74,8 @@ class SinkTask:
         store: Store,
         told: Callable[[Progress], None],
     ) -> None:
-        statement = from_json(cast("dict[str, object]", sink.purified_json()["statement"]))  # type: ignore[arg-type]
-        assert isinstance(statement, CreateSink)
         self.object = sink
-        self.plan: SinkPlan = plan_sink(catalog, DEFAULT_PATH, statement)
+        self.plan: SinkPlan = plan_sink(catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
         self.source = SourceReader(catalog, source_of(catalog, self.plan.relation), connections)
         self.target = connections.kafka(catalog, self.plan.connection)
         self.progress = Progress()
@@ -84,7 +85,9 @@ class SinkTask:
         self._store = store
         self._told = told
         self._generation = 0
+        self._began = 0.0
         self._decoded: DataFrame | None = None
+        self._record: tuple[Column, Column, Column] | None = None
 
     @property
     def group(self) -> tuple[str, str]:
@@ -99,7 +102,7 @@ class SinkTask:
         ledger = self._store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.reached = self._start(ledger)
-        self.progress.lag = self._lag()
+        self.progress.lag = self._lag(self.source.cluster.offsets(self.topic, latest=True))
 
     def _start(self, ledger: Ledger | None) -> dict[int, int]:
         """The ledger's offsets; partitions that it does not know begin at 0. A topic that is another one is refused."""
@@ -119,10 +122,12 @@ class SinkTask:
 
     # a batch
 
-    def intend(self, batch: int, end: Offsets) -> None:
-        """Say durably what the batch will read. Raises TopicReplaced: offsets do not identify a topic's records."""
-        if self.source.cluster.topic(self.topic.name).id != self.topic.id:
+    def intend(self, batch: int, end: Offsets, topic: Topic | None) -> None:
+        """Say durably what the batch will read, of the topic that is there now. Raises TopicReplaced: offsets do not
+        identify a topic's records."""
+        if topic is None or topic.id != self.topic.id:
             raise TopicReplaced(self.topic.name, f'sink "{self.object.name}"')
+        self._began = time.monotonic()
         offsets = self._partition_offsets(end)
         now = datetime.now(UTC)
         self._store.intend(
@@ -135,14 +140,19 @@ class SinkTask:
         changed = self.source.changes(self._decoded)
         frames = Frames(raw.sparkSession, self._catalog, self._store, lambda _: self.source.current(changed))
         rows = frames.relation(self.plan.relation)
-        key = encode(self.plan.key) if self.plan.key is not None else F.lit(None).cast("binary")
-        written = rows.select(key.alias("key"), encode(self.plan.value).alias("value"))
+        written = rows.select(*self._encoded())
         deleted = deleted_keys(self._catalog, self.plan, self.source, changed, rows)
-        every = written if deleted is None else written.unionByName(deleted)
-        return every.select(F.lit(self.plan.topic).alias("topic"), "key", "value")
+        return written if deleted is None else written.unionByName(deleted)
 
-    def finish(self, batch: int, end: Offsets) -> None:
-        """The batch is written: set its bad records aside, move the ledger, tell."""
+    def _encoded(self) -> tuple[Column, Column, Column]:
+        if self._record is None:
+            key = encode(self.plan.key) if self.plan.key is not None else F.lit(None).cast("binary")
+            value = encode(self.plan.value)
+            self._record = F.lit(self.plan.topic).alias("topic"), key.alias("key"), value.alias("value")
+        return self._record
+
+    def finish(self, batch: int, end: Offsets, latest: Offsets) -> None:
+        """The batch is written: set its bad records aside, move the ledger, tell. ``latest`` is where the topic ends."""
         if self.source.plan.on_error != "HALT":
             self._set_aside()
         self._store.advance(Ledger(self.object.id, self._generation, batch, self._partition_offsets(end)))
@@ -150,11 +160,13 @@ class SinkTask:
         self.reached = dict(end)
         self.progress.batch = batch
         self.progress.rows += read
-        self.progress.lag = self._lag()
+        self.progress.batches += 1
+        self.progress.batch_seconds += time.monotonic() - self._began
+        self.progress.last_commit = datetime.now(UTC)
+        self.progress.lag = self._lag(latest)
         self._told(self.progress)
 
-    def _lag(self) -> int:
-        latest = self.source.cluster.offsets(self.topic, latest=True)
+    def _lag(self, latest: Offsets) -> int:
         return sum(max(0, latest[p] - self.reached.get(p, 0)) for p in latest)
 
     def _partition_offsets(self, offsets: Offsets) -> tuple[PartitionOffset, ...]:
@@ -166,7 +178,8 @@ class SinkTask:
     # what is wrong
 
     def translated(self, error: BaseException) -> HeadgateError:
-        return translated(error, self._reader_of)
+        brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
+        return translated(error, self._reader_of, " or ".join(brokers))
 
     def _reader_of(self, topic: str) -> SourceReader | None:
         return self.source if topic == self.source.topic_name else None

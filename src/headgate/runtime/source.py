@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from typing import cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
@@ -19,20 +19,24 @@ from headgate.plan.sides import JsonSide, SchemaSide, SidePlan, TextSide, Writte
 from headgate.plan.source import SourcePlan, moment_of, plan_source
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
-from headgate.runtime.decode import columns, decode, refuse_bad
+from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers
 from headgate.sql.ast.formats import Format, RegistryFormat
 from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.values import Choice, ListLiteral, NumberLiteral, StringLiteral, option
-from headgate.sql.json import from_json
 
 # 500 ms by default, for which every idle partition blocks its task (RUNTIME: 10.3 s -> 0.5 s with many topics).
 READER = {
     "kafka.fetch.max.wait.ms": "10",
     "kafka.isolation.level": "read_committed",
     "failOnDataLoss": "true",
+    # A broker that is away is told after 20 s and tried again; by default Spark waits three times a minute in silence.
+    "kafka.request.timeout.ms": "10000",
+    "kafka.default.api.timeout.ms": "10000",
+    "fetchOffset.numRetries": "2",
+    "kafkaConsumer.pollTimeoutMs": "30000",
 }
 
 
@@ -40,9 +44,7 @@ class SourceReader:
     """One source of the catalog. Keeps what it learned of the registry, so that it asks once for each schema."""
 
     def __init__(self, catalog: Catalog, source: Object, connections: Connections) -> None:
-        stored = cast("dict[str, object]", source.purified_json()["statement"])
-        statement = from_json(stored)  # type: ignore[arg-type]
-        assert isinstance(statement, CreateSource)
+        statement = statement_of(source, CreateSource)
         assert isinstance(statement.kafka, KafkaConnection)
         self.object = source
         self.statement = statement
@@ -55,6 +57,7 @@ class SourceReader:
         self._value = _Schemas(
             self.plan.value, self._client(catalog, connections, "VALUE"), f"{topic.value}-value"
         )
+        self._made: tuple[tuple[Writers, Writers], Decoder] | None = None
         self._key = _Schemas(self.plan.key, self._client(catalog, connections, "KEY"), f"{topic.value}-key")
 
     def _client(self, catalog: Catalog, connections: Connections, side: str) -> RegistryClient | None:
@@ -106,7 +109,14 @@ class SourceReader:
 
     def decode(self, raw: DataFrame) -> DataFrame:
         self.refresh()
-        return decode(with_headers(raw), self.plan, self._key.writers(), self._value.writers())
+        return self._decoder().decode(raw)
+
+    def _decoder(self) -> Decoder:
+        """Made anew only when there are other schemas than before."""
+        writers = self._key.writers(), self._value.writers()
+        if self._made is None or self._made[0] != writers:
+            self._made = writers, Decoder(self.plan, *writers)
+        return self._made[1]
 
     def rows(self, decoded: DataFrame) -> DataFrame:
         """The source's columns of the good records; for an upsert source its current state, the last row per key."""
@@ -114,12 +124,15 @@ class SourceReader:
 
     def changes(self, decoded: DataFrame) -> DataFrame:
         """The good records; of an upsert source the last of every key, deletions included."""
-        good = refuse_bad(decoded) if self.plan.on_error == "HALT" else decoded.where("hg_problem IS NULL")
+        good = self._decoder().good(decoded)
         return latest_per_key(good, self.plan) if self.plan.envelope == "UPSERT" else good
 
     def current(self, changes: DataFrame) -> DataFrame:
         present = changes.where("value IS NOT NULL") if self.plan.envelope == "UPSERT" else changes
-        return present.select(*columns(self.plan))
+        return self.columns(present)
+
+    def columns(self, records: DataFrame) -> DataFrame:
+        return self._decoder().columns(records)
 
     def expected(self, side: str) -> str:
         """What a record's key or value should have been, for the quarantine."""
@@ -199,12 +212,6 @@ def latest_per_key(decoded: DataFrame, plan: SourcePlan) -> DataFrame:
     whole = F.struct(*[F.col(name) for name in decoded.columns])
     last = decoded.groupBy(key.alias("hg_group")).agg(F.max_by(whole, order).alias("hg_last"))
     return last.select("hg_last.*")
-
-
-def with_headers(raw: DataFrame) -> DataFrame:
-    if "headers" in raw.columns:
-        return raw
-    return raw.withColumn("headers", F.lit(None).cast("array<struct<key:string,value:binary>>"))
 
 
 def offsets_json(topic: str, offsets: Mapping[int, int]) -> str:

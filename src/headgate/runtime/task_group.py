@@ -9,18 +9,19 @@ Spark's checkpoint is only the query's clock: a group begins at its tasks' ledge
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import shutil
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.sink_task import Offsets, SinkTask
@@ -91,12 +92,18 @@ class TaskGroup:
                 self._dispatch(batch)
 
     def _dispatch(self, batch: int) -> None:
+        """The cluster is asked once for all tasks: two requests for each of forty would take longer than the batch."""
         ends = self._ends(batch)
         due = [t for t in self.tasks if t.object.id not in self.failed and t.wants(ends[t.topic.name])]
-        ready = [task for task in due if self._attempt(task, lambda t: t.intend(batch, ends[t.topic.name]))]
+        if not due:
+            return
+        cluster = self.tasks[0].source.cluster
+        topics = cluster.topics({task.topic.name for task in due})
+        ready = [t for t in due if self._attempt(t, lambda t: t.intend(batch, *_at(t, ends, topics)))]
         written = self._write_together(ready, ends)
+        latest = cluster.ends([topics[name] for name in {t.topic.name for t in written}]) if written else {}
         for task in written:
-            self._attempt(task, lambda t: t.finish(batch, ends[t.topic.name]))
+            self._attempt(task, lambda t: t.finish(batch, ends[t.topic.name], latest[t.topic.name]))
 
     def _write_together(self, tasks: Sequence[SinkTask], ends: Ends) -> Sequence[SinkTask]:
         """One write for all. If it fails, each alone, so that only those with a trouble are left out."""
@@ -126,9 +133,8 @@ class TaskGroup:
         return self._write([task], ends)
 
     def _write(self, tasks: Sequence[SinkTask], ends: Ends) -> None:
-        each = [task.records(self._read(task, ends[task.topic.name])) for task in tasks]
-        records = reduce(DataFrame.unionByName, each)
-        writer = records.write.format("kafka").options(**tasks[0].target.spark())
+        records = _union([task.records(self._read(task, ends[task.topic.name])) for task in tasks])
+        writer = records.write.mode("append").format("kafka").options(**tasks[0].target.spark())
         writer.option("kafka.enable.idempotence", "true").save()
 
     def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
@@ -136,8 +142,9 @@ class TaskGroup:
         of all others too, and 40 tasks on 40 topics would make 1,600 reads of a batch."""
         name = task.topic.name
         reader = self._session.read.format("kafka").options(**task.source.options()).option("subscribe", name)
-        # A group that stays: Spark keeps consumers by group and partition.
-        reader = reader.option("kafka.group.id", f"headgate-task-{task.object.id}")
+        # A group that stays: Spark keeps consumers by group and partition, and insists on the same settings for both.
+        settings = hashlib.sha256(json.dumps(task.source.options(), sort_keys=True).encode()).hexdigest()
+        reader = reader.option("kafka.group.id", f"headgate-task-{task.object.id}-{settings[:8]}")
         start = {p: task.reached.get(p, 0) for p in end}
         reader = reader.option("startingOffsets", offsets_json(name, start))
         return reader.option("endingOffsets", offsets_json(name, end)).load()
@@ -156,6 +163,18 @@ class TaskGroup:
         text = (self._checkpoint / "offsets" / str(batch)).read_text()
         told = json.loads(text.strip().splitlines()[-1])
         return {topic: {int(p): int(offset) for p, offset in each.items()} for topic, each in told.items()}
+
+
+def _at(task: SinkTask, ends: Ends, topics: Mapping[str, Topic]) -> tuple[Offsets, Topic | None]:
+    return ends[task.topic.name], topics.get(task.topic.name)
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    """By halves: Spark looks through both sides each time, which in a row would be n times the whole."""
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return _union(frames[:middle]).union(_union(frames[middle:]))
 
 
 def _earliest(tasks: Sequence[SinkTask]) -> dict[str, dict[int, int]]:

@@ -8,6 +8,7 @@ are left out of the short printed form (`print_type`), which is what `DESCRIBE` 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -160,6 +161,22 @@ def plain(type_: Type) -> Type:
             return replace(type_, element=plain(type_.element))
         case Map():
             return replace(type_, value=plain(type_.value))
+        case _:
+            return type_
+
+
+def map_named(type_: Type, change: Callable[[Named], Type]) -> Type:
+    """The type with another in place of every name of a type of the catalog."""
+    match type_:
+        case Named():
+            return change(type_)
+        case Array():
+            return replace(type_, element=map_named(type_.element, change))
+        case Map():
+            return replace(type_, value=map_named(type_.value, change))
+        case Record():
+            fields = tuple(replace(f, type=map_named(f.type, change)) for f in type_.fields)
+            return replace(type_, fields=fields)
         case _:
             return type_
 

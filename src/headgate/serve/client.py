@@ -20,7 +20,13 @@ from typing import Any, Self
 import httpx
 import psutil
 
-from headgate.serve.errors import EngineNotRunning, EngineRefused, EngineUnreachable, WrongToken
+from headgate.serve.errors import (
+    EngineNotRunning,
+    EngineRefused,
+    EngineUnreachable,
+    TooManyStatements,
+    WrongToken,
+)
 from headgate.serve.protocol import Done, Event, Failed, read_event
 
 CONNECT = 10.0  # seconds to reach the engine
@@ -84,7 +90,7 @@ class EngineClient:
         last: Event | None = None
         try:
             with self._http(wait) as http, http.stream("POST", "/api/statements", json=body) as response:
-                self._refuse(response)
+                self.refuse(response)
                 with closing(_lines(response)) as lines:
                     for line in lines:
                         yield (last := read_event(line))
@@ -101,7 +107,7 @@ class EngineClient:
             "world": None if world is None else str(world),
             "postgres_database": postgres_database,
         }
-        self._refuse(self.send("PUT", "/api/project", json=body, timeout=SWITCH))
+        self.refuse(self.send("PUT", "/api/project", json=body, timeout=SWITCH))
 
     def is_healthy(self) -> bool:
         try:
@@ -125,11 +131,14 @@ class EngineClient:
         headers = {"Authorization": f"Bearer {used}"} if used else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
 
-    def _refuse(self, response: httpx.Response) -> None:
+    def refuse(self, response: httpx.Response) -> None:
+        """Raise what an answer without success means."""
         if response.status_code in (401, 403):
             raise WrongToken(self.url)
         if not response.is_success:
             response.read()
+            if response.status_code == 503:
+                raise TooManyStatements(self.url)
             raise EngineRefused(self.url, response.status_code, " ".join(response.text.split())[:300])
 
 

@@ -100,3 +100,17 @@ class EngineDidNotStart(EngineError):
     def detail(self) -> str:
         shown = "\n".join(f"  {line}" for line in self.last)
         return f"The end of {self.log}:\n{shown}" if self.last else f"Its log, {self.log}, is empty."
+
+
+@error
+class TooManyStatements(EngineError):
+    """The engine answers as many statements as it takes at once."""
+
+    code = "CLI-0108"
+    url: str
+
+    def message(self) -> str:
+        return f"the engine at {self.url} could not take the statement: it answers too many others at this moment"
+
+    def hint(self) -> str:
+        return "Try again when some of them have ended. An answer that nobody reads counts too: close it."

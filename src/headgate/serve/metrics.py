@@ -1,54 +1,95 @@
-"""What the engine's tasks do, in Prometheus' text format."""
+"""What the engine's tasks do, in Prometheus' text format.
+
+Every sample has the labels ``task`` and ``kind``. What is not known yet has no sample. Counters begin at 0 when the engine
+starts and when a task is changed, as Prometheus expects of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from headgate.catalog.snapshot import Catalog
-from headgate.catalog.tasks import TaskStatus
+from headgate.catalog.tasks import State, TaskStatus
 
-_GAUGES = {
-    "headgate_task_up": "1 while the task runs",
-    "headgate_task_lag": "records that the task has not read yet",
-    "headgate_task_rows_total": "records that the task has read since it started",
-    "headgate_task_skipped_total": "records that the task could not decode and left out",
-    "headgate_task_batch": "number of the last batch",
-    "headgate_task_since_seconds": "when the task came into its present state",
-}
+CONTENT_TYPE = "text/plain; version=0.0.4"
+
+Sample = tuple[str, str, float | int | None]  # suffix of the name, further labels, value
+Samples = Callable[[TaskStatus], Iterator[Sample]]
 
 
-def metrics(catalog: Catalog, statuses: Sequence[TaskStatus]) -> str:
-    known = [s for s in statuses if s.task in catalog.objects]
-    lines: list[str] = []
-    for name, help_ in _GAUGES.items():
-        kind = "counter" if name.endswith("_total") else "gauge"
-        lines += [f"# HELP {name} {help_}", f"# TYPE {name} {kind}"]
-        lines += _samples(name, catalog, known)
-    return "\n".join(lines) + "\n"
+@dataclass(frozen=True, slots=True)
+class Family:
+    name: str
+    type: str
+    help: str
+    samples: Samples
 
 
-def _samples(name: str, catalog: Catalog, statuses: Iterable[TaskStatus]) -> list[str]:
-    samples = []
-    for status in statuses:
-        value = _value(name, status)
-        if value is not None:
-            label = catalog.shown(status.task).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-            kind = catalog.get(status.task).kind.value
-            samples.append(f'{name}{{task="{label}",kind="{kind}"}} {value}')
+def _one(value: Callable[[TaskStatus], float | int | None]) -> Samples:
+    def samples(status: TaskStatus) -> Iterator[Sample]:
+        yield "", "", value(status)
+
     return samples
 
 
-def _value(name: str, status: TaskStatus) -> float | int | None:
-    match name:
-        case "headgate_task_up":
-            return int(status.state == "running")
-        case "headgate_task_lag":
-            return status.lag
-        case "headgate_task_rows_total":
-            return status.rows
-        case "headgate_task_skipped_total":
-            return status.skipped
-        case "headgate_task_batch":
-            return status.batch
-        case _:
-            return status.since.timestamp()
+def _states(status: TaskStatus) -> Iterator[Sample]:
+    for state in State:
+        yield "", f',state="{state.value}"', int(status.state is state)
+
+
+def _batches(status: TaskStatus) -> Iterator[Sample]:
+    yield "_sum", "", status.batch_seconds
+    yield "_count", "", status.batches
+
+
+FAMILIES = (
+    Family("headgate_task_up", "gauge", "1 while the task runs.", _one(lambda s: int(s.state is State.RUNNING))),
+    Family("headgate_task_state", "gauge", "1 for the state that the task is in, 0 for the others.", _states),
+    Family(
+        "headgate_task_state_since_timestamp_seconds",
+        "gauge",
+        "When the task came into its state.",
+        _one(lambda s: s.since.timestamp()),
+    ),
+    Family(
+        "headgate_task_lag_records",
+        "gauge",
+        "Records of its input that the task had not processed after its last batch.",
+        _one(lambda s: s.lag),
+    ),
+    Family("headgate_task_rows_total", "counter", "Records that the task has read.", _one(lambda s: s.rows)),
+    Family(
+        "headgate_task_skipped_records_total",
+        "counter",
+        "Records that could not be decoded and were left out or put into the quarantine.",
+        _one(lambda s: s.skipped),
+    ),
+    Family(
+        "headgate_task_errors_total", "counter", "Failures that halted or restarted the task.", _one(lambda s: s.failures)
+    ),
+    Family("headgate_task_batch_seconds", "summary", "Time that batches took from intent to ledger.", _batches),
+    Family(
+        "headgate_task_last_commit_timestamp_seconds",
+        "gauge",
+        "When the task's last batch was done.",
+        _one(lambda s: None if s.last_commit is None else s.last_commit.timestamp()),
+    ),
+)  # fmt: skip
+
+
+def metrics(catalog: Catalog, statuses: Sequence[TaskStatus]) -> str:
+    known = [(s, _labels(catalog, s.task)) for s in statuses if s.task in catalog.objects]
+    lines: list[str] = []
+    for family in FAMILIES:
+        lines += [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.type}"]
+        for status, labels in known:
+            for suffix, more, value in family.samples(status):
+                if value is not None:
+                    lines.append(f"{family.name}{suffix}{{{labels}{more}}} {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _labels(catalog: Catalog, task: int) -> str:
+    name = catalog.shown(task).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'task="{name}",kind="{catalog.get(task).kind.value}"'

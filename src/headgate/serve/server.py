@@ -9,23 +9,23 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import queue
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from headgate.control import results
 from headgate.control.applying import apply, plan
+from headgate.control.cancellation import Cancellation
 from headgate.control.engine import Engine
 from headgate.control.executor import Session
 from headgate.errors import Diagnostic, HeadgateError, InternalError
-from headgate.serve.metrics import metrics
-from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Rows, write_event
+from headgate.serve.errors import TooManyStatements
+from headgate.serve.metrics import CONTENT_TYPE, metrics
+from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Rows
+from headgate.serve.streams import Put, StreamedAnswer, Streams
 from headgate.sql.redact import redacted_text
 
 log = logging.getLogger(__name__)
@@ -33,13 +33,15 @@ log = logging.getLogger(__name__)
 MOST_SESSIONS = 1000
 
 Switch = Callable[[dict[str, object]], None]
+Run = Callable[[Cancellation], Iterator[results.Result]]
 
 
 class Door:
     """The HTTP application. ``engine`` may be replaced while it runs (``switch``)."""
 
-    def __init__(self, engine: Engine, token: str, switch: Switch) -> None:
+    def __init__(self, engine: Engine, token: str, switch: Switch, streams: Streams | None = None) -> None:
         self.engine = engine
+        self._streams = streams or Streams()
         self._token = token
         self._switch = switch
         self._sessions: dict[str, Session] = {}
@@ -61,7 +63,7 @@ class Door:
 
     async def _metrics(self, _: Request) -> Response:
         store = self.engine.store
-        return PlainTextResponse(metrics(store.load(), store.statuses()))
+        return PlainTextResponse(metrics(store.load(), store.statuses()), media_type=CONTENT_TYPE)
 
     async def _project(self, request: Request) -> Response:
         if not self._allowed(request):
@@ -81,9 +83,8 @@ class Door:
             return _malformed()
         text = str(body.get("sql", ""))
         session = self._session(body.get("session"))
-        return StreamingResponse(
-            self._stream(lambda: self.engine.run(text, session), text, request),
-            media_type="application/x-ndjson",
+        return self._answer(
+            lambda cancellation: self.engine.run(text, session, cancellation), text, _url(request)
         )
 
     async def _plan(self, request: Request) -> Response:
@@ -102,9 +103,7 @@ class Door:
         if body is None:
             return _malformed()
         text = str(body.get("sql", ""))
-        return StreamingResponse(
-            self._stream(lambda: do(self.engine, text), text, request), media_type="application/x-ndjson"
-        )
+        return self._answer(lambda _: do(self.engine, text), text, _url(request))
 
     def _session(self, name: object) -> Session:
         """What a client has set is kept under the name that it gives its session; without one it is forgotten."""
@@ -118,43 +117,24 @@ class Door:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         return hmac.compare_digest(given.encode(), self._token.encode())
 
-    async def _stream(
-        self, run: Callable[[], Iterator[results.Result]], text: str, request: Request
-    ) -> AsyncIterator[bytes]:
+    def _answer(self, run: Run, text: str, url: str) -> Response:
         """Events of a script that runs in a thread of its own; a client that goes away cancels it."""
-        events: queue.Queue[Event | None] = queue.Queue(maxsize=100)
-        gone = threading.Event()
-        threading.Thread(target=_work, args=(run, text, events, gone), daemon=True).start()
-        try:
-            while (event := await asyncio.to_thread(events.get)) is not None:
-                yield write_event(event)
-                if await request.is_disconnected():
-                    break
-        finally:
-            gone.set()
-            with suppress(queue.Empty):
-                while True:
-                    events.get_nowait()
+        stream = self._streams.open(lambda put, cancellation: _work(run, text, put, cancellation))
+        if stream is None:
+            return JSONResponse(TooManyStatements(url).diagnostic().as_json(), status_code=503)
+        return StreamedAnswer(stream)
 
 
-def _work(
-    run: Callable[[], Iterator[results.Result]],
-    text: str,
-    events: queue.Queue[Event | None],
-    gone: threading.Event,
-) -> None:
+def _work(run: Run, text: str, put: Put, cancellation: Cancellation) -> None:
     try:
-        for result in run():
-            if gone.is_set():
+        for result in run(cancellation):
+            if not put(_event(result)):
                 return
-            events.put(_event(result))
     except HeadgateError as error:
-        events.put(Failed(error.diagnostic(redacted_text(text))))
+        put(Failed(error.diagnostic(redacted_text(text))))
     except Exception as error:
         log.exception("a statement failed in a way that it must not")
-        events.put(Failed(InternalError(type(error).__name__).diagnostic()))
-    finally:
-        events.put(None)
+        put(Failed(InternalError(type(error).__name__).diagnostic()))
 
 
 def _event(result: results.Result) -> Event:
@@ -175,6 +155,10 @@ async def _body(request: Request) -> dict[str, object] | None:
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
+
+
+def _url(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
 
 
 def _malformed() -> Response:

@@ -243,7 +243,7 @@ def test_a_replayed_batch_quarantines_each_record_once(store: SqliteStore) -> No
 
 def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteStore) -> None:
     sink = create(store, Kind.SINK, "s")
-    status = TaskStatus(sink, State.HALTED, NOW, "RUN-0001: cannot decode", 3, 10, 1, 5)
+    status = TaskStatus(sink, State.HALTED, NOW, "RUN-0001: cannot decode", 3, 10, 1, 5, 4, 0.5, NOW, 2)
     store.report(status)
     store.advance(Ledger(sink, 1, 1))
     store.quarantine([Quarantined(sink, sink, "t", 0, 1, NOW, None, None, None, "trailing bytes")])
@@ -251,6 +251,19 @@ def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteSto
     store.commit([ObjectDropped(sink)], cause="statement")
     assert (store.statuses(), store.ledger(sink), store.quarantined()) == ((), None, ())
     assert [e.change for e in store.history(sink)] == ["created sink", "dropped sink"]
+
+
+def test_a_status_is_told_also_when_there_is_no_room_to_store_it(store: SqliteStore) -> None:
+    sink = create(store, Kind.SINK, "s")
+    store.report(TaskStatus(sink, State.RUNNING, NOW))
+    store._database.execute("PRAGMA max_page_count = 1")  # the file may not grow from now on
+    told = TaskStatus(sink, State.STARTING, NOW, "CAT-0303" * 10_000)
+    store.report(told)
+    assert store.statuses() == (told,)
+    store._database.execute("PRAGMA max_page_count = 1000000")
+    running = TaskStatus(sink, State.RUNNING, NOW)
+    store.report(running)
+    assert store.statuses() == (running,)
 
 
 def test_schemas_seen_are_kept_by_registry_subject_and_version(store: SqliteStore) -> None:

@@ -25,16 +25,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import SeveralErrors
-from headgate.schema.errors import (
+from headgate.schema.errors import SchemaError
+from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
+from headgate.schema.formats.proto_text.errors import (
     InvalidProto,
     MalformedProto,
     MissingImport,
     ProtoTooDeep,
-    SchemaError,
     UnknownProtoOption,
     UnresolvedProtoType,
 )
-from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
 from headgate.schema.formats.proto_text.literals import json_name, map_entry_name
 from headgate.schema.formats.proto_text.well_known import well_known
 from tests.laws import examples

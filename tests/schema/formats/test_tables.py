@@ -6,10 +6,10 @@ import typing
 
 import pytest
 
-from headgate.schema.errors import UnknownFormat
 from headgate.schema.evolve import tables as evolve_tables
 from headgate.schema.evolve.verdicts import Target
 from headgate.schema.formats import postgres
+from headgate.schema.formats.errors import UnknownFormat
 from headgate.schema.formats.tables import FORMATS, SHOWN, loss_table, reading_table, type_table
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Named, Type

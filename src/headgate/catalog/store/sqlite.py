@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 
 from headgate.catalog.apply import steps
 from headgate.catalog.changes import Change, SecretChanged, Unit
-from headgate.catalog.errors import CatalogDamaged, CatalogError, CatalogMoved
+from headgate.catalog.errors import CatalogDamaged, CatalogError, CatalogFull, CatalogMoved
 from headgate.catalog.events import Event
 from headgate.catalog.history import Entry
 from headgate.catalog.lease import Lease
@@ -143,6 +143,7 @@ class SqliteStore(SqliteReader):
         super().__init__(path, environment=environment, scripts=scripts)
         self._clock = clock
         self._closed = False
+        self._unwritten: dict[int, TaskStatus] = {}
         try:
             self._lease = self._begin()
         except BaseException:
@@ -185,8 +186,16 @@ class SqliteStore(SqliteReader):
             pass
 
     def report(self, status: TaskStatus) -> None:
-        with self._writing() as database:
-            progress.write_status(database, status)
+        """A status that there is no room for is kept here: it may be what tells that there is none."""
+        try:
+            with self._writing() as database:
+                progress.write_status(database, status)
+            self._unwritten.pop(status.task, None)
+        except CatalogFull:
+            self._unwritten[status.task] = status
+
+    def statuses(self) -> tuple[TaskStatus, ...]:
+        return tuple(self._unwritten.get(status.task, status) for status in super().statuses())
 
     def advance(self, ledger: Ledger) -> None:
         with self._writing() as database:

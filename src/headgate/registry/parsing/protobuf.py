@@ -10,8 +10,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
 from headgate.registry.errors import Fault, MalformedSchema
-from headgate.schema.errors import MalformedProto, SchemaError
+from headgate.schema.errors import SchemaError
 from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
+from headgate.schema.formats.proto_text.errors import MalformedProto
 
 
 def read_protobuf(

@@ -1,8 +1,8 @@
 """Avro, on the JVM: one CASE over the schema ids that a batch can hold, each branch `from_avro(body, writer, reader)`.
 
-Writer and reader are wrapped in a record of two fields, the schema itself and an int that we append to the bytes: a
-record of any schema then decodes alike, a malformed one gives a null there, and one with bytes left over gives
-another number.
+Writer and reader get one more field at their end, an int whose bytes we append: a malformed record gives a null there,
+and one with bytes left over gives another number. What is not a record becomes the first field of one. (A record put
+into another costs a tenth of all CPU time: Spark makes the inner row anew each time, asking its settings per field.)
 """
 
 from __future__ import annotations
@@ -16,47 +16,62 @@ from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, WrittenSchema
 from headgate.runtime.formats.avro_reshape import differs, reshape
-from headgate.runtime.formats.side import MALFORMED, Writers, framed_id, wrong_frame
+from headgate.runtime.formats.side import MAGIC, MALFORMED, Writers, framed_id, is_framed, wrong_frame
 from headgate.schema.formats.avro.read import from_avro as avro_type
 
 END = 1_554_098_974  # five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it
+END_FIELD, WHOLE_FIELD = "headgate_end", "headgate_whole"
 _END_BYTES = bytes((0xBC, 0xAC, 0x8D, 0xCA, 0x0B))
 
 
 class AvroReader:
-    """``inner`` is a struct of the value and the number read behind it, NULL for ids that are not known."""
+    """``inner`` is a struct of the fields and the number read behind them, NULL for ids that are not known."""
 
     def __init__(self, side: SchemaSide, writers: Writers) -> None:
         self._side = side
         self._writers = writers
         self._schema = json.loads(_json(side.first.text))
-        self._texts = texts(side.first)
+        self._flat = _is_record(self._schema)
 
     def costly(self, data: Column) -> Column:
-        reader = wrapped(self._side.first)
+        reader = ended(self._side.first, flat=self._flat)
         if not self._side.framed:  # every record is a body written with the reader's own schema
             return from_avro(F.concat(data, F.lit(_END_BYTES)), reader, {"mode": "PERMISSIVE"})
         # Frames are compared as bytes, so that no number is made of them unless a record is bad.
         frame = F.substring(data, 1, 5)
-        ended = F.concat(F.substring(data, 6, 2**31 - 1), F.lit(_END_BYTES))
-        case = F.when(F.lit(False), from_avro(ended, reader, {"mode": "PERMISSIVE"}))
+        body = F.concat(F.substring(data, 6, 2**31 - 1), F.lit(_END_BYTES))
+        plain = from_avro(body, reader, {"mode": "PERMISSIVE"})
+        if (
+            self._side.first.id is None
+        ):  # the statement has the schema, and no registry: whatever id a frame names
+            return F.when(is_framed(data), plain)
+        case = F.when(F.lit(False), plain)
         for id_, writer in self._writers.known.items():
             options = {"mode": "PERMISSIVE", "avroSchema": reader}
-            decoded = from_avro(ended, wrapped(writer), options)
+            decoded = from_avro(body, ended(writer, flat=self._flat), options)
             case = case.when(frame == F.lit(b"\x00" + id_.to_bytes(4, "big")), decoded)
         return case
 
     def fits(self, data: Column, inner: Column) -> Column:
-        return inner["end"] == F.lit(END)
+        """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
+        good = inner[END_FIELD] == F.lit(END)
+        return F.when(good, F.lit(True)).otherwise(self.reason(data, inner).isNull())
 
     def reason(self, data: Column, inner: Column) -> Column:
         malformed = F.lit(MALFORMED)
-        return wrong_frame(data, self._writers, malformed) if self._side.framed else malformed
+        if not self._side.framed:
+            return malformed
+        if self._side.first.id is None:
+            return F.when(~is_framed(data), F.lit(MAGIC)).otherwise(malformed)
+        return wrong_frame(data, self._writers, malformed)
 
     def value(self, data: Column, inner: Column) -> Column:
-        reshaped = reshape(inner["v"], self._schema, avro_type(self._side.first.text, self._texts))
+        whole = inner.dropFields(END_FIELD) if self._flat else inner[WHOLE_FIELD]
+        if not differs(self._schema):
+            return whole
         # Again a barrier, where there is something to be computed: each use of a field would do it anew.
-        return F.explode(F.array(reshaped)) if differs(self._schema) else reshaped
+        type_ = avro_type(self._side.first.text, texts(self._side.first))
+        return F.explode(F.array(reshape(whole, self._schema, type_)))
 
     def schema_id(self, data: Column) -> Column:
         return framed_id(data) if self._side.framed else F.lit(None).cast("int")
@@ -66,14 +81,19 @@ def texts(schema: WrittenSchema) -> tuple[str, ...]:
     return tuple(text for _, text in schema.references)
 
 
-def wrapped(schema: WrittenSchema) -> str:
-    """The schema as the first field of a record whose second is an int. References are put where they are first used."""
-    parsed = json.loads(_json(schema.text))
-    fields: list[object] = [
-        {"name": "v", "type": inlined(parsed, texts(schema))},
-        {"name": "end", "type": "int"},
-    ]
+def ended(schema: WrittenSchema, *, flat: bool) -> str:
+    """The schema with the field of the end: as the last one of a record, or else behind the whole. References are put
+    where they are first used."""
+    whole = inlined(json.loads(_json(schema.text)), texts(schema))
+    end = {"name": END_FIELD, "type": "int"}
+    if flat and isinstance(whole, dict) and _is_record(whole):
+        return json.dumps({**whole, "fields": [*whole["fields"], end]})
+    fields = [{"name": WHOLE_FIELD, "type": whole}, end]
     return json.dumps({"type": "record", "name": "headgate_wrapped", "fields": fields})
+
+
+def _is_record(schema: object) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "record"
 
 
 def _json(schema: str) -> str:

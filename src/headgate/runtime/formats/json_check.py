@@ -26,9 +26,14 @@ def problem_of(text: bytes | None) -> str | None:
     try:
         jiter.from_json(text, float_mode="lossless-float", catch_duplicate_keys=True)
     except ValueError as error:
-        reason = str(error)
-        if "duplicate" in reason.lower():
-            return "it has a member twice"
-        place = re.search(r"at line \d+ column \d+", reason)
-        return f"it is not JSON{' ' + place[0] if place else ''}"
+        return told(error)
     return None
+
+
+def told(error: ValueError) -> str:
+    """What jiter found, without any of the text."""
+    reason = str(error)
+    if "duplicate" in reason.lower():
+        return "it has a member twice"
+    place = re.search(r"at line \d+ column \d+", reason)
+    return f"it is not JSON{' ' + place[0] if place else ''}"

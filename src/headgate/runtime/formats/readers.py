@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from headgate.plan.errors import NotSupportedYet
-from headgate.plan.sides import BytesSide, JsonSide, SchemaSide, SidePlan, TextSide
+from typing import assert_never
+
+from headgate.plan.sides import BytesSide, CsvSide, JsonSide, RegexSide, SchemaSide, SidePlan, TextSide
+from headgate.runtime.formats.arrow import ArrowReader
 from headgate.runtime.formats.avro import AvroReader
+from headgate.runtime.formats.csv import CsvReader
+from headgate.runtime.formats.json_schema import json_bodies
 from headgate.runtime.formats.plain import BytesReader, JsonReader, TextReader
+from headgate.runtime.formats.protobuf import protobuf_bodies
+from headgate.runtime.formats.regex import RegexReader
 from headgate.runtime.formats.side import SideReader, Writers
 
 
@@ -17,7 +23,23 @@ def side_reader(side: SidePlan, writers: Writers) -> SideReader:
             return TextReader()
         case JsonSide():
             return JsonReader()
-        case SchemaSide(kind="AVRO"):
-            return AvroReader(side, writers)
+        case CsvSide():
+            return CsvReader(side)
+        case RegexSide():
+            return RegexReader(side)
+        case SchemaSide():
+            return _schema_reader(side, writers)
         case _:
-            raise NotSupportedYet("reading this format")
+            assert_never(side)
+
+
+def _schema_reader(side: SchemaSide, writers: Writers) -> SideReader:
+    match side.kind:
+        case "AVRO":
+            return AvroReader(side, writers)
+        case "JSON SCHEMA":
+            return ArrowReader(side, writers, json_bodies)
+        case "PROTOBUF":
+            return ArrowReader(side, writers, protobuf_bodies)
+        case _:
+            assert_never(side.kind)

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 from typing import NoReturn
 
-from headgate.schema.errors import SchemaError, SchemaTooDeep, SchemaTooLarge
+from headgate.schema.errors import SchemaError
+from headgate.schema.formats.errors import SchemaTooDeep, SchemaTooLarge
 from headgate.schema.types import MAX_DEPTH, Type, depth
 
 # Thirty records that each use the next one twice unfold to a thousand million fields; every walk over such a type

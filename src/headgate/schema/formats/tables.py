@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 
 from headgate.errors import near_names
-from headgate.schema.errors import UnknownFormat
 from headgate.schema.formats import avro, elasticsearch, jsonschema, postgres, protobuf, spark
+from headgate.schema.formats.errors import UnknownFormat
 from headgate.schema.formats.loss import Loss
 from headgate.schema.formats.proto_text import print_proto
 from headgate.schema.parse import LISTS, RECORDS, SPELLINGS, parse_type

@@ -30,8 +30,15 @@ from headgate.sql.query.grouping import check_grouped, group_items, has_sets, re
 from headgate.sql.query.normalise import Normalised, normalise
 from headgate.sql.query.output_names import accessed_name, written_name
 from headgate.sql.query.parse import parse
-from headgate.sql.query.references import every_column, identifier, name_part, resolve, take_field
-from headgate.sql.query.relation import AnalysedQuery, Column, FindRelation, NamePart, Relation
+from headgate.sql.query.references import (
+    every_column,
+    identifier,
+    mention_owner,
+    name_part,
+    resolve,
+    take_field,
+)
+from headgate.sql.query.relation import AnalysedQuery, Column, FindRelation, NamePart, Relation, WrittenType
 from headgate.sql.query.scope import Scope, Source
 from headgate.sql.query.typing import Typed, common
 
@@ -80,6 +87,8 @@ class _Analyser:
             spark_sql=_without_variables(tree.sql(dialect="spark", comments=False)),
             stateless=len(reads) == 1 and not self.expressions.stateful,
             untyped=tuple(dict.fromkeys(self.expressions.untyped)),
+            mentions=tuple(m for _, m in sorted(self.expressions.mentions.items())),
+            types=tuple(map(WrittenType, self.normalised.type_spans, self.normalised.types)),
         )
 
     def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
@@ -196,6 +205,7 @@ class _Analyser:
         parts = node.parts[:-1]
         owner = scope.owner([*(name_part(part) for part in parts), NamePart("*", True)])
         if owner is not None and owner[1] == len(parts):
+            mention_owner(self.expressions, node, owner)
             return _star(star, [owner[0]])
         if owner is None and scope.column(name_part(parts[0])) is None:
             raise scope.missing_alias(parts[0].name).at(self.expressions.span(node))

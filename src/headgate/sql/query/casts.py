@@ -19,7 +19,6 @@ from headgate.schema.types import (
     Decimal,
     Double,
     Enum,
-    Field,
     Integer,
     Json,
     Map,
@@ -32,6 +31,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
     Uuid,
+    map_named,
 )
 from headgate.sql.query.errors import ImpossibleCast, UnsupportedQuery, WrongType
 from headgate.sql.query.literals import TYPED_LITERALS, typed_literal
@@ -73,18 +73,7 @@ def _written_type(visitor: Visitor, to: exp.Expr) -> Type:
 
 def expanded(type_: Type, resolve: Callable[[Named], Type]) -> Type:
     """The type with every named type replaced by what it stands for."""
-    match type_:
-        case Named():
-            return expanded(resolve(type_), resolve)
-        case Array(element, nullable):
-            return Array(expanded(element, resolve), nullable)
-        case Map(value, nullable):
-            return Map(expanded(value, resolve), nullable)
-        case Record(fields, name, doc):
-            inner = tuple(Field(f.name, expanded(f.type, resolve), f.nullable, f.doc) for f in fields)
-            return Record(inner, name, doc)
-        case _:
-            return type_
+    return map_named(type_, lambda named: expanded(resolve(named), resolve))
 
 
 def castable(source: Type, target: Type) -> bool:

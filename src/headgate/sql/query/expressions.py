@@ -18,7 +18,7 @@ from headgate.schema.types import Boolean, Named, Type
 from headgate.sql.query import calls, casts, json_access, literals, operators, references
 from headgate.sql.query.errors import UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.normalise import Normalised
-from headgate.sql.query.relation import Column
+from headgate.sql.query.relation import Column, Mention
 from headgate.sql.query.scope import Scope
 from headgate.sql.query.typing import UNKNOWN, Typed
 
@@ -35,6 +35,7 @@ class Expressions:
         self.subquery = subquery
         self.untyped: list[str] = []
         self.stateful = False
+        self.mentions: dict[int, Mention] = {}
 
     def visit(self, node: exp.Expr, scope: Scope) -> Typed:
         """The type of an expression, which is rewritten in place."""

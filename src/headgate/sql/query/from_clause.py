@@ -14,8 +14,8 @@ from headgate.sql.query.calls import function_name
 from headgate.sql.query.errors import IncompatibleBranches, MalformedQuery, UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.expressions import Expressions
 from headgate.sql.query.operators import require_boolean
-from headgate.sql.query.references import identifier, name_part, reference
-from headgate.sql.query.relation import Column, FindRelation, Relation
+from headgate.sql.query.references import identifier, name_part, reference, written_span
+from headgate.sql.query.relation import Column, FindRelation, Mention, NamePart, Relation
 from headgate.sql.query.scope import USING, Scope, Source
 from headgate.sql.query.table_functions import columns_of
 from headgate.sql.query.typing import Typed, common_type
@@ -119,16 +119,28 @@ class FromClause:
                 raise UnsupportedQuery(what)
         parts = tuple(name_part(part) for part in node.parts)
         relation = scope.table(parts[0]) if len(parts) == 1 else None
+        mention = None
         if relation is None:
             relation = self._found(node)
+            mention = self._mentioned(node, parts, relation)
         alias = node.args.get("alias")
         exact = len(parts) == 1 and parts[0].quoted
-        last = parts[-1].name if exact else relation.name.rpartition(".")[2].strip('"')
+        called = relation.called or relation.name.rpartition(".")[2].strip('"')
+        last = parts[-1].name if exact else called
         named = alias is not None and alias.this is not None
         name = _alias_name(alias, "") if named else last
         columns = self.renamed(relation.columns, alias, f'"{name}"')
         self._point(node, relation, name, columns)
-        return Source(name, columns, relation.hidden, advice=relation.advice, written=() if named else parts)
+        source = Source(name, columns, relation.hidden, advice=relation.advice)
+        return source if named else replace(source, written=parts, mention=mention)
+
+    def _mentioned(self, node: exp.Table, parts: tuple[NamePart, ...], relation: Relation) -> Mention | None:
+        span = written_span(self.expressions, node.parts)
+        if span is None:
+            return None
+        mention = Mention(span, parts, relation.name)
+        self.expressions.mentions[span.start] = mention
+        return mention
 
     def _found(self, node: exp.Table) -> Relation:
         try:

@@ -7,12 +7,10 @@ from sqlglot import exp
 from headgate.schema.render import print_type
 from headgate.schema.types import Json, Text
 from headgate.sql.query.errors import NotJson, UnsupportedQuery
+from headgate.sql.query.json_text import Step, part_as_json, part_as_text
 from headgate.sql.query.scope import Scope
 from headgate.sql.query.typing import Typed
-from headgate.sql.query.visitor import Visitor, call, text
-
-Step = str | int
-_SPECIAL = frozenset("'\"?*[]")  # what get_json_object does not take for itself in a key
+from headgate.sql.query.visitor import Visitor
 
 
 def json_access(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
@@ -27,29 +25,8 @@ def json_access(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
     if owner.type is not None and not isinstance(owner.type, Json):
         raise NotJson(print_type(owner.type))
     operand = inner.this.copy()  # read again: a visit may replace its node
-    node.replace(_look_up(operand, steps, as_text))
+    node.replace(part_as_text(operand, steps) if as_text else part_as_json(operand, steps))
     return Typed(Text() if as_text else Json())
-
-
-def _look_up(operand: exp.Expr, steps: list[Step], as_text: bool) -> exp.Expr:
-    """get_json_object gives a string without its quotes, which is no JSON; a variant keeps them."""
-    if as_text and not any(isinstance(step, str) and _SPECIAL & set(step) for step in steps):
-        return call("get_json_object", operand, text("$" + "".join(_path_step(step) for step in steps)))
-    path = text("$" + "".join(_path_step(step) for step in steps))
-    found = call(
-        "try_variant_get", call("parse_json", operand), path, text("string" if as_text else "variant")
-    )
-    return found if as_text else call("to_json", found)
-
-
-def _path_step(step: Step) -> str:
-    if isinstance(step, int):
-        return f"[{step}]"
-    if "'" not in step:
-        return f"['{step}']"
-    if '"' in step:
-        raise UnsupportedQuery("a JSON key with quotes of both kinds")
-    return f'["{step}"]'
 
 
 def _steps(key: exp.Expr) -> list[Step]:

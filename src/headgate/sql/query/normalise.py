@@ -115,6 +115,7 @@ class Normalised:
     types: tuple[Type, ...]  # placeholder number -> type
     breaks: tuple[tuple[int, int], ...]  # (offset here, offset in the original), ascending
     length: int  # of the original
+    type_spans: tuple[Span, ...] = ()  # of the types, in the original
 
     def original(self, offset: int) -> int:
         """The offset in the text as it was written."""
@@ -141,6 +142,7 @@ class _Normaliser:
         self.length = 0
         self.breaks: list[tuple[int, int]] = [(0, 0)]
         self.types: list[Type] = []
+        self.type_spans: list[Span] = []
         self.open: list[bool] = []  # for every open parenthesis: whether it is that of a CAST
 
     def run(self) -> Normalised:
@@ -156,7 +158,8 @@ class _Normaliser:
             else:
                 index += 1
         self._copy(at, len(self.text))
-        return Normalised("".join(self.parts), tuple(self.types), tuple(self.breaks), len(self.text))
+        breaks, spans = tuple(self.breaks), tuple(self.type_spans)
+        return Normalised("".join(self.parts), tuple(self.types), breaks, len(self.text), spans)
 
     def _token(self, token: Token, index: int) -> tuple[str, int | None]:
         """How the token is written, and where a type begins if one follows it."""
@@ -226,6 +229,7 @@ class _Normaliser:
         type_, end = parse_type_prefix(self.text, start)
         self._put(f" {TYPE_MARK}{len(self.types)} ", start)
         self.types.append(type_)
+        self.type_spans.append(Span(self.starts[bisect_left(self.starts, start)], end))
         return end, bisect_left(self.starts, end)
 
     def _copy(self, start: int, end: int) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from headgate.errors import HeadgateError, near_names
+from headgate.errors import HeadgateError, Span, near_names
 from headgate.schema.names import Ambiguous, Found, find
 from headgate.schema.render import print_type
 from headgate.schema.types import Record
 from headgate.sql.query.errors import AmbiguousColumn, NotARecord, UnknownField, UnsupportedQuery
 from headgate.sql.query.normalise import FUNCTION_MARK
-from headgate.sql.query.relation import Column, NamePart
+from headgate.sql.query.relation import Column, Mention, NamePart
 from headgate.sql.query.scope import Scope, Source, qualified
 from headgate.sql.query.typing import UNKNOWN, Typed
 from headgate.sql.query.visitor import Visitor, call
@@ -48,10 +48,12 @@ def resolve(parts: list[NamePart], scope: Scope) -> tuple[Source | None, Column,
     return found[0], found[1], parts[1:]
 
 
-def column(_visitor: Visitor, node: exp.Column, scope: Scope) -> Typed:
+def column(visitor: Visitor, node: exp.Column, scope: Scope) -> Typed:
     if isinstance(node.this, exp.Star):
         raise UnsupportedQuery("x.* inside an expression", "Name the columns.")
-    source, found, fields = resolve([name_part(part) for part in node.parts], scope)
+    parts = [name_part(part) for part in node.parts]
+    source, found, fields = resolve(parts, scope)
+    mention_owner(visitor, node, scope.owner(parts))
     typed = Typed(found.type, found.nullable, found.null)
     replaced = reference(source, found)
     if isinstance(replaced, exp.Column):  # for errors that are found later
@@ -61,6 +63,24 @@ def column(_visitor: Visitor, node: exp.Column, scope: Scope) -> Typed:
         replaced = exp.Dot(this=replaced, expression=identifier(field))
     node.replace(replaced)
     return typed
+
+
+def mention_owner(visitor: Visitor, node: exp.Column, owner: tuple[Source, int] | None) -> None:
+    """Write down that the first parts of a dotted name are a relation's, if they are no alias."""
+    if owner is None or owner[0].mention is None:
+        return
+    (source, used), parts = owner, node.parts
+    span = written_span(visitor, parts[:used])
+    if span is not None and source.mention is not None:
+        names = tuple(name_part(part) for part in parts[:used])
+        visitor.mentions[span.start] = Mention(span, names, source.mention.relation, of=source.mention.span)
+
+
+def written_span(visitor: Visitor, parts: Sequence[exp.Expr]) -> Span | None:
+    """From the first to the last part of a name; None if the name was not written."""
+    spans = [visitor.span(part) for part in parts]
+    first, last = spans[0], spans[-1]
+    return Span(first.start, last.end) if first is not None and last is not None else None
 
 
 def dot(visitor: Visitor, node: exp.Dot, scope: Scope) -> Typed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from headgate.errors import near_names
 from headgate.schema.names import Ambiguous, Found, find, print_name
 from headgate.sql.query.errors import AmbiguousColumn, DuplicateAlias, UnknownAlias, UnknownColumn
-from headgate.sql.query.relation import Column, NamePart, Relation
+from headgate.sql.query.relation import Column, Mention, NamePart, Relation
 
 USING = ""  # alias of the source that holds what USING has merged; no name can be written like it
 
@@ -18,7 +18,7 @@ class Source:
     """One entry of a FROM: the alias it goes by and its columns.
 
     ``merged`` are columns that USING took out of `*`, ``merges`` says for a merged column whose they are, ``written``
-    is the name of a relation without alias, so that `schema.relation.column` finds it.
+    is the name of a relation without alias, so that `schema.relation.column` finds it, and ``mention`` its place.
     """
 
     alias: str
@@ -28,6 +28,7 @@ class Source:
     advice: tuple[tuple[str, str], ...] = ()
     merges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     written: tuple[NamePart, ...] = ()
+    mention: Mention | None = None
 
     def every(self) -> tuple[Column, ...]:
         return self.columns + self.hidden

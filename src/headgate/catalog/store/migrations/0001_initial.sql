@@ -117,7 +117,11 @@ CREATE TABLE task_status (
     batch   INTEGER,
     rows    INTEGER NOT NULL,
     skipped INTEGER NOT NULL,
-    lag     INTEGER
+    lag     INTEGER,
+    batches       INTEGER NOT NULL,
+    batch_seconds REAL    NOT NULL,
+    last_commit   INTEGER,
+    failures      INTEGER NOT NULL
 );
 
 CREATE TABLE ledgers (

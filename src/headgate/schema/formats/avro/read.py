@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.errors import near_names
-from headgate.schema.errors import (
+from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
+from headgate.schema.formats.document import Budget, check_depth, load_document
+from headgate.schema.formats.errors import (
     MalformedAvro,
     NullOnly,
     RecursiveSchema,
@@ -20,8 +22,6 @@ from headgate.schema.errors import (
     UnknownReference,
     UnsupportedUnion,
 )
-from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
-from headgate.schema.formats.document import Budget, check_depth, load_document
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import MAX_DEPTH, Array, Enum, Field, Map, Record, Type
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from headgate.schema.errors import InvalidMapping, TypeTooDeep, UnsupportedType
+from headgate.schema.errors import TypeTooDeep
 from headgate.schema.formats.elasticsearch.write import MOST_SCALED_DIGITS
+from headgate.schema.formats.errors import InvalidMapping, UnsupportedType
 from headgate.schema.paths import ROOT, field_path
 from headgate.schema.types import (
     MAX_DEPTH,

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import assert_never
 
 from headgate.errors import HeadgateError, raise_all
-from headgate.schema.errors import InvalidColumnName, UnresolvedType, UnsupportedType
+from headgate.schema.errors import UnresolvedType
+from headgate.schema.formats.errors import InvalidColumnName, UnsupportedType
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type

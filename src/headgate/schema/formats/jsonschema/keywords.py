@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from headgate.schema.errors import MalformedJsonSchema
+from headgate.schema.formats.errors import MalformedJsonSchema
 
 Number = int | float
 _ALTERNATIVES = ("anyOf", "oneOf", "if", "dependentSchemas", "dependencies")

@@ -11,8 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from headgate.schema.errors import ImpossibleSchema, MalformedJsonSchema, RecursiveSchema, SchemaTooDeep
 from headgate.schema.formats.document import Budget, check_depth, copy_document, load_document
+from headgate.schema.formats.errors import (
+    ImpossibleSchema,
+    MalformedJsonSchema,
+    RecursiveSchema,
+    SchemaTooDeep,
+)
 from headgate.schema.formats.jsonschema.join import join
 from headgate.schema.formats.jsonschema.keywords import Keywords, intersect, keywords_of
 from headgate.schema.formats.jsonschema.references import FORMAT, References
@@ -35,6 +40,21 @@ def from_json_schema(schema: object, references: Mapping[str, object] | None = N
 
     ``references`` are the other documents it may refer to, parsed or as text, by address or by the name it uses.
     """
+    return read_place(schema, references)[0]
+
+
+def read_place(schema: object, references: Mapping[str, object] | None = None) -> tuple[Type, bool]:
+    """The type, as `from_json_schema` has it, and whether null is let through too."""
+    type_, nullable, _ = _read(schema, references)
+    return type_, nullable
+
+
+def logical_titles(schema: object, references: Mapping[str, object] | None = None) -> Mapping[str, str]:
+    """Where whole numbers are dates or times: the path of each, and the title by which Connect tells which."""
+    return _read(schema, references)[2]
+
+
+def _read(schema: object, references: Mapping[str, object] | None) -> tuple[Type, bool, Mapping[str, str]]:
     root = _load(schema)
     documents = {address: _load(document) for address, document in (references or {}).items()}
     reader = _Reader(References(root, documents))
@@ -43,7 +63,7 @@ def from_json_schema(schema: object, references: Mapping[str, object] | None = N
         raise ImpossibleSchema(ROOT)
     type_ = _with_doc(place)
     check_depth(type_, FORMAT)
-    return type_
+    return type_, place.nullable, reader.titles
 
 
 def _load(schema: object) -> object:
@@ -82,6 +102,7 @@ class _Reader:
     def __init__(self, references: References) -> None:
         self._references = references
         self._budget = Budget(FORMAT)
+        self.titles: dict[str, str] = {}
         self._called: dict[int, str] = {}  # how a node was referred to last
         self._seen: dict[
             int, tuple[object, Keywords]
@@ -168,6 +189,8 @@ class _Reader:
             case "boolean":
                 return Boolean()
             case "integer":
+                if title(keywords) in LOGICAL_TITLES:
+                    self.titles[at.path] = title(keywords)
                 return integer_type(keywords, at.path)
             case "number":
                 return number_type(keywords, at.path)

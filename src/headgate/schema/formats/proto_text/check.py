@@ -15,7 +15,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from headgate.errors import raise_all
-from headgate.schema.errors import InvalidProto
+from headgate.schema.formats.proto_text.errors import InvalidProto
 from headgate.schema.formats.proto_text.literals import json_name
 from headgate.schema.formats.proto_text.ranges import MAX_FIELD_NUMBER
 from headgate.schema.formats.proto_text.symbols import Symbol, symbols_of

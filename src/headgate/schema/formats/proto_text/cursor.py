@@ -9,8 +9,8 @@ from typing import NoReturn
 
 from google.protobuf.descriptor_pb2 import SourceCodeInfo
 
-from headgate.schema.errors import MalformedProto
 from headgate.schema.formats.proto_text.comments import Comments, read_comments
+from headgate.schema.formats.proto_text.errors import MalformedProto
 from headgate.schema.formats.proto_text.lexer import Kind, Lines, Token, tokenize
 from headgate.schema.formats.proto_text.literals import MAX_INT32, MAX_UINT64, integer, unquote
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from headgate.schema.errors import MalformedProto
+from headgate.schema.formats.proto_text.errors import MalformedProto
 
 
 class Kind(Enum):

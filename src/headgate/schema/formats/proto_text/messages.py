@@ -5,9 +5,9 @@ from __future__ import annotations
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, SymbolVisibility
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
-from headgate.schema.errors import ProtoTooDeep
 from headgate.schema.formats.proto_text.cursor import Cursor, Path, Place
 from headgate.schema.formats.proto_text.enums import parse_enum
+from headgate.schema.formats.proto_text.errors import ProtoTooDeep
 from headgate.schema.formats.proto_text.fields import Home, parse_field, parse_labelled_field
 from headgate.schema.formats.proto_text.options import parse_option_statement
 from headgate.schema.formats.proto_text.ranges import close_ranges, parse_extensions, parse_reserved

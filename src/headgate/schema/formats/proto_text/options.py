@@ -25,8 +25,8 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.message import Message
 
 from headgate.errors import near_names
-from headgate.schema.errors import UnknownProtoOption
 from headgate.schema.formats.proto_text.cursor import Cursor, Path
+from headgate.schema.formats.proto_text.errors import UnknownProtoOption
 from headgate.schema.formats.proto_text.lexer import Kind, Token, skip_blank
 from headgate.schema.formats.proto_text.literals import MAX_UINT64, integer
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
 from headgate.errors import near_names
-from headgate.schema.errors import InvalidProto, MissingImport, UnresolvedProtoType
 from headgate.schema.formats.proto_text.check import check_file
+from headgate.schema.formats.proto_text.errors import InvalidProto, MissingImport, UnresolvedProtoType
 from headgate.schema.formats.proto_text.symbols import Symbol, find, symbols_of, table
 from headgate.schema.formats.proto_text.well_known import well_known
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
-from headgate.schema.errors import UnsupportedType
+from headgate.schema.formats.errors import UnsupportedType
 from headgate.schema.formats.proto_text.literals import camel_case, is_identifier, json_name
 
 # The messages that are not made for a column, and the files that have them.

@@ -14,14 +14,10 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from headgate.errors import near_names
-from headgate.schema.errors import (
-    RecursiveSchema,
-    SchemaTooDeep,
-    UnknownMessage,
-    UnsupportedType,
-)
 from headgate.schema.formats.document import Budget
+from headgate.schema.formats.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.proto_text.cursor import Path
+from headgate.schema.formats.proto_text.errors import UnknownMessage
 from headgate.schema.formats.proto_text.resolve import resolve
 from headgate.schema.formats.proto_text.well_known import well_known
 from headgate.schema.formats.protobuf.docs import docs_of

@@ -1,0 +1,223 @@
+"""Decoding records that lie ready in memory, format by format: Protobuf and JSON Schema in Python workers, beside Avro on
+the JVM and beside Spark's own `from_json` with guards.
+
+The same orders in every format, cached as bytes in the registry's frame, decoded to the same columns; what is taken is
+the CPU time of Python and the JVM until all columns are there. Guards: `from_json` passes trailing text, takes the last of two members and
+gives NULL for what does not fit, so a job that may not lose anything has it fail, and looks at the required members.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+from google.protobuf.message_factory import GetMessageClass
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import to_avro
+from pyspark.sql.pandas.functions import arrow_udf
+
+from bench.figures import Report, Row, Size
+from headgate.embedded.jars import fetch
+from headgate.embedded.java import find_java
+from headgate.plan.sides import SchemaSide, WrittenSchema
+from headgate.registry.protobuf_files import find_message, load_files, read_files
+from headgate.runtime.formats.readers import side_reader
+from headgate.runtime.formats.side import Writers
+from headgate.runtime.session import open_session
+from headgate.sql.ast.formats import RegistryKind
+
+JSON_RATIO, AVRO_RATIO = 0.9, 0.3  # promises
+ID = 7
+FRAME = b"\x00" + ID.to_bytes(4, "big")
+
+FIELDS = ("id", "item", "price", "pieces", "paid", "tags", "address")
+AVRO = json.dumps(
+    {
+        "type": "record", "name": "order", "fields": [
+            {"name": "id", "type": "long"}, {"name": "item", "type": "string"}, {"name": "price", "type": "double"},
+            {"name": "pieces", "type": ["null", "int"]}, {"name": "paid", "type": "boolean"},
+            {"name": "tags", "type": {"type": "array", "items": "string"}},
+            {"name": "address", "type": {"type": "record", "name": "address", "fields": [
+                {"name": "city", "type": "string"}, {"name": "number", "type": "int"}]}},
+        ],
+    }
+)  # fmt: skip
+INT = {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}
+JSON_SCHEMA = json.dumps(
+    {
+        "type": "object", "additionalProperties": False,
+        "required": ["id", "item", "price", "paid", "tags", "address"],
+        "properties": {
+            "id": {"type": "integer"}, "item": {"type": "string"}, "price": {"type": "number"},
+            "pieces": {**INT, "type": ["integer", "null"]}, "paid": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "address": {"type": "object", "required": ["city", "number"], "additionalProperties": False,
+                        "properties": {"city": {"type": "string"}, "number": INT}},
+        },
+    }
+)  # fmt: skip
+PROTO = """syntax = "proto3";
+message Order {
+  int64 id = 1; string item = 2; double price = 3; optional int32 pieces = 4; bool paid = 5; repeated string tags = 6;
+  message Address { string city = 1; int32 number = 2; }
+  Address address = 7;
+}"""
+DDL = (
+    "id BIGINT, item STRING, price DOUBLE, pieces INT, paid BOOLEAN, tags ARRAY<STRING>, "
+    "address STRUCT<city: STRING, number: INT>"
+)
+
+
+def run(size: Size) -> Report:
+    records, rounds = (200_000, 1) if size == "small" else (1_000_000, 3)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        session = open_session(
+            fetch("spark"), master="local[2]", java=find_java().path, warehouse=Path(folder)
+        )
+        try:
+            rows = _rows(session, records, rounds)
+        finally:
+            session.stop()
+    notes = (
+        f"{records:,} orders of {len(FIELDS)} fields in memory; CPU time of Python and the JVM, the best of {rounds} rounds, in turn.",
+        "from_json with guards: FAILFAST, and every required member tested for NULL.",
+    )
+    return Report("Decoding", tuple(rows), notes)
+
+
+def _rows(session: SparkSession, records: int, rounds: int) -> list[Row]:
+    orders = session.range(records, numPartitions=4).select(*_order())
+    works = {
+        "avro": _decoded("AVRO", AVRO, _framed(orders, to_avro(F.struct(*FIELDS), AVRO))),
+        "from_json": _guarded(_framed(orders, _json())),
+        "json": _decoded("JSON SCHEMA", JSON_SCHEMA, _framed(orders, _json())),
+        "protobuf": _decoded("PROTOBUF", PROTO, _messages(session, records)),
+    }
+    best = dict.fromkeys(works, float("inf"))
+    for _ in range(rounds + 1):  # the first one warms up
+        for name, work in works.items():
+            began = _cpu()
+            work()
+            best[name] = min(best[name], _cpu() - began)
+    rate = {name: records / seconds for name, seconds in best.items()}
+    return [
+        _row("JSON Schema", rate["json"], rate["from_json"], "from_json with guards", JSON_RATIO),
+        _row("JSON Schema", rate["json"], rate["avro"], "Avro", AVRO_RATIO),
+        _row("Protobuf", rate["protobuf"], rate["from_json"], "from_json with guards", JSON_RATIO),
+        _row("Protobuf", rate["protobuf"], rate["avro"], "Avro", AVRO_RATIO),
+    ]
+
+
+def _cpu() -> float:
+    """CPU seconds so far of this process and all below it: the JVM, and the workers, which stay."""
+    own = psutil.Process(os.getpid())
+    total = 0.0
+    for one in (own, *own.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            total += sum(one.cpu_times()[:2])
+    return total
+
+
+def _row(what: str, ours: float, peer: float, name: str, promise: float) -> Row:
+    ratio = ours / peer
+    return Row(
+        what,
+        f"{ours:,.0f} a CPU second",
+        f"{peer:,.0f} {name}",
+        ratio,
+        f"at least {promise}",
+        ratio >= promise,
+    )
+
+
+# the same orders in each format
+
+
+def _order() -> list[Column]:
+    number = F.col("id")
+    return [
+        number,
+        F.concat(F.lit("item number "), number).alias("item"),
+        (number % 1000 * 1.25).alias("price"),
+        F.when(number % 3 != 0, (number % 50).cast("int")).alias("pieces"),
+        (number % 2 == 0).alias("paid"),
+        F.array(F.lit("red"), F.concat(F.lit("t"), number % 7)).alias("tags"),
+        F.struct(F.lit("Graz").alias("city"), (number % 200).cast("int").alias("number")).alias("address"),
+    ]
+
+
+def _json() -> Column:
+    return F.to_json(F.struct(*FIELDS)).cast("binary")
+
+
+def _framed(orders: DataFrame, body: Column) -> DataFrame:
+    return _cached(orders.select(F.concat(F.lit(FRAME), body).alias("data")))
+
+
+def _messages(session: SparkSession, records: int) -> DataFrame:
+    def written(ids: pa.Array) -> pa.Array:
+        order: Any = GetMessageClass(find_message(load_files(read_files(PROTO)), None))
+        made = []
+        for n in ids.to_pylist():
+            one = order(
+                id=n,
+                item=f"item number {n}",
+                price=n % 1000 * 1.25,
+                paid=n % 2 == 0,
+                tags=["red", f"t{n % 7}"],
+            )
+            if n % 3:
+                one.pieces = n % 50
+            one.address.city, one.address.number = "Graz", n % 200
+            made.append(FRAME + b"\x00" + one.SerializeToString())
+        return pa.array(made, pa.binary())
+
+    ids = session.range(records, numPartitions=4)
+    return _cached(ids.select(arrow_udf(written, "binary")(F.col("id")).alias("data")))  # type: ignore[call-overload]
+
+
+def _cached(frame: DataFrame) -> DataFrame:
+    cached = frame.cache()
+    cached.count()
+    return cached
+
+
+# ways to decode them
+
+
+def _decoded(kind: RegistryKind, schema: str, records: DataFrame) -> Callable[[], None]:
+    known = WrittenSchema(schema, (), ID)
+    reader = side_reader(SchemaSide(kind, (known,)), Writers({ID: known}))
+
+    def work() -> None:
+        data, inner = F.col("data"), F.col("inner")
+        barred = records.withColumn("inner", F.explode(F.array(F.struct(reader.costly(data).alias("i")))))
+        barred = barred.select("data", F.col("inner.i").alias("inner"))
+        good = barred.where(F.coalesce(reader.fits(data, inner), F.raise_error(F.lit("bad")).cast("boolean")))
+        _finish(good.select(reader.value(data, inner).alias("v")))
+
+    return work
+
+
+def _guarded(records: DataFrame) -> Callable[[], None]:
+    def work() -> None:
+        body = F.substring("data", 6, 2**31 - 1).cast("string")
+        read = records.select(F.explode(F.array(F.from_json(body, DDL, {"mode": "FAILFAST"}))).alias("v"))
+        required = [F.col(f"v.{name}").isNotNull() for name in FIELDS if name != "pieces"]
+        whole = F.when(F.forall(F.array(*required), lambda there: there), F.lit(True))
+        _finish(read.where(F.coalesce(whole, F.raise_error(F.lit("bad")).cast("boolean"))))
+
+    return work
+
+
+def _finish(decoded: DataFrame) -> None:
+    """Every column is needed."""
+    decoded.select("v.*").write.format("noop").mode("overwrite").save()

@@ -1,0 +1,225 @@
+"""Formats that are decoded in Python workers, in Arrow batches: one function from bytes to a value and a reason.
+
+A batch goes the quick way: every body is parsed by itself, and all of them become columns together. The quick way
+never takes what it is not sure of. If the columns of a batch cannot be made, its halves are tried, until the bodies
+that are in the way are alone; these are read exactly, one by one, which tells what is wrong with them, or that nothing
+is.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import to_arrow_type
+
+from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
+from headgate.runtime.formats.side import Writers, framed_id, wrong_frame
+from headgate.schema.errors import ValueDoesNotFit
+from headgate.schema.formats.spark import to_spark
+from headgate.schema.types import Field
+
+FRAME = 5  # bytes: a zero and the schema's id
+NO_SCHEMA = "its frame names no known schema"
+_ALONE = 4  # so few bodies are not halved any more
+
+
+class Bad(Exception):
+    """A body that cannot be read, and why, in words without any of it."""
+
+    @property
+    def reason(self) -> str:
+        return str(self.args[0])
+
+
+class Doubt(Exception):
+    """Something that the quick way leaves to the exact one."""
+
+
+_DOUBTS = (Doubt, ValueDoesNotFit, pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """What a worker must know: the type that every body becomes, and the schemas as texts. A body of a side that is
+    not framed is written with the first one."""
+
+    target: Field
+    schemas: tuple[WrittenSchema, ...]
+    writers: tuple[WrittenSchema, ...]
+    framed: bool
+    message: str | None = None
+
+
+class Bodies(Protocol):
+    """Bodies written with one schema."""
+
+    def parse(self, body: bytes) -> Any:
+        """What `columns` takes. Raises Bad, or Doubt."""
+
+    def columns(self, parsed: list[Any]) -> pa.Array:
+        """Of the arrow type of the target. Raises one of `_DOUBTS`, for whatever it is not sure of."""
+
+    def exact(self, body: bytes) -> pa.Array:
+        """The same for one body. Raises Bad."""
+
+
+MakeBodies: TypeAlias = Callable[[Decoding, WrittenSchema], Bodies]
+
+
+def arrow_type(field: Field) -> pa.DataType:
+    return to_arrow_type(to_spark(field.type), timezone="UTC")
+
+
+class ArrowReader:
+    """``inner`` is a struct of the value and why there is none. ``make`` must be a function of a module."""
+
+    def __init__(self, side: SchemaSide, writers: Writers, make: MakeBodies) -> None:
+        self._side = side
+        self._writers = writers
+        known = tuple(writers.known.values()) if side.framed else (side.first,)
+        self._decoding = Decoding(place_of(side), side.schemas, known, side.framed, side.message)
+        self._make = make
+
+    def costly(self, data: Column) -> Column:
+        decoding, make = self._decoding, self._make
+
+        def decoded(bodies: pa.Array) -> pa.Array:
+            return batch_decoder(decoding, make)(bodies)
+
+        type_ = spark.StructType(
+            [
+                spark.StructField("v", to_spark(decoding.target.type)),
+                spark.StructField("reason", spark.StringType()),
+            ]
+        )
+        inner: Column = arrow_udf(decoded, type_)(data)  # type: ignore[call-overload]
+        return inner
+
+    def fits(self, data: Column, inner: Column) -> Column:
+        """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
+        good = inner["reason"].isNull()
+        if not self._side.framed:
+            return good
+        wrong = wrong_frame(data, self._writers, F.lit(""))
+        return F.when(inner["reason"] == F.lit(NO_SCHEMA), wrong == F.lit("")).otherwise(good)
+
+    def reason(self, data: Column, inner: Column) -> Column:
+        return wrong_frame(data, self._writers, inner["reason"]) if self._side.framed else inner["reason"]
+
+    def value(self, data: Column, inner: Column) -> Column:
+        return inner["v"]
+
+    def schema_id(self, data: Column) -> Column:
+        return framed_id(data) if self._side.framed else F.lit(None).cast("int")
+
+
+@lru_cache(maxsize=64)
+def batch_decoder(decoding: Decoding, make: MakeBodies) -> BatchDecoder:
+    return BatchDecoder(decoding, make)
+
+
+class BatchDecoder:
+    """Made once per process and set of schemas."""
+
+    def __init__(self, decoding: Decoding, make: MakeBodies) -> None:
+        self._type = arrow_type(decoding.target)
+        self._start = FRAME if decoding.framed else 0
+        self._writers = {
+            _frame(writer, decoding.framed): make(decoding, writer) for writer in decoding.writers
+        }
+
+    def __call__(self, data: pa.Array) -> pa.StructArray:
+        # Thousands of documents are alive at once, and none of them is in a cycle: looking for some took a tenth.
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return self._decoded(data.to_pylist())
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    def _decoded(self, rows: list[Any]) -> pa.StructArray:
+        reasons: list[str | None] = [None] * len(rows)
+        made = _Made()
+        for bodies, numbers, parsed in self._parsed(rows, reasons, made):
+            self._columns(bodies, numbers, parsed, made)
+        for bodies, number in made.doubtful:
+            try:
+                made.chunks.append(bodies.exact(rows[number][self._start :]))
+                made.numbers.append(number)
+            except Bad as bad:
+                reasons[number] = bad.reason
+        values = made.in_order(len(rows), self._type)
+        return pa.StructArray.from_arrays([values, pa.array(reasons, pa.string())], ["v", "reason"])
+
+    def _parsed(
+        self, rows: Sequence[bytes | None], reasons: list[str | None], made: _Made
+    ) -> list[tuple[Bodies, list[int], list[Any]]]:
+        groups: dict[bytes, tuple[Bodies, list[int], list[Any]]] = {
+            frame: (bodies, [], []) for frame, bodies in self._writers.items()
+        }
+        start = self._start
+        quick = {f: (bodies.parse, at.append, out.append) for f, (bodies, at, out) in groups.items()}
+        for number, row in enumerate(rows):
+            if row is None:
+                continue
+            frame = row[:start]
+            if frame not in quick:
+                reasons[number] = NO_SCHEMA
+                continue
+            parse, at_number, out = quick[frame]
+            try:
+                out(parse(row[start:]))
+                at_number(number)
+            except Bad as bad:
+                reasons[number] = bad.reason
+            except Doubt:
+                made.doubtful.append((groups[frame][0], number))
+        return list(groups.values())
+
+    def _columns(self, bodies: Bodies, numbers: list[int], parsed: list[Any], made: _Made) -> None:
+        if not parsed:
+            return
+        try:
+            made.chunks.append(bodies.columns(parsed))
+            made.numbers += numbers
+        except _DOUBTS:
+            if len(parsed) <= _ALONE:
+                made.doubtful += [(bodies, number) for number in numbers]
+                return
+            half = len(parsed) // 2
+            self._columns(bodies, numbers[:half], parsed[:half], made)
+            self._columns(bodies, numbers[half:], parsed[half:], made)
+
+
+class _Made:
+    """Arrays, and the numbers of the rows that their values belong to."""
+
+    def __init__(self) -> None:
+        self.chunks: list[pa.Array] = []
+        self.numbers: list[int] = []
+        self.doubtful: list[tuple[Bodies, int]] = []
+
+    def in_order(self, rows: int, type_: pa.DataType) -> pa.Array:
+        if not self.chunks:
+            return pa.nulls(rows, type_)
+        whole = self.chunks[0] if len(self.chunks) == 1 else pa.concat_arrays(self.chunks)
+        if self.numbers == list(range(rows)):
+            return whole
+        places: list[int | None] = [None] * rows
+        for place, number in enumerate(self.numbers):
+            places[number] = place
+        return whole.take(pa.array(places, pa.int64()))
+
+
+def _frame(writer: WrittenSchema, framed: bool) -> bytes:
+    return b"\x00" + (writer.id or 0).to_bytes(4, "big") if framed else b""

@@ -1,0 +1,226 @@
+"""Single values of Protobuf -> Arrow arrays of a type: scalars, enums, and the messages that stand for one value."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeAlias
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from headgate.schema.casts import from_json
+from headgate.schema.errors import ValueDoesNotFit
+from headgate.schema.render import print_type
+from headgate.schema.types import (
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Integer,
+    Json,
+    Map,
+    Real,
+    Text,
+    Time,
+    TimestampTz,
+    Type,
+)
+from headgate.schema.values import dumps, single
+
+Make: TypeAlias = Callable[[list[Any]], pa.Array]
+
+_F = FieldDescriptor
+_WHOLE = (_F.CPPTYPE_INT32, _F.CPPTYPE_INT64, _F.CPPTYPE_UINT32, _F.CPPTYPE_UINT64)
+_SECONDS = (-62_135_596_800, 253_402_300_799)  # the years 1 to 9999
+_NANOS = 1_000_000_000
+_WRAPPERS = frozenset(
+    f"google.protobuf.{kind}Value"
+    for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+)
+
+
+def zero(type_: Type) -> object:
+    """What Protobuf has for a field that is not there."""
+    match type_:
+        case Boolean():
+            return False
+        case Integer() | Bigint():
+            return 0
+        case Real() | Double():
+            return 0.0
+        case Decimal():
+            return decimal.Decimal(0)
+        case Bytes():
+            return b""
+        case Enum(symbols):
+            return symbols[0]
+        case Array() | Map():
+            return []
+        case _:
+            return ""
+
+
+# scalars
+
+
+def scalar_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str) -> Make:
+    """pyarrow refuses whole numbers that do not fit, so these go to it as they are."""
+    if field.enum_type is not None:
+        return _enum_maker(field, type_, arrow, path)
+    if _is_direct(field, type_):
+        return lambda values: pa.array(values, arrow)
+    number = field.cpp_type in (*_WHOLE, _F.CPPTYPE_FLOAT, _F.CPPTYPE_DOUBLE)
+    if number and isinstance(type_, Integer | Bigint | Decimal):
+        return _each(lambda value: from_json(value, type_, path), arrow)
+    if number and isinstance(type_, Real):
+        return _each(lambda value: _single(value, path), arrow)
+    return _each(lambda _: _misfit(type_, field.name, path), arrow)
+
+
+def _is_direct(field: FieldDescriptor, type_: Type) -> bool:
+    match type_:
+        case Integer() | Bigint() | Decimal():
+            return field.cpp_type in _WHOLE
+        case Double():
+            return field.cpp_type in (*_WHOLE, _F.CPPTYPE_FLOAT, _F.CPPTYPE_DOUBLE)
+        case Real():
+            return field.cpp_type in (*_WHOLE, _F.CPPTYPE_FLOAT)
+        case Boolean():
+            return field.cpp_type == _F.CPPTYPE_BOOL
+        case Text():
+            return field.type == _F.TYPE_STRING
+        case Bytes():
+            return field.type == _F.TYPE_BYTES
+        case _:
+            return False
+
+
+def _enum_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str) -> Make:
+    assert field.enum_type is not None
+    if not isinstance(type_, Enum):
+        return _each(lambda _: _misfit(type_, "enum", path), arrow)
+    symbols: dict[int | None, str | None] = {None: None}
+    for value in field.enum_type.values:  # of several names of one number the first
+        if value.name in type_.symbols:
+            symbols.setdefault(value.number, value.name)
+
+    def make(values: list[Any]) -> pa.Array:
+        try:
+            return pa.array([symbols[value] for value in values], arrow)
+        except KeyError:
+            _misfit(type_, "enum", path, "it is not one of the symbols")
+
+    return make
+
+
+def _single(value: float, path: str) -> float:
+    nearest = single(value)
+    if nearest != value and not math.isnan(value):
+        _misfit(Real(), "number", path, "it has more digits than fit")
+    return nearest
+
+
+# messages that stand for one value
+
+
+def message_maker(message: Descriptor, type_: Type, arrow: pa.DataType, path: str) -> Make | None:
+    """None for a message that is a record."""
+    name = message.full_name
+    match name, type_:
+        case "google.protobuf.Timestamp", TimestampTz():
+            return _each(lambda value: _microseconds(value, path), arrow)
+        case "google.type.Date", Date():
+            return _each(lambda value: _date(value, path), arrow)
+        case "google.type.TimeOfDay", Time():
+            return _each(lambda value: _time(value, path), arrow)
+        case (("google.protobuf.Struct" | "google.protobuf.Value" | "google.protobuf.ListValue"), Json()):
+            return _each(lambda value: _json_text(value, path), arrow)
+        case "confluent.type.Decimal", Decimal():
+            return _each(lambda value: _decimal(value, type_, path), arrow)
+        case _ if name in _WRAPPERS:
+            make = scalar_maker(message.fields_by_name["value"], type_, arrow, path)
+            return lambda values: make([None if value is None else value.value for value in values])
+        case _:
+            return None
+
+
+def _microseconds(value: Any, path: str) -> int:
+    seconds, nanos = value.seconds, value.nanos
+    if not (_SECONDS[0] <= seconds <= _SECONDS[1] and 0 <= nanos < _NANOS):
+        _misfit(TimestampTz(), "google.protobuf.Timestamp", path, "there is no such moment")
+    return int(seconds * 1_000_000 + nanos // 1000)
+
+
+def _date(value: Any, path: str) -> dt.date:
+    try:
+        return dt.date(value.year, value.month, value.day)
+    except ValueError:
+        _misfit(Date(), "google.type.Date", path, "there is no such day")
+
+
+def _time(value: Any, path: str) -> dt.time:
+    try:
+        if not 0 <= value.nanos < _NANOS:
+            raise ValueError
+        return dt.time(value.hours, value.minutes, value.seconds, value.nanos // 1000)
+    except ValueError:
+        _misfit(Time(), "google.type.TimeOfDay", path, "there is no such time")
+
+
+def _decimal(value: Any, type_: Decimal, path: str) -> object:
+    digits = str(abs(unscaled := int.from_bytes(value.value, "big", signed=True)))
+    if abs(value.scale) > 1000 or len(digits) > 1000:
+        _misfit(type_, "confluent.type.Decimal", path, "it has too many digits")
+    exact = decimal.Decimal((int(unscaled < 0), tuple(map(int, digits)), -value.scale))
+    return from_json(exact, type_, path)
+
+
+def _json_text(value: Any, path: str) -> str:
+    try:
+        return dumps(_json(value))
+    except ValueDoesNotFit:
+        _misfit(Json(), "number", path, "it is not finite")
+    except ValueError:
+        _misfit(Json(), value.DESCRIPTOR.full_name, path, "a value in it is not set")
+
+
+def _json(value: Any) -> object:
+    match value.DESCRIPTOR.name:
+        case "Struct":
+            return {key: _json(value.fields[key]) for key in sorted(value.fields)}
+        case "ListValue":
+            return [_json(one) for one in value.values]
+    match value.WhichOneof("kind"):
+        case "null_value":
+            return None
+        case "number_value":
+            number = value.number_value
+            whole = math.isfinite(number) and number == int(number) and abs(number) < 2**53
+            return int(number) if whole and (number or math.copysign(1, number) > 0) else number
+        case "string_value" | "bool_value" as kind:
+            return getattr(value, kind)
+        case "struct_value" | "list_value" as kind:
+            return _json(getattr(value, kind))
+        case _:
+            raise ValueError
+
+
+def _each(change: Callable[[Any], object], arrow: pa.DataType) -> Make:
+    nanoseconds = pa.types.is_time64(arrow)
+
+    def make(values: list[Any]) -> pa.Array:
+        made = [None if value is None else change(value) for value in values]
+        return pa.array(made, pa.time64("us")).cast(arrow) if nanoseconds else pa.array(made, arrow)
+
+    return make
+
+
+def _misfit(type_: Type, found: str, path: str, reason: str = "") -> NoReturn:
+    raise ValueDoesNotFit(path, print_type(type_), found, reason)

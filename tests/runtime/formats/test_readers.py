@@ -1,0 +1,193 @@
+"""The readers of formats as columns of Spark, beside Python's own csv and re, and beside fresh workers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from headgate.plan.patterns import read_pattern
+from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
+from headgate.runtime.formats.readers import side_reader
+from headgate.runtime.formats.side import NO_WRITERS, UNKNOWN_ID, Writers
+from headgate.runtime.session import open_session
+from tests.runtime.formats.decoding import Bad, framed, written
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    opened = open_session([], master="local[2]")
+    yield opened
+    opened.stop()
+
+
+def read(
+    session: SparkSession, side: SidePlan, bodies: Sequence[bytes], writers: Writers = NO_WRITERS
+) -> list[Any]:
+    """What each of the bytes is, or why it is nothing."""
+    reader = side_reader(side, writers)
+    rows = [(number, bytearray(body)) for number, body in enumerate(bodies)]
+    data, inner = F.col("data"), F.col("inner")
+    raw = session.createDataFrame(rows, "number int, data binary")
+    barred = raw.withColumn("inner", F.explode(F.array(reader.costly(data))))
+    fits = F.coalesce(reader.fits(data, inner), F.lit(False))
+    told = barred.select(
+        "number", fits.alias("fits"), reader.value(data, inner).alias("value"), F.when(~fits, reader.reason(data, inner)).alias("reason")
+    )  # fmt: skip
+    found = sorted(told.collect(), key=lambda row: int(row.number))
+    return [_plain(row.value) if row.fits else Bad(row.reason) for row in found]
+
+
+def _plain(value: Any) -> Any:
+    return value.asDict(recursive=True) if hasattr(value, "asDict") else value
+
+
+# CSV
+
+
+def by_python(text: str, delimiter: str) -> list[str] | None:
+    """The fields of one line in the strict reading of RFC 4180; None if it is not one."""
+    text = re.sub(r"\r?\n\Z", "", text)
+    quoted, bare = r'"(?:[^"]|"")*"', rf'[^"\r\n{re.escape(delimiter)}]*'
+    one = f"(?:{quoted}|{bare})"
+    if re.fullmatch(f"{one}(?:{re.escape(delimiter)}{one})*", text) is None:
+        return None
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    return rows[0] if rows else [""]
+
+
+@pytest.mark.parametrize("delimiter", [",", "|", "\t", ".", "ö"])
+def test_lines_of_csv_are_those_of_rfc_4180(session: SparkSession, delimiter: str) -> None:
+    texts: set[str] = set()
+
+    @given(st.text(f'a "\r\n{delimiter}', max_size=8))
+    @settings(max_examples=300, deadline=None, database=None)
+    def collect(text: str) -> None:
+        texts.add(text)
+
+    collect()
+    bodies = sorted(texts)
+    found = read(session, CsvSide(("a", "b"), delimiter), [body.encode() for body in bodies])
+    for text, value in zip(bodies, found, strict=True):
+        fields = by_python(text, delimiter)
+        if fields is None or len(fields) != 2:
+            assert isinstance(value, Bad), text
+        else:
+            assert value == {"a": fields[0], "b": fields[1]}, text
+
+
+def test_long_lines_of_csv_do_not_overflow_a_stack(session: SparkSession) -> None:
+    body = b'"' + b'x""' * 3_000_000 + b'",y'
+    assert read(session, CsvSide(("a", "b")), [body]) == [{"a": 'x"' * 3_000_000, "b": "y"}]
+
+
+# REGEX
+
+PIECES = st.sampled_from(["(a)", "(b)?", "(a|b)", "(?:(a)|b)", "(a*)", ".", "b", "(?:a(b)?)+", "^", "$"])
+
+
+def test_groups_are_those_of_java_with_null_for_what_took_no_part(session: SparkSession) -> None:
+    patterns: set[str] = set()
+
+    @given(st.lists(PIECES, min_size=1, max_size=4).map("".join))
+    @settings(max_examples=60, deadline=None, database=None)
+    def collect(pattern: str) -> None:
+        patterns.add(pattern)
+
+    collect()
+    texts = ["", "a", "b", "ab", "ba", "aab", "bb", "xab"]
+    known = sorted(p for p in patterns if re.compile(p).groups)
+    data = F.col("text").cast("binary")
+    sides = [
+        RegexSide(read_pattern(p).java, tuple(f"c{n}" for n in range(re.compile(p).groups))) for p in known
+    ]
+    columns = [side_reader(side, NO_WRITERS).costly(data).alias(f"p{n}") for n, side in enumerate(sides)]
+    rows = session.createDataFrame([(text,) for text in texts], "text string").select("text", *columns)
+    for row in rows.collect():  # all patterns in one job: each one costs seconds
+        for number, pattern in enumerate(known):
+            found = re.search(pattern, row.text)
+            value = None if row[f"p{number}"] is None else tuple(row[f"p{number}"])
+            assert value == (None if found is None else found.groups()), (pattern, row.text)
+
+
+def test_what_is_only_javas_is_taken_by_java(session: SparkSession) -> None:
+    java = read_pattern(r"(?<w>\p{L}++)\h(?<q>['x])\Q(\E(\d{2,})\k<q>[a-z&&[^b]]\z").java
+    side = RegexSide(java, ("w", "q", "n"))
+    assert read(session, side, ["ö x(123xa".encode(), b"o x(1xa", b"\xff"]) == [
+        {"w": "ö", "q": "x", "n": "123"}, Bad("the pattern does not match it"), Bad("it is not valid UTF-8")
+    ]  # fmt: skip
+
+
+# registry formats
+
+JSON = written(
+    {"type": "object", "properties": {"n": {"type": "integer"}, "at": {"type": "string", "format": "time"}}},
+    3,
+)
+PROTO = written('syntax = "proto3"; message M { int32 n = 1; map<string, string> m = 2; }', 4)
+
+
+def test_values_reasons_and_frames_come_through_spark(session: SparkSession) -> None:
+    writers = Writers({3: JSON}, frozenset((9,)))
+    bodies = [
+        framed(3, b'{"n": 1, "at": "01:02:03"}'),
+        framed(3, b'{"n": "x"}'),
+        framed(9, b"{}"),
+        b"\x00\x00",
+        b"\x01\x00\x00\x00\x03{}",
+    ]
+    found = read(session, SchemaSide("JSON SCHEMA", (JSON,)), bodies, writers)
+    assert found[0]["n"] == 1
+    assert str(found[0]["at"]) == "01:02:03"
+    assert [value.reason for value in found[1:]] == [
+        'what is at $.n is against "type" of its schema', "schema id 9 is not known to the registry",
+        "it is too short for a registry's frame", "its first byte is not the 0 of a registry's frame",
+    ]  # fmt: skip
+    proto = read(
+        session,
+        SchemaSide("PROTOBUF", (PROTO,)),
+        [framed(4, b"\x08\x05\x12\x06\x0a\x01a\x12\x01b", (0,))],
+        Writers({4: PROTO}),
+    )
+    assert proto == [{"n": 5, "m": {"a": "b"}}]
+
+
+def test_an_id_that_nobody_knows_yet_raises_so_that_it_is_learned(session: SparkSession) -> None:
+    with pytest.raises(PySparkException, match=f"{UNKNOWN_ID}77"):
+        read(session, SchemaSide("JSON SCHEMA", (JSON,)), [framed(77, b"{}")], Writers({3: JSON}))
+
+
+def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(
+    session: SparkSession,
+) -> None:
+    reader = side_reader(SchemaSide("JSON SCHEMA", (JSON,)), Writers({3: JSON}))
+    raw = session.createDataFrame([(bytearray(framed(77, b"{}")),)], "data binary")
+    barred = raw.withColumn("inner", F.explode(F.array(reader.costly(F.col("data")))))
+    problem = F.when(
+        ~reader.fits(F.col("data"), F.col("inner")), F.struct(reader.reason(F.col("data"), F.col("inner")))
+    )
+    with pytest.raises(PySparkException, match=f"{UNKNOWN_ID}77"):
+        barred.where(problem.isNull()).count()
+
+
+def test_records_of_ten_megabytes_come_through(session: SparkSession) -> None:
+    schema = written({"type": "object", "properties": {"f": {"type": "string"}}}, 3)
+    bodies = [framed(3, json.dumps({"f": letter * 10_000_000}).encode()) for letter in "abc"]
+    found = read(session, SchemaSide("JSON SCHEMA", (schema,)), bodies, Writers({3: schema}))
+    assert [value["f"][:1] + str(len(value["f"])) for value in found] == [
+        "a10000000",
+        "b10000000",
+        "c10000000",
+    ]

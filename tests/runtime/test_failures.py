@@ -1,0 +1,57 @@
+"""What Spark raises, in our words."""
+
+from __future__ import annotations
+
+import tempfile
+
+import pytest
+
+from headgate.connectors.errors import BrokerUnreachable
+from headgate.runtime.errors import DiskFull, SparkGone, SparkRefused
+from headgate.runtime.failures import translated
+
+pytestmark = pytest.mark.unit
+
+KAFKA = "org.apache.kafka.common.errors."
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            f"[STREAM_FAILED] Query terminated with exception: {KAFKA}TimeoutException: Timed out waiting for a node.",
+            "Timed out waiting for a node.",
+        ),
+        (
+            f"Job aborted: {KAFKA}TimeoutException: Topic o not present in metadata after 60000 ms.\n\tat a.b.C",
+            "Topic o not present in metadata after 60000 ms.",
+        ),
+        (
+            "java.util.concurrent.TimeoutException: Cannot fetch record for offset 1 in 30000 milliseconds",
+            "Cannot fetch record for offset 1 in 30000 milliseconds.",
+        ),
+    ],
+)
+def test_a_broker_that_does_not_answer_is_told_as_such(text: str, said: str) -> None:
+    error = translated(RuntimeError(text), lambda _: None, "b:1")
+    assert isinstance(error, BrokerUnreachable)
+    assert (error.brokers, error.reason) == ("b:1", said)
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [
+        ("java.io.IOException: No space left on device", tempfile.gettempdir()),
+        ("java.io.FileNotFoundException: /data/blocks/0f/x.tmp (No space left on device)", "/data/blocks/0f"),
+        ("java.io.IOException: File too large", tempfile.gettempdir()),
+    ],
+)
+def test_a_full_disk_is_told_with_its_folder(text: str, folder: str) -> None:
+    error = translated(RuntimeError(text), lambda _: None)
+    assert isinstance(error, DiskFull)
+    assert error.folder == folder
+
+
+def test_a_lost_connection_to_spark_is_told_apart_from_a_refusal() -> None:
+    assert isinstance(translated(ConnectionRefusedError("no"), lambda _: None), SparkGone)
+    assert isinstance(translated(RuntimeError("no"), lambda _: None), SparkRefused)
