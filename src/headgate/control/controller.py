@@ -6,7 +6,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from headgate.registry.errors import RegistryFailed, RegistryUnreachable
 from headgate.runtime.errors import DiskFull, SparkGone, TaskFailed
 from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress, SinkTask
+from headgate.runtime.source import Arrived, Follow
 from headgate.runtime.task_group import TaskGroup
 
 log = logging.getLogger(__name__)
@@ -72,6 +73,8 @@ class Controller:
         checkpoints: Path,
         spark_gone: Callable[[], None] = lambda: None,
         fenced: Callable[[LeaseLost], None] = lambda _: None,
+        *,
+        follow: Follow,
     ) -> None:
         """``spark_gone`` is told when Spark has died under the tasks; whoever is told starts it again. ``fenced`` is told
         when another engine has taken the catalog over; whoever is told ends this one."""
@@ -81,6 +84,7 @@ class Controller:
         self._checkpoints = checkpoints
         self._spark_gone = spark_gone
         self._fenced = fenced
+        self._follow = follow
         self._tasks: dict[int, Running] = {}
         self._groups: dict[tuple[str, str], TaskGroup] = {}
         self._ended = threading.Event()
@@ -155,6 +159,10 @@ class Controller:
         self._look_after(catalog)
         self._regroup(catalog)
 
+    def _followed(self, source_id: int, arrived: Sequence[Arrived]) -> None:
+        self._follow(source_id, arrived)
+        self.wake()
+
     # tasks
 
     def _prepare(self, id_: int, catalog: Catalog) -> None:
@@ -162,7 +170,8 @@ class Controller:
         signature = _signature(catalog, id_)
         running = self._tasks.get(id_)
         if running is None or running.signature != signature:
-            running = self._tasks[id_] = Running(signature, since=datetime.now(UTC))
+            progress = running.progress if running is not None else Progress()
+            running = self._tasks[id_] = Running(signature, since=datetime.now(UTC), progress=progress)
         halted = running.halted_at is not None and running.halted_at == catalog.version
         if running.task is not None or halted or time.monotonic() < running.again_at:
             return
@@ -214,7 +223,7 @@ class Controller:
         if not ready:
             return
         try:
-            group = TaskGroup(self._session(), list(ready.values()), self._checkpoints)
+            group = TaskGroup(self._session(), list(ready.values()), self._checkpoints, self._followed)
             group.start()
         except Exception as error:  # noqa: BLE001 - told for each of its tasks
             for id_, task in ready.items():

@@ -17,14 +17,17 @@ from headgate.control.cancellation import Cancellation
 from headgate.control.controller import Controller
 from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
+from headgate.control.following import Follower
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.runtime.asking import asked_types
 from headgate.runtime.errors import SparkGone
-from headgate.runtime.select import BatchQuery
+from headgate.runtime.select import BatchQuery, SourceGrew
 from headgate.runtime.session import Spark
 from headgate.schema.types import Type
 from headgate.sql.ast.queries import Select
 from headgate.sql.query.relation import AnalysedQuery
+
+REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,17 @@ class Engine:
         if project.address is not None:
             make_connections(self.store)
         self._connections = Connections(self._reveal, project.address)
-        self._executor = Executor(self.store, self._connections, self)
         checkpoints = project.state / "checkpoints"
+        self._follower = Follower(self.store, self._connections, self.types)
+        self._executor = Executor(self.store, self._connections, self)
         self._controller = Controller(
-            self.store, self._connections, spark.session, checkpoints, spark_gone, fenced
+            self.store,
+            self._connections,
+            spark.session,
+            checkpoints,
+            spark_gone,
+            fenced,
+            follow=self._follower.follow,
         )
         self._spark_gone = spark_gone
 
@@ -82,9 +92,18 @@ class Engine:
     def select(
         self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
     ) -> Iterator[Result]:
-        query = BatchQuery(
-            self._spark.session(), catalog, path, statement.query, self._connections, self.store
-        )
+        for _ in range(REGROWTHS):
+            try:
+                return (yield from self._select(catalog, path, statement, cancellation))
+            except SourceGrew:
+                catalog = self.store.load()
+        yield from self._select(catalog, path, statement, cancellation)
+
+    def _select(
+        self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
+    ) -> Iterator[Result]:
+        session, follow = self._spark.session(), self._follower.follow
+        query = BatchQuery(session, catalog, path, statement.query, self._connections, self.store, follow)
         try:
             with cancellation.stops(query.cancel):
                 yield from _answer(query)

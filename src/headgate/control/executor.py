@@ -9,7 +9,7 @@ from typing import Protocol
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ObjectCreated
-from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, search_path
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, search_path
 from headgate.catalog.objects import Kind
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
 from headgate.catalog.snapshot import Catalog
@@ -17,6 +17,7 @@ from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.cancellation import Cancellation
+from headgate.control.following import Follower
 from headgate.control.looking import look
 from headgate.control.results import Done, Notice, Result
 from headgate.errors import HeadgateError
@@ -41,6 +42,7 @@ from headgate.sql.ast.formats import Format, RegistryFormat, SeedSchema
 from headgate.sql.ast.queries import Select
 from headgate.sql.ast.session import SetSearchPath
 from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.ast.sources import AcceptSchemaChange
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.views import CreateView
 from headgate.sql.json import to_json
@@ -82,6 +84,7 @@ class Executor:
         self._store = store
         self._connections = connections
         self._queries = queries
+        self._follower = Follower(store, connections, queries.types)
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
         """Everything that the script answers. Nothing of it is done unless all of it can be planned."""
@@ -118,6 +121,10 @@ class Executor:
             return Step(statement, written, path), catalog, path
         if isinstance(statement, ValidateConnection):
             resolve(catalog, path, statement.name, Kind.CONNECTION)
+            return Step(statement, written, path), catalog, path
+        if isinstance(statement, AcceptSchemaChange) and statement.kind == "SOURCE":
+            if not statement.if_exists:
+                resolve(catalog, path, statement.name, Kind.SOURCE)
             return Step(statement, written, path), catalog, path
         if look(statement, catalog, path, self._store) is not None:
             return Step(statement, written, path), catalog, path
@@ -188,10 +195,23 @@ class Executor:
             connection = resolve(catalog, step.path, statement.name, Kind.CONNECTION)
             self._connections.validate(catalog, connection.id)
             yield Done("VALIDATE CONNECTION")
+        elif isinstance(statement, AcceptSchemaChange) and step.planned is None:
+            yield from self._accept(statement, catalog, step.path)
         elif step.planned is None:
             yield from self._look(statement, catalog, step.path)
         else:
             yield from self._change(step, step.planned)
+
+    def _accept(self, statement: AcceptSchemaChange, catalog: Catalog, path: SearchPath) -> Iterator[Result]:
+        source = find(catalog, path, statement.name, Kind.SOURCE)
+        if source is None:
+            yield Notice(f'source "{statement.name}" does not exist, skipped')
+        else:
+            ids = self._follower.accept(source.id)
+            yield Notice(
+                f"schema id {', '.join(map(str, ids))} is taken up" if ids else "there is no change to accept"
+            )
+        yield Done("ALTER SOURCE")
 
     def _look(self, statement: Statement, catalog: Catalog, path: SearchPath) -> Iterator[Result]:
         table = look(statement, catalog, path, self._store)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TypeAlias, assert_never
 
 from headgate.plan.errors import (
@@ -14,7 +14,9 @@ from headgate.plan.errors import (
 )
 from headgate.plan.patterns import read_pattern
 from headgate.registry.protobuf_files import read_files
-from headgate.schema.evolve.merge import merge
+from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
+from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.merge import holds, merge
 from headgate.schema.formats.avro.read import read_place as avro_place
 from headgate.schema.formats.jsonschema.read import read_place as json_place
 from headgate.schema.formats.protobuf import from_protobuf
@@ -199,6 +201,7 @@ def format_words(format_: Format) -> str:
 # what it gives
 
 
+@lru_cache(maxsize=1024)
 def place_of(side: SidePlan) -> Field:
     """The type of the whole side, whether it may be null though the bytes are there, and its doc; the name says nothing."""
     match side:
@@ -213,16 +216,57 @@ def place_of(side: SidePlan) -> Field:
             return Field("data", Record(tuple(Field(c, Text(), optional) for c in columns)), False)
         case SchemaSide():
             places = [schema_place(side.kind, schema, side.message) for schema in side.schemas]
-            return reduce(followed, places)
+            return reduce(lambda known, arriving: followed(known, arriving, accept=True), places)
 
 
-def followed(known: Field, arriving: Field) -> Field:
-    """What a side gives after a schema was followed."""
-    nullable = known.nullable or arriving.nullable
-    merged = merge(Record((known,)), Record((Field(known.name, arriving.type, nullable),)))
+def at_creation(side: SidePlan) -> SidePlan:
+    """The side before any schema was followed."""
+    return replace(side, schemas=side.schemas[:1]) if isinstance(side, SchemaSide) else side
+
+
+def followed(known: Field, arriving: Field, *, accept: bool = False) -> Field:
+    """What a side gives after a schema was followed, or with ``accept`` after a change was accepted."""
+    merged = merge(Record((known,)), Record((replace(arriving, name=known.name),)), accept=accept)
     return merged.fields[0]
 
 
+def unreadable(side: SchemaSide, schema: WrittenSchema) -> tuple[str | None, ...]:
+    """The fields that a schema changed so that a reader cannot follow by itself; None stands for the whole."""
+    arriving = schema_place(side.kind, schema, side.message)
+    # What a schema that was accepted has, may come again.
+    readable = [followed(place_of(side), arriving).type]
+    readable += [schema_place(side.kind, taken, side.message).type for taken in side.schemas]
+    if not isinstance(arriving.type, Record):
+        return () if any(holds(type_, arriving.type) for type_ in readable) else (None,)
+    records = [type_ for type_ in readable if isinstance(type_, Record)]
+    if not records:
+        return (None,)
+    return tuple(f.name for f in arriving.type.fields if not any(_has(record, f) for record in records))
+
+
+def _has(record: Record, field: Field) -> bool:
+    return any(known.name == field.name and holds(known.type, field.type) for known in record.fields)
+
+
+def grows(side: SchemaSide, schema: WrittenSchema) -> bool:
+    """Whether following the schema would change what the side gives."""
+    known = place_of(side)
+    return followed(known, schema_place(side.kind, schema, side.message)) != known
+
+
+def differences(side: SchemaSide, schema: WrittenSchema) -> tuple[str, ...]:
+    """What a schema changes, in words."""
+    known, arriving = place_of(side), schema_place(side.kind, schema, side.message)
+    old = known.type if isinstance(known.type, Record) else Record((known,))
+    new = (
+        arriving.type if isinstance(arriving.type, Record) else Record((replace(arriving, name=known.name),))
+    )
+    return tuple(
+        c.describe() for c in diff(old, new) if not isinstance(c, DocChanged | TypeRenamed | FieldMoved)
+    )
+
+
+@lru_cache(maxsize=1024)
 def schema_place(kind: RegistryKind, schema: WrittenSchema, message: str | None = None) -> Field:
     """The type that values written with a schema have. ``message``: of a Protobuf file, the first unless it is named."""
     match kind:

@@ -17,7 +17,7 @@ from headgate.plan.errors import (
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.plan.sides import SidePlan, place_of, sides_of
+from headgate.plan.sides import SidePlan, at_creation, place_of, sides_of
 from headgate.schema.names import Found, find
 from headgate.schema.types import (
     Array,
@@ -108,12 +108,10 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     _refuse_later_features(statement)
     value, key = sides_of(statement.formats)
     upsert = isinstance(statement.envelope, UpsertEnvelope)
-    columns = [
-        *_key_columns(statement, name, key, upsert),
-        *_value_columns(value),
-        *_metadata_columns(statement),
-    ]
-    columns = _renamed(columns, statement, name)
+    keys, values = _key_columns(statement, name, key, upsert), _value_columns(value)
+    first = len(_value_columns(at_creation(value)))  # a list of names speaks of the columns that there were
+    columns = _renamed([*keys, *values[:first], *_metadata_columns(statement)], statement, name)
+    columns[len(keys) + first : len(keys) + first] = values[first:]
     _check_collisions(columns, name)
     columns = _with_upsert_key(columns, statement, name)
     return SourcePlan(

@@ -6,15 +6,18 @@ use of a field (RUNTIME: 160 times for 40 ids).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.plan.sides import SidePlan
 from headgate.plan.source import SourceColumn, SourcePlan
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers
+from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
 
 BAD = "headgate-bad-record:"  # before the JSON by which a bad record is told to the driver
+CHANGED = "headgate-schema-changed:"  # likewise for one with a schema that cannot be followed
 NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
 
@@ -34,7 +37,13 @@ class Decoder:
         self._decoded = [F.col("*"), _problem(plan, readers).alias("hg_problem")]
         self._values = [_value(name, reader).alias(f"hg_{name}") for name, reader in readers.items()]
         self._good = _good() if plan.on_error == "HALT" else F.col("hg_problem").isNull()
-        self._columns = [_column(column).alias(column.name) for column in plan.columns]
+        writers = {"key": key, "value": value}
+        for name, of_side in writers.items():
+            if of_side.halting:
+                self._good = self._good & ~_changed(name, of_side.halting)
+        self._columns = [
+            _usable(_column(column), column, writers).alias(column.name) for column in plan.columns
+        ]
 
     def decode(self, raw: DataFrame) -> DataFrame:
         """Raw records -> columns `hg_key`, `hg_value`, `hg_problem` and the record's place.
@@ -90,6 +99,24 @@ def _column(column: SourceColumn) -> Column:
                 F.size(F.filter("headers", lambda h: h["key"] == F.lit(origin.name))) > 0, last["value"]
             )
             return value if origin.as_bytes else value.cast("string")
+
+
+def _usable(value: Column, column: SourceColumn, writers: Mapping[str, Writers]) -> Column:
+    """The column, but for records whose schema made something else of it: to use those stops whoever does."""
+    side = writers.get(column.origin.part)
+    changed = [id_ for id_, fields in side.broken.items() if column.origin.name in fields] if side else []
+    if not changed:
+        return value
+    return F.when(_changed(column.origin.part, changed), F.lit(None)).otherwise(value)
+
+
+def _changed(side: str, ids: Iterable[int]) -> Column:
+    """False for a record with another id; one with these fails the job with its place."""
+    place = F.struct(
+        "topic", "partition", "offset", F.lit(side).alias("side"), framed_id(F.col(side)).alias("id")
+    )
+    stop = F.raise_error(F.concat(F.lit(CHANGED), F.to_json(place))).cast("boolean")
+    return F.when(has_id(F.col(side), ids), stop).otherwise(F.lit(False))
 
 
 def _problem(plan: SourcePlan, readers: dict[str, SideReader | None]) -> Column:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
 
 from headgate.plan.sink import EncodedSide
-from headgate.schema.types import Array, Decimal, Field, Json, Map, Record, Time, Timestamp, TimestampTz, Type
+from headgate.runtime.json_text import json_ready
 from headgate.sql.query.spark_ddl import spark_identifier
 
 
@@ -33,44 +33,5 @@ def _record(side: EncodedSide) -> Column:
 
 
 def _json_record(side: EncodedSide) -> Column:
-    fields = [_json(F.col(spark_identifier(f.name)), f.type).alias(f.name) for f in side.record.fields]
+    fields = [json_ready(F.col(spark_identifier(f.name)), f.type).alias(f.name) for f in side.record.fields]
     return F.struct(*fields)
-
-
-def _json(column: Column, type_: Type) -> Column:
-    """What Spark's JSON writer must be given so that its text is ours: exact decimals, ISO times, JSON as JSON."""
-    match type_:
-        case Decimal() | Time():
-            return column.cast("string")
-        case Timestamp():
-            return F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
-        case TimestampTz():
-            return F.concat(F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z"))
-        case Json():
-            return F.parse_json(column)
-        case Array() if _needs(type_.element):
-            return F.transform(column, lambda item: _json(item, type_.element))
-        case Map() if _needs(type_.value):
-            return F.transform_values(column, lambda _, value: _json(value, type_.value))
-        case Record() if any(_needs(f.type) for f in type_.fields):
-            return F.when(column.isNotNull(), F.struct(*[_field(column, f) for f in type_.fields]))
-        case _:
-            return column
-
-
-def _field(column: Column, field: Field) -> Column:
-    return _json(column.getField(field.name), field.type).alias(field.name)
-
-
-def _needs(type_: Type) -> bool:
-    match type_:
-        case Decimal() | Time() | Timestamp() | TimestampTz() | Json():
-            return True
-        case Array():
-            return _needs(type_.element)
-        case Map():
-            return _needs(type_.value)
-        case Record():
-            return any(_needs(f.type) for f in type_.fields)
-        case _:
-            return False

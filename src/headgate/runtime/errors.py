@@ -71,6 +71,52 @@ class RecordsLost(RunError):
 
 
 @error
+class SchemaChanged(RunError):
+    """A record whose schema changed what the source gives, in a way that it may not or cannot follow by itself."""
+
+    code = "RUN-0104"
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    side: str
+    schema_id: int
+    differences: tuple[str, ...]
+
+    def message(self) -> str:
+        place = f'topic "{self.topic}" partition {self.partition} offset {self.offset}'
+        return f'schema id {self.schema_id} changes the {self.side} of source "{self.source}" ({place})'
+
+    def detail(self) -> str:
+        return "".join(f"{difference}; " for difference in self.differences).rstrip("; ") + "."
+
+    def hint(self) -> str:
+        if self.side == "key":
+            return "A key with other fields is another key: create another source over the topic for it."
+        return f"ALTER SOURCE {self.source} ACCEPT SCHEMA CHANGE takes the change; whoever uses the field is checked first."
+
+
+@error
+class SinkCannotFollow(RunError):
+    """The registry refused the schema that a sink needed after its relation had grown."""
+
+    code = "RUN-0105"
+    sink: str
+    columns: tuple[str, ...]
+
+    def message(self) -> str:
+        return f'sink "{self.sink}" has no schema for {", ".join(self.columns)}'
+
+    def detail(self) -> str:
+        return "Its relation gained them from its source, and the registry refused the schema that has them."
+
+    def hint(self) -> str:
+        return (
+            "Let the subject's compatibility level take new fields, then drop the sink and create it again."
+        )
+
+
+@error
 class TaskFailed(RunError):
     code = "RUN-0201"
     task: str

@@ -16,8 +16,8 @@ from pyspark.errors import PySparkException
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
-from headgate.runtime.decode import BAD
-from headgate.runtime.errors import BadRecord, DiskFull, NotANumber, SparkGone, SparkRefused
+from headgate.runtime.decode import BAD, CHANGED
+from headgate.runtime.errors import BadRecord, DiskFull, NotANumber, SchemaChanged, SparkGone, SparkRefused
 from headgate.runtime.formats.avro import inlined, texts
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
@@ -49,7 +49,9 @@ def translated(
         return error
     text = _words(error)
     if BAD in text:
-        return bad_record(_told_of(text), reader_of)
+        return bad_record(_told_of(text, BAD), reader_of)
+    if CHANGED in text:
+        return schema_changed(_told_of(text, CHANGED), reader_of)
     if (
         isinstance(error, ConnectionError | EOFError)
         or type(error).__name__ == "Py4JNetworkError"
@@ -73,14 +75,25 @@ def translated(
     return SparkRefused(_short(text) or type(error).__name__)
 
 
-def _told_of(text: str) -> dict[str, object]:
-    """The JSON behind the mark of a bad record, whose quotes may have been escaped on the way."""
-    told = text.partition(BAD)[2]
+def _told_of(text: str, mark: str) -> dict[str, object]:
+    """The JSON behind a mark, whose quotes may have been escaped on the way."""
+    told = text.partition(mark)[2]
     try:
         found = json.JSONDecoder().raw_decode(told)[0]
     except ValueError:
         found = json.JSONDecoder().raw_decode(told.replace('\\"', '"'))[0]
     return cast("dict[str, object]", found)
+
+
+def schema_changed(
+    place: dict[str, object], reader_of: Callable[[str], SourceReader | None]
+) -> SchemaChanged:
+    topic, side, schema_id = str(place["topic"]), str(place["side"]), int(str(place["id"]))
+    reader = reader_of(topic)
+    differences = reader.schemas[side].describe(schema_id) if reader is not None else ()
+    source = reader.object.name if reader is not None else topic
+    partition, offset = int(str(place["partition"])), int(str(place["offset"]))
+    return SchemaChanged(source, topic, partition, offset, side, schema_id, differences)
 
 
 def bad_record(place: dict[str, object], reader_of: Callable[[str], SourceReader | None]) -> BadRecord:

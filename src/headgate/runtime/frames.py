@@ -23,11 +23,20 @@ SourceFrame = Callable[[Object], DataFrame]
 class Frames:
     """Registers what a query reads, each relation once, in a session of its own."""
 
-    def __init__(self, session: SparkSession, catalog: Catalog, reader: Reader, source: SourceFrame) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        catalog: Catalog,
+        reader: Reader,
+        source: SourceFrame,
+        views: dict[int, AnalysedQuery] | None = None,
+    ) -> None:
+        """``views`` keeps what was analysed, for whoever makes the same frames again."""
         self._session = session
         self._catalog = catalog
         self._reader = reader
         self._source = source
+        self._views = {} if views is None else views
         self._done: set[str] = set()
 
     def query(self, analysed: AnalysedQuery) -> DataFrame:
@@ -53,8 +62,9 @@ class Frames:
             case Kind.SOURCE:
                 return self._source(relation)
             case Kind.VIEW:
-                analysed = view_query(self._catalog, relation)
-                return self.query(analysed).toDF(*[c.name for c in relation.columns])
+                if relation.id not in self._views:
+                    self._views[relation.id] = view_query(self._catalog, relation)
+                return self.query(self._views[relation.id]).toDF(*[c.name for c in relation.columns])
             case _:
                 raise NotSupportedYet(f"reading a {relation.kind}")
 

@@ -21,7 +21,7 @@ from headgate.plan.relations import analyse_query
 from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.failures import translated, unknown_schema_id
 from headgate.runtime.frames import Frames
-from headgate.runtime.source import SourceReader
+from headgate.runtime.source import Follow, SourceReader
 from headgate.runtime.values import Json, json_value
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
@@ -34,17 +34,23 @@ LEARN_TRIES = 3
 Chunk = tuple[tuple[Json, ...], ...]
 
 
+class SourceGrew(Exception):
+    """A source has more columns now: the query must be analysed anew."""
+
+
 class BatchQuery:
     """One query over the state of all relations at this moment."""
 
     def __init__(
         self, session: SparkSession, catalog: Catalog, path: SearchPath, query: Query, connections: Connections,
-        reader: Reader,
+        reader: Reader, follow: Follow,
     ) -> None:  # fmt: skip
+        """``follow`` is told of schemas that records have and the source does not know yet."""
         self._session = session.newSession()
         self._catalog = catalog
         self._connections = connections
         self._reader = reader
+        self._follow = follow
         self._sources: dict[int, SourceReader] = {}
         self.analysed: AnalysedQuery = analyse_query(catalog, path, query)
         self.bad_records = 0
@@ -77,6 +83,8 @@ class BatchQuery:
                 chunks = self._chunks(frame)
                 first = next(chunks, ())
                 return self.columns(frame), chain([first] if first else [], self._told(chunks))
+            except SourceGrew:
+                raise
             except Exception as error:
                 if tried == LEARN_TRIES or self._cancelled or not self._learned(error):
                     raise self._translated(error) from error
@@ -90,7 +98,12 @@ class BatchQuery:
         if source.id not in self._sources:
             self._sources[source.id] = SourceReader(self._catalog, source, self._connections)
         reader = self._sources[source.id]
-        decoded = reader.read(self._session)
+        reader.refresh()
+        raw = reader.raw(self._session)
+        if arrived := reader.arrived(lambda: raw):
+            self._follow(source.id, arrived)
+            raise SourceGrew
+        decoded = reader.decode(raw)
         if reader.plan.on_error != "HALT":
             self.bad_records += decoded.where("hg_problem IS NOT NULL").count()
         return reader.rows(decoded)

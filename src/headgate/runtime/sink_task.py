@@ -7,6 +7,7 @@ same. Which query brings the records is the group's business (``task_group``).
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,11 +30,12 @@ from headgate.plan.chain import source_of
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
-from headgate.runtime.errors import RecordsLost, TopicReplaced
+from headgate.runtime.errors import RecordsLost, SinkCannotFollow, TopicReplaced
 from headgate.runtime.failures import bad_record, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
 from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.query.relation import AnalysedQuery
 
 CHUNK = 500  # bad records that are put into the quarantine at once
 
@@ -76,17 +78,19 @@ class SinkTask:
     ) -> None:
         self.object = sink
         self.plan: SinkPlan = plan_sink(catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
+        self._check_schemas()
         self.source = SourceReader(catalog, source_of(catalog, self.plan.relation), connections)
         self.target = connections.kafka(catalog, self.plan.connection)
         self.progress = Progress()
         self.topic: Topic
         self.reached: dict[int, int] = {}
         self._catalog = catalog
-        self._store = store
+        self.store = store
         self._told = told
         self._generation = 0
         self._began = 0.0
         self._decoded: DataFrame | None = None
+        self._views: dict[int, AnalysedQuery] = {}
         self._record: tuple[Column, Column, Column] | None = None
 
     @property
@@ -94,12 +98,21 @@ class SinkTask:
         """Tasks with the same are run by one query."""
         return self.source.cluster.brokers, self.target.brokers
 
+    def _check_schemas(self) -> None:
+        """That the sink's schemas have all that its relation has."""
+        for side in (self.plan.key, self.plan.value):
+            if side is not None and side.schema is not None:
+                known = {field["name"] for field in json.loads(side.schema)["fields"]}
+                missing = tuple(c for c, n in zip(side.columns, side.names, strict=True) if n not in known)
+                if missing:
+                    raise SinkCannotFollow(self.object.name, missing)
+
     # where it stands
 
     def begin(self) -> None:
         """Look at the topic and the ledger. A new generation, because a new query counts its batches from 0."""
         self.topic = self.source.cluster.topic(self.source.topic_name)
-        ledger = self._store.ledger(self.object.id)
+        ledger = self.store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.reached = self._start(ledger)
         self.progress.lag = self._lag(self.source.cluster.offsets(self.topic, latest=True))
@@ -130,7 +143,7 @@ class SinkTask:
         self._began = time.monotonic()
         offsets = self._partition_offsets(end)
         now = datetime.now(UTC)
-        self._store.intend(
+        self.store.intend(
             Intent(self.object.id, self._generation, batch, offsets, (), (), self._catalog.version, now)
         )
 
@@ -138,7 +151,8 @@ class SinkTask:
         """Topic, key and value of what is to be written for raw records of the source's topic."""
         self._decoded = self.source.decode(raw)
         changed = self.source.changes(self._decoded)
-        frames = Frames(raw.sparkSession, self._catalog, self._store, lambda _: self.source.current(changed))
+        current = self.source.current(changed)
+        frames = Frames(raw.sparkSession, self._catalog, self.store, lambda _: current, self._views)
         rows = frames.relation(self.plan.relation)
         written = rows.select(*self._encoded())
         deleted = deleted_keys(self._catalog, self.plan, self.source, changed, rows)
@@ -152,10 +166,8 @@ class SinkTask:
         return self._record
 
     def finish(self, batch: int, end: Offsets, latest: Offsets) -> None:
-        """The batch is written: set its bad records aside, move the ledger, tell. ``latest`` is where the topic ends."""
-        if self.source.plan.on_error != "HALT":
-            self._set_aside()
-        self._store.advance(Ledger(self.object.id, self._generation, batch, self._partition_offsets(end)))
+        """The batch is written and its bad records are aside: move the ledger, tell. ``latest`` is where the topic ends."""
+        self.store.advance(Ledger(self.object.id, self._generation, batch, self._partition_offsets(end)))
         read = sum(end[p] - self.reached.get(p, 0) for p in end)
         self.reached = dict(end)
         self.progress.batch = batch
@@ -184,15 +196,17 @@ class SinkTask:
     def _reader_of(self, topic: str) -> SourceReader | None:
         return self.source if topic == self.source.topic_name else None
 
-    def _set_aside(self) -> None:
+    def set_aside(self) -> None:
         """Count the bad records of the batch, and keep them if the policy says so."""
+        if self.source.plan.on_error == "HALT":
+            return
         assert self._decoded is not None
         bad = self._decoded.where("hg_problem IS NOT NULL")
         if self.source.plan.on_error == "SKIP":
             self.progress.skipped += bad.count()
             return
         for chunk in _chunks(bad.selectExpr(*QUARANTINED).toLocalIterator(), CHUNK):
-            self._store.quarantine([self._quarantined(row) for row in chunk])
+            self.store.quarantine([self._quarantined(row) for row in chunk])
             self.progress.skipped += len(chunk)
 
     def _quarantined(self, row: Row) -> Quarantined:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,12 +16,12 @@ from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
-from headgate.plan.sides import JsonSide, SchemaSide, SidePlan, TextSide, WrittenSchema
+from headgate.plan.sides import JsonSide, SchemaSide, TextSide, WrittenSchema
 from headgate.plan.source import SourcePlan, moment_of, plan_source
 from headgate.registry.client import RegistryClient
-from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.decode import Decoder
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.side import Writers, framed_id, has_id
+from headgate.runtime.schemas import SideSchemas
 from headgate.sql.ast.formats import Format, RegistryFormat
 from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.names import ObjectName
@@ -54,11 +55,21 @@ class SourceReader:
         self.topic_name = topic.value
         connection = resolve(catalog, DEFAULT_PATH, statement.kafka.connection, Kind.CONNECTION)
         self.cluster: KafkaCluster = connections.kafka(catalog, connection.id)
-        self._value = _Schemas(
-            self.plan.value, self._client(catalog, connections, "VALUE"), f"{topic.value}-value"
-        )
         self._made: tuple[tuple[Writers, Writers], Decoder] | None = None
-        self._key = _Schemas(self.plan.key, self._client(catalog, connections, "KEY"), f"{topic.value}-key")
+        self.schemas = {
+            "key": SideSchemas(
+                self.plan.key,
+                "HALT",  # under every policy: a key with other fields is another key
+                lambda: self._client(catalog, connections, "KEY"),
+                f"{topic.value}-key",
+            ),
+            "value": SideSchemas(
+                self.plan.value,
+                self.plan.on_schema_change,
+                lambda: self._client(catalog, connections, "VALUE"),
+                f"{topic.value}-value",
+            ),
+        }
 
     def _client(self, catalog: Catalog, connections: Connections, side: str) -> RegistryClient | None:
         formats = self.statement.formats
@@ -97,23 +108,23 @@ class SourceReader:
 
     # what is there
 
-    def read(self, session: SparkSession) -> DataFrame:
-        """Everything that is in the topic now, decoded. Offsets are fixed when the frame is made."""
+    def raw(self, session: SparkSession) -> DataFrame:
+        """Everything that is in the topic now. Offsets are fixed when the frame is made."""
         topic = self.cluster.topic(self.topic_name)
         start, end = self.start_offsets(topic), self.cluster.offsets(topic, latest=True)
         start = {p: min(offset, end[p]) for p, offset in start.items()}
         reader = session.read.format("kafka").options(**self.options()).option("subscribe", self.topic_name)
         reader = reader.option("startingOffsets", offsets_json(self.topic_name, start))
         reader = reader.option("endingOffsets", offsets_json(self.topic_name, end))
-        return self.decode(reader.load())
+        return reader.load()
 
     def decode(self, raw: DataFrame) -> DataFrame:
-        self.refresh()
+        """Raw records, decoded with the schemas that were known at the last ``refresh``."""
         return self._decoder().decode(raw)
 
     def _decoder(self) -> Decoder:
         """Made anew only when there are other schemas than before."""
-        writers = self._key.writers(), self._value.writers()
+        writers = self.schemas["key"].writers(), self.schemas["value"].writers()
         if self._made is None or self._made[0] != writers:
             self._made = writers, Decoder(self.plan, *writers)
         return self._made[1]
@@ -145,59 +156,42 @@ class SourceReader:
 
     def refresh(self) -> None:
         """Look at the subjects' versions: every id that records up to now can hold is known after it."""
-        self._value.refresh()
-        self._key.refresh()
+        for side in self.schemas.values():
+            side.refresh()
 
     def learn(self, schema_id: int) -> None:
         """Take up a schema that a record names and that no version of the subject has."""
-        self._value.learn(schema_id)
-        self._key.learn(schema_id)
+        for side in self.schemas.values():
+            side.learn(schema_id)
 
     def writer(self, schema_id: int, side: str) -> WrittenSchema | None:
-        return (self._key if side == "key" else self._value).writers().known.get(schema_id)
+        return self.schemas[side].schema(schema_id)
+
+    def arrived(self, raw: Callable[[], DataFrame]) -> list[Arrived]:
+        """The schemas that would change what the source gives and that raw records have, each with the first such
+        record. They are read for it only while there is such a schema."""
+        growing = {schema.id or 0: schema for schema in self.schemas["value"].growing()}
+        if not growing:
+            return []
+        place = F.struct("partition", "offset")
+        found = raw().where(has_id(F.col("value"), growing)).groupBy(framed_id(F.col("value")).alias("id"))
+        first = {row["id"]: row["first"] for row in found.agg(F.min(place).alias("first")).collect()}
+        return [
+            Arrived(schema, f"{self.topic_name}/{first[id_]['partition']}/{first[id_]['offset']}")
+            for id_, schema in growing.items()
+            if id_ in first
+        ]
 
 
-class _Schemas:
-    """The schemas of one side of a topic."""
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A schema, and the first record that has it, as topic/partition/offset."""
 
-    def __init__(self, side: SidePlan | None, client: RegistryClient | None, subject: str) -> None:
-        self._side = side if isinstance(side, SchemaSide) and side.framed else None
-        self._client = client
-        self._subject = subject
-        self._versions: set[int] = set()
-        self._known: dict[int, WrittenSchema] = {}
-        self._refused: set[int] = set()
-        for schema in self._side.schemas if self._side is not None else ():
-            if schema.id:
-                self._known[schema.id] = schema
+    schema: WrittenSchema
+    record: str
 
-    def writers(self) -> Writers:
-        return Writers(dict(self._known), frozenset(self._refused))
 
-    def refresh(self) -> None:
-        if self._side is None or self._client is None:
-            return
-        try:
-            versions = self._client.versions(self._subject)
-        except (SubjectNotFound, SubjectDeleted):
-            return
-        for version in versions:
-            if version not in self._versions:
-                self.learn(self._client.version(self._subject, version).schema_id)
-                self._versions.add(version)
-
-    def learn(self, schema_id: int) -> None:
-        if self._side is None or self._client is None or schema_id in self._known:
-            return
-        try:
-            schema = self._client.schema_by_id(schema_id)
-            parsed = self._client.resolved(schema)
-        except SchemaIdNotFound:
-            self._refused.add(schema_id)
-            return
-        self._refused.discard(schema_id)
-        references = tuple((d.name, d.schema.text) for d in parsed.dependencies)
-        self._known[schema_id] = WrittenSchema(schema.text, references, schema_id)
+Follow = Callable[[int, Sequence[Arrived]], None]  # the source's id, and what its records have
 
 
 def latest_per_key(decoded: DataFrame, plan: SourcePlan) -> DataFrame:

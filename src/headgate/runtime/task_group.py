@@ -25,7 +25,7 @@ from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.sink_task import Offsets, SinkTask
-from headgate.runtime.source import offsets_json
+from headgate.runtime.source import Follow, offsets_json
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +37,24 @@ DRAIN = 60.0  # seconds in which a batch must end when the group is told to stop
 Ends = Mapping[str, Offsets]  # by topic
 
 
+class _Outgrown(Exception):
+    """The task must be planned anew before it writes."""
+
+
 class TaskGroup:
     """Runs its tasks from ``start`` to ``stop``. ``failed`` holds the tasks that are left out, with the reason."""
 
-    def __init__(self, session: SparkSession, tasks: Sequence[SinkTask], checkpoints: Path) -> None:
+    def __init__(
+        self, session: SparkSession, tasks: Sequence[SinkTask], checkpoints: Path, follow: Follow
+    ) -> None:
+        """``follow`` is told of schemas that records have and their source does not know yet. The tasks over it read no
+        further with their present plan: whoever made the group makes it anew."""
         self.tasks = tuple(tasks)
         self.failed: dict[int, HeadgateError] = {}
+        self._outgrown: set[int] = (
+            set()
+        )  # sources that have other columns now than the tasks were planned with
+        self._follow = follow
         self._session = session.newSession()
         self._checkpoint = checkpoints / f"group-{uuid.uuid4().hex}"
         self._query: StreamingQuery | None = None
@@ -94,16 +106,40 @@ class TaskGroup:
     def _dispatch(self, batch: int) -> None:
         """The cluster is asked once for all tasks: two requests for each of forty would take longer than the batch."""
         ends = self._ends(batch)
-        due = [t for t in self.tasks if t.object.id not in self.failed and t.wants(ends[t.topic.name])]
+        due = [t for t in self.tasks if self._runs(t) and t.wants(ends[t.topic.name])]
         if not due:
             return
         cluster = self.tasks[0].source.cluster
         topics = cluster.topics({task.topic.name for task in due})
-        ready = [t for t in due if self._attempt(t, lambda t: t.intend(batch, *_at(t, ends, topics)))]
+        ready = self._attempt_all(due, lambda t: t.intend(batch, *_at(t, ends, topics)))
+        ready = [t for t in ready if self._attempt(t, lambda t: self._keep_up(t, ends))]
+        ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
         written = self._write_together(ready, ends)
+        written = [t for t in written if self._attempt(t, SinkTask.set_aside)]
         latest = cluster.ends([topics[name] for name in {t.topic.name for t in written}]) if written else {}
-        for task in written:
-            self._attempt(task, lambda t: t.finish(batch, ends[t.topic.name], latest[t.topic.name]))
+        self._attempt_all(written, lambda t: t.finish(batch, ends[t.topic.name], latest[t.topic.name]))
+
+    def _attempt_all(self, tasks: Sequence[SinkTask], step: Callable[[SinkTask], None]) -> list[SinkTask]:
+        """A step that only writes to the catalog, durable for all tasks at once: to wait for the disk 40 times would
+        take longer than the batch."""
+        try:
+            with self.tasks[0].store.together():
+                return [task for task in tasks if self._attempt(task, step)]
+        except Exception as error:  # noqa: BLE001 - nothing of it is stored: all go on from their ledgers
+            for task in tasks:
+                self.failed[task.object.id] = task.translated(error)
+            return []
+
+    def _runs(self, task: SinkTask) -> bool:
+        return task.object.id not in self.failed and task.source.object.id not in self._outgrown
+
+    def _keep_up(self, task: SinkTask, ends: Ends) -> None:
+        """Look for schemas that change what the task's source gives, before anything of the batch is written."""
+        task.source.refresh()
+        arrived = task.source.arrived(lambda: self._read(task, ends[task.topic.name]))
+        if arrived:
+            self._outgrown.add(task.source.object.id)
+            self._follow(task.source.object.id, arrived)
 
     def _write_together(self, tasks: Sequence[SinkTask], ends: Ends) -> Sequence[SinkTask]:
         """One write for all. If it fails, each alone, so that only those with a trouble are left out."""
@@ -130,6 +166,9 @@ class TaskGroup:
                 if unknown is None:
                     raise
                 task.source.learn(unknown)
+                self._keep_up(task, ends)
+                if not self._runs(task):
+                    raise _Outgrown from error
         return self._write([task], ends)
 
     def _write(self, tasks: Sequence[SinkTask], ends: Ends) -> None:
@@ -152,6 +191,8 @@ class TaskGroup:
     def _attempt(self, task: SinkTask, step: Callable[[SinkTask], None]) -> bool:
         try:
             step(task)
+        except _Outgrown:
+            return False
         except Exception as error:  # noqa: BLE001 - whatever it is, only this task is left out
             self.failed[task.object.id] = task.translated(error)
             return False

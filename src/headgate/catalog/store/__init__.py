@@ -9,6 +9,7 @@ records beside the catalog (progress, quarantine, schemas seen) goes through the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from headgate.catalog.changes import Change, Unit
@@ -67,6 +68,9 @@ class Store(Reader, Protocol):
 
     def beat(self) -> None:
         """Say that this writer is alive; to be called every `lease.BEAT_EVERY`."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """What this thread writes within it is made durable at once, at its end."""
 
     def report(self, status: TaskStatus) -> None: ...
 

@@ -144,6 +144,7 @@ class SqliteStore(SqliteReader):
         self._clock = clock
         self._closed = False
         self._unwritten: dict[int, TaskStatus] = {}
+        self._joined = False
         try:
             self._lease = self._begin()
         except BaseException:
@@ -256,10 +257,24 @@ class SqliteStore(SqliteReader):
         return lease
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """See `Store.together`."""
+        with self._writing():
+            self._joined = True
+            try:
+                yield
+            finally:
+                self._joined = False
+
+    @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, transaction(self._database, self.path, write=True):
-            leases.beat(self._database, self.path, self._lease, self._clock())
-            yield self._database
+        with self._lock:
+            if self._joined:  # the lock is ours, so it is this thread that opened the transaction
+                yield self._database
+                return
+            with transaction(self._database, self.path, write=True):
+                leases.beat(self._database, self.path, self._lease, self._clock())
+                yield self._database
 
 
 def _dangling(catalog: Catalog) -> str | None:

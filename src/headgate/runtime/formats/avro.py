@@ -14,47 +14,67 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from headgate.plan.sides import SchemaSide, WrittenSchema
+from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
 from headgate.runtime.formats.avro_reshape import differs, reshape
-from headgate.runtime.formats.side import MAGIC, MALFORMED, Writers, framed_id, is_framed, wrong_frame
+from headgate.runtime.formats.conform import conform
+from headgate.runtime.formats.side import (
+    MAGIC,
+    MALFORMED,
+    Writers,
+    framed_id,
+    has_id,
+    is_framed,
+    wrong_frame,
+)
 from headgate.schema.formats.avro.read import from_avro as avro_type
 
 END = 1_554_098_974  # five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it
+FROZEN = "frozen"
+PERMISSIVE = {"mode": "PERMISSIVE"}
 END_FIELD, WHOLE_FIELD = "headgate_end", "headgate_whole"
 _END_BYTES = bytes((0xBC, 0xAC, 0x8D, 0xCA, 0x0B))
 
 
 class AvroReader:
-    """``inner`` is a struct of the fields and the number read behind them, NULL for ids that are not known."""
+    """``inner`` has a struct for the frozen schema, and one for each that is read on its own terms: the fields and the
+    number read behind them. All are NULL for ids that are not known."""
 
     def __init__(self, side: SchemaSide, writers: Writers) -> None:
         self._side = side
         self._writers = writers
-        self._schema = json.loads(_json(side.first.text))
-        self._flat = _is_record(self._schema)
+        self._frozen = _Written(FROZEN, side.first)
+        self._own = [_Written(f"own{id_}", writers.known[id_]) for id_ in sorted(writers.own)]
+        self._resolved = {id_: w for id_, w in writers.known.items() if id_ not in writers.own}
 
     def costly(self, data: Column) -> Column:
-        reader = ended(self._side.first, flat=self._flat)
         if not self._side.framed:  # every record is a body written with the reader's own schema
-            return from_avro(F.concat(data, F.lit(_END_BYTES)), reader, {"mode": "PERMISSIVE"})
-        # Frames are compared as bytes, so that no number is made of them unless a record is bad.
-        frame = F.substring(data, 1, 5)
+            plain = from_avro(F.concat(data, F.lit(_END_BYTES)), self._frozen.ended, PERMISSIVE)
+            return F.struct(plain.alias(FROZEN))
         body = F.concat(F.substring(data, 6, 2**31 - 1), F.lit(_END_BYTES))
-        plain = from_avro(body, reader, {"mode": "PERMISSIVE"})
+        frozen = self._by_frozen(data, body).alias(FROZEN)
+        own = [
+            F.when(has_id(data, [w.id]), from_avro(body, w.ended, PERMISSIVE)).alias(w.name)
+            for w in self._own
+        ]
+        return F.struct(frozen, *own)
+
+    def _by_frozen(self, data: Column, body: Column) -> Column:
+        plain = from_avro(body, self._frozen.ended, PERMISSIVE)
         if (
             self._side.first.id is None
         ):  # the statement has the schema, and no registry: whatever id a frame names
             return F.when(is_framed(data), plain)
         case = F.when(F.lit(False), plain)
-        for id_, writer in self._writers.known.items():
-            options = {"mode": "PERMISSIVE", "avroSchema": reader}
-            decoded = from_avro(body, ended(writer, flat=self._flat), options)
-            case = case.when(frame == F.lit(b"\x00" + id_.to_bytes(4, "big")), decoded)
+        for id_, writer in self._resolved.items():
+            options = {**PERMISSIVE, "avroSchema": self._frozen.ended}
+            decoded = from_avro(body, ended(writer, flat=self._frozen.flat), options)
+            case = case.when(has_id(data, [id_]), decoded)
         return case
 
     def fits(self, data: Column, inner: Column) -> Column:
         """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
-        good = inner[END_FIELD] == F.lit(END)
+        ends = [inner[w.name][END_FIELD] for w in (self._frozen, *self._own)]
+        good = (F.coalesce(*ends) if self._own else ends[0]) == F.lit(END)
         return F.when(good, F.lit(True)).otherwise(self.reason(data, inner).isNull())
 
     def reason(self, data: Column, inner: Column) -> Column:
@@ -66,15 +86,37 @@ class AvroReader:
         return wrong_frame(data, self._writers, malformed)
 
     def value(self, data: Column, inner: Column) -> Column:
-        whole = inner.dropFields(END_FIELD) if self._flat else inner[WHOLE_FIELD]
-        if not differs(self._schema):
-            return whole
-        # Again a barrier, where there is something to be computed: each use of a field would do it anew.
-        type_ = avro_type(self._side.first.text, texts(self._side.first))
-        return F.explode(F.array(reshape(whole, self._schema, type_)))
+        target = place_of(self._side).type
+        frozen = self._frozen.value(inner)
+        if not self._own and self._frozen.type == target:
+            # Again a barrier, where there is something to be computed: each use of a field would do it anew.
+            return F.explode(F.array(frozen)) if self._frozen.reshaped else frozen
+        value = F.when(inner[FROZEN][END_FIELD] == F.lit(END), conform(frozen, self._frozen.type, target))
+        for own in self._own:
+            found = conform(own.value(inner), own.type, target)
+            value = value.when(inner[own.name][END_FIELD] == F.lit(END), found)
+        return F.explode(F.array(value))
 
     def schema_id(self, data: Column) -> Column:
         return framed_id(data) if self._side.framed else F.lit(None).cast("int")
+
+
+class _Written:
+    """A schema that values are read with: as Spark's reader takes it, and what comes of it."""
+
+    def __init__(self, name: str, schema: WrittenSchema) -> None:
+        self.name = name
+        self.id = schema.id or 0
+        self._schema = json.loads(_json(schema.text))
+        self.flat = _is_record(self._schema)
+        self.ended = ended(schema, flat=self.flat)
+        self.type = avro_type(schema.text, texts(schema))
+        self.reshaped = differs(self._schema)
+
+    def value(self, inner: Column) -> Column:
+        read = inner[self.name]
+        whole = read.dropFields(END_FIELD) if self.flat else read[WHOLE_FIELD]
+        return reshape(whole, self._schema, self.type) if self.reshaped else whole
 
 
 def texts(schema: WrittenSchema) -> tuple[str, ...]:

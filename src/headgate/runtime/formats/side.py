@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import Column
@@ -41,10 +41,18 @@ class SideReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """The schemas that records may be written with, by id. ``refused`` ids are those that the registry does not know."""
+    """The schemas that records may be written with, by id. ``refused`` ids are those that the registry does not know.
+
+    ``own`` ids are newer than the frozen schema: their records are read as they were written and then brought to the
+    side's type, where all others are resolved to the frozen schema by the format's own rules. ``broken`` are the fields
+    that an id changed so that nobody can follow by himself. A record with a ``halting`` id stops whoever reads it.
+    """
 
     known: Mapping[int, WrittenSchema]
     refused: frozenset[int] = frozenset()
+    own: frozenset[int] = frozenset()
+    broken: Mapping[int, tuple[str | None, ...]] = field(default_factory=dict)
+    halting: frozenset[int] = frozenset()
 
 
 NO_WRITERS = Writers({})
@@ -58,6 +66,11 @@ def framed_id(data: Column) -> Column:
     """The id of the frame, NULL where there is no frame."""
     number = F.conv(F.hex(F.substring(data, 2, 4)), 16, 10).cast("bigint").cast("int")
     return F.when(is_framed(data), number)
+
+
+def has_id(data: Column, ids: Iterable[int]) -> Column:
+    """Whether the bytes name one of the ids; compared as bytes, which is cheaper than to make a number of them."""
+    return F.substring(data, 1, 5).isin([b"\x00" + id_.to_bytes(4, "big") for id_ in sorted(ids)])
 
 
 def wrong_frame(data: Column, writers: Writers, otherwise: Column) -> Column:

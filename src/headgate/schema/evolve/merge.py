@@ -13,7 +13,7 @@ from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.verdict import Level
 from headgate.schema.evolve.verdicts import Target, verdict
 from headgate.schema.evolve.widen import is_number, widen
-from headgate.schema.types import Array, Field, Map, Record, Type
+from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
 
 def follows(old: Record, new: Record) -> bool:
@@ -21,29 +21,50 @@ def follows(old: Record, new: Record) -> bool:
     return all(verdict(change, Target.READER).level is not Level.BREAKING for change in diff(old, new))
 
 
-def merge(old: Record, new: Record) -> Record:
-    """The old schema with what FOLLOW takes up of the new one. Every old field keeps its name, place and doc."""
+def merge(old: Record, new: Record, *, accept: bool = False) -> Record:
+    """The old schema with what FOLLOW takes up of the new one. Every old field keeps its name, place and doc.
+
+    With ``accept`` also what FOLLOW does not take up by itself: the field becomes text, or json.
+    """
     arriving = {field.name: field for field in new.fields}
     known = {field.name for field in old.fields}
-    fields = [_field(field, arriving.get(field.name)) for field in old.fields]
+    fields = [_field(field, arriving.get(field.name), accept) for field in old.fields]
     fields += [replace(field, nullable=True) for field in new.fields if field.name not in known]
     return replace(old, fields=tuple(fields))
 
 
-def _field(old: Field, new: Field | None) -> Field:
+def _field(old: Field, new: Field | None, accept: bool) -> Field:
     if new is None:
         return replace(old, nullable=True)
-    return replace(old, type=_type(old.type, new.type), nullable=old.nullable or new.nullable)
+    type_ = _type(old.type, new.type, accept)
+    return replace(old, type=type_, nullable=old.nullable or new.nullable)
 
 
-def _type(old: Type, new: Type) -> Type:
+def _type(old: Type, new: Type, accept: bool) -> Type:
     match old, new:
         case Record(), Record():
-            return merge(old, new)
+            return merge(old, new, accept=accept)
         case Array(), Array():
-            return Array(_type(old.element, new.element), old.element_nullable or new.element_nullable)
+            element = _type(old.element, new.element, accept)
+            return Array(element, old.element_nullable or new.element_nullable)
         case Map(), Map():
-            return Map(_type(old.value, new.value), old.value_nullable or new.value_nullable)
+            return Map(_type(old.value, new.value, accept), old.value_nullable or new.value_nullable)
         case _:
             bound = widen(old, new)
-            return bound if is_number(old) and is_number(bound) else old
+            return bound if accept or (is_number(old) and is_number(bound)) else old
+
+
+def holds(want: Type, have: Type) -> bool:
+    """Whether every value of one type can be read as a value of the other: what a merge has taken up can."""
+    match want, have:
+        case Record(), Record():
+            wanted = {field.name: field for field in want.fields}
+            return all(f.name in wanted and holds(wanted[f.name].type, f.type) for f in have.fields)
+        case Array(), Array():
+            return holds(want.element, have.element)
+        case Map(), Map():
+            return holds(want.value, have.value)
+        case Enum(), Enum():
+            return set(have.symbols) <= set(want.symbols)
+        case _:
+            return want == have or (is_number(want) and is_number(have) and widen(want, have) == want)

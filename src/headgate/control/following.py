@@ -1,0 +1,88 @@
+"""Schema changes in flight: the new schemas of a source are taken into the catalog, with all that follows from them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+
+from headgate.catalog.changes import DefinitionChanged, Unit
+from headgate.catalog.definitions import statement_of
+from headgate.catalog.errors import CatalogMoved
+from headgate.catalog.snapshot import Catalog
+from headgate.catalog.store import Store
+from headgate.connectors.connections import Connections
+from headgate.errors import HeadgateError
+from headgate.plan.follow import AskTypes, SinkChange, plan_follow
+from headgate.plan.sides import SchemaSide, sides_of
+from headgate.runtime.source import Arrived, SourceReader
+from headgate.sql.ast.sources import CreateSource
+
+log = logging.getLogger(__name__)
+
+TRIES = 5
+
+
+class Follower:
+    """Shared by all tasks and queries of an engine: whoever meets a schema first brings it in for all."""
+
+    def __init__(self, store: Store, connections: Connections, ask: AskTypes) -> None:
+        self._store = store
+        self._connections = connections
+        self._ask = ask
+        self._guard = threading.Lock()
+
+    def follow(self, source_id: int, arrived: Sequence[Arrived]) -> None:
+        """Nothing happens for schemas that the source has already. A sink whose registry refuses its new schema keeps
+        the old one and is halted when it is planned again; the others go on."""
+        with self._guard:
+            for _ in range(TRIES):
+                try:
+                    return self._follow(self._store.load(), source_id, arrived)
+                except CatalogMoved:  # a statement came in between
+                    continue
+            return self._follow(self._store.load(), source_id, arrived)
+
+    def accept(self, source_id: int) -> tuple[int, ...]:
+        """Take up every change of the source's schema that the registry has now, also what nobody follows by himself;
+        the ids of the schemas. Raises if something downstream would not fit any more, and then nothing is done."""
+        with self._guard:
+            catalog = self._store.load()
+            reader = SourceReader(catalog, catalog.get(source_id), self._connections)
+            reader.refresh()
+            schemas = reader.schemas["value"].changed()
+            if not schemas:
+                return ()
+            planned = plan_follow(catalog, catalog.get(source_id), schemas, self._ask)
+            sinks = [sink.change(self._register(catalog, sink)) for sink in planned.sinks]
+            ids = tuple(schema.id or 0 for schema in schemas)
+            unit = Unit((*planned.changes, *sinks), f"schema id {', '.join(map(str, ids))} accepted")
+            self._store.commit_all([unit], planned=catalog.version)
+            return ids
+
+    def _follow(self, catalog: Catalog, source_id: int, arrived: Sequence[Arrived]) -> None:
+        source = catalog.get(source_id)
+        side = sides_of(statement_of(source, CreateSource).formats)[0]
+        known = {schema.id for schema in side.schemas} if isinstance(side, SchemaSide) else set()
+        new = [a for a in arrived if a.schema.id not in known]
+        if not new:
+            return
+        planned = plan_follow(catalog, source, [a.schema for a in new], self._ask)
+        sinks = [change for sink in planned.sinks if (change := self._registered(catalog, sink)) is not None]
+        ids = ", ".join(str(a.schema.id) for a in new)
+        unit = Unit((*planned.changes, *sinks), f"schema id {ids}", None, new[0].record)
+        self._store.commit_all([unit], planned=catalog.version)
+        log.info('source "%s" follows schema id %s, first seen at %s', source.name, ids, new[0].record)
+
+    def _registered(self, catalog: Catalog, sink: SinkChange) -> DefinitionChanged | None:
+        try:
+            return sink.change(self._register(catalog, sink))
+        except HeadgateError as error:
+            log.warning('sink "%s" cannot follow: %s', sink.sink.name, error)
+            return None
+
+    def _register(self, catalog: Catalog, sink: SinkChange) -> list[int]:
+        return [
+            self._connections.registry(catalog, effect.connection).register(effect.subject, effect.schema)
+            for _, effect in sink.register
+        ]

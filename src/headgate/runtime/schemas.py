@@ -1,0 +1,109 @@
+"""The schemas of one side of a topic: which ids its records may have, and what those newer than the frozen one change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headgate.plan.sides import SchemaSide, SidePlan, WrittenSchema, differences, grows, unreadable
+from headgate.plan.source import Following
+from headgate.registry.client import RegistryClient
+from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
+from headgate.runtime.formats.side import Writers
+
+
+class SideSchemas:
+    """Asks the registry once for each schema. Under FOLLOW and HALT an id of a later version than the frozen schema's,
+    or of none, may change what the side gives."""
+
+    def __init__(
+        self,
+        side: SidePlan | None,
+        policy: Following,
+        client: Callable[[], RegistryClient | None],
+        subject: str,
+    ) -> None:
+        self.side = side if isinstance(side, SchemaSide) and side.framed else None
+        self._policy = policy
+        self._client = client() if self.side is not None else None
+        self._subject = subject
+        self._versions: dict[int, int] = {}  # version -> id
+        self._known: dict[int, WrittenSchema] = {}
+        self._refused: set[int] = set()
+        for schema in self.side.schemas if self.side is not None else ():
+            if schema.id:
+                self._known[schema.id] = schema
+
+    # what is there
+
+    def refresh(self) -> None:
+        """Look at the subject's versions: every id that records up to now can hold is known after it."""
+        if self.side is None or self._client is None:
+            return
+        try:
+            versions = self._client.versions(self._subject)
+        except (SubjectNotFound, SubjectDeleted):
+            return
+        for version in versions:
+            if version not in self._versions:
+                schema_id = self._client.version(self._subject, version).schema_id
+                self.learn(schema_id)
+                self._versions[version] = schema_id
+
+    def learn(self, schema_id: int) -> None:
+        """Take up a schema that a record names, also one that no version of the subject has."""
+        if self.side is None or self._client is None or schema_id in self._known:
+            return
+        try:
+            schema = self._client.schema_by_id(schema_id)
+            parsed = self._client.resolved(schema)
+        except SchemaIdNotFound:
+            self._refused.add(schema_id)
+            return
+        self._refused.discard(schema_id)
+        references = tuple((d.name, d.schema.text) for d in parsed.dependencies)
+        self._known[schema_id] = WrittenSchema(schema.text, references, schema_id)
+
+    def schema(self, schema_id: int) -> WrittenSchema | None:
+        return self._known.get(schema_id)
+
+    # what they change
+
+    def writers(self) -> Writers:
+        if self.side is None or self._policy == "PIN":
+            return Writers(dict(self._known), frozenset(self._refused))
+        newer = self._newer()
+        broken = {id_: fields for id_ in newer if (fields := unreadable(self.side, self._known[id_]))}
+        growing = {id_ for id_ in newer if id_ not in broken and grows(self.side, self._known[id_])}
+        halting = frozenset({*broken, *growing}) if self._policy == "HALT" else frozenset()
+        return Writers(dict(self._known), frozenset(self._refused), frozenset(newer), broken, halting)
+
+    def growing(self) -> list[WrittenSchema]:
+        """The schemas that FOLLOW takes up once a record has them, in the order of their versions."""
+        if self.side is None or self._policy != "FOLLOW":
+            return []
+        side = self.side
+        new = [self._known[id_] for id_ in self._newer()]
+        return [schema for schema in new if not unreadable(side, schema) and grows(side, schema)]
+
+    def changed(self) -> list[WrittenSchema]:
+        """The schemas that change what the side gives, whether it can follow or not."""
+        if self.side is None:
+            return []
+        side = self.side
+        new = [self._known[id_] for id_ in self._newer()]
+        return [schema for schema in new if unreadable(side, schema) or grows(side, schema)]
+
+    def describe(self, schema_id: int) -> tuple[str, ...]:
+        """What an id changes, in words."""
+        schema = self._known.get(schema_id)
+        return () if schema is None or self.side is None else differences(self.side, schema)
+
+    def _newer(self) -> list[int]:
+        """Ids that are not of the frozen schema's version or an earlier one."""
+        assert self.side is not None
+        frozen = [v for v, id_ in self._versions.items() if id_ == self.side.first.id]
+        past = {id_ for v, id_ in self._versions.items() if frozen and v <= min(frozen)}
+        past |= {self.side.first.id or 0}
+        order = {id_: version for version, id_ in sorted(self._versions.items())}
+        newer = [id_ for id_ in self._known if id_ not in past]
+        return sorted(newer, key=lambda id_: (order.get(id_, len(order) + 1), id_))

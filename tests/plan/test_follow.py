@@ -1,0 +1,165 @@
+"""A schema that is followed: the source, the views over it and the sinks behind them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from headgate.catalog.apply import apply
+from headgate.catalog.objects import Kind
+from headgate.catalog.snapshot import Catalog
+from headgate.plan.errors import ColumnCollision
+from headgate.plan.follow import FollowPlan, plan_follow, with_defaults
+from headgate.plan.sides import SchemaSide, WrittenSchema, differences, grows, place_of, unreadable
+from headgate.schema.render import print_type
+from headgate.schema.types import Type
+from headgate.sql.query.relation import AnalysedQuery
+from tests.plan.planning import Planning
+
+pytestmark = pytest.mark.unit
+
+FIRST = {
+    "type": "record",
+    "name": "order",
+    "fields": [{"name": "id", "type": "int"}, {"name": "item", "type": "string"}],
+}
+SOURCE = """
+CREATE SOURCE orders {names} FROM KAFKA CONNECTION kafka (TOPIC 'orders')
+  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry INCLUDE OFFSET;
+"""
+
+
+def schema(*fields: tuple[str, object], id_: int = 7) -> WrittenSchema:
+    made = [{"name": name, "type": type_} for name, type_ in fields]
+    return WrittenSchema(json.dumps({"type": "record", "name": "order", "fields": made}), (), id_)
+
+
+WIDER = schema(("id", "long"), ("item", "string"), ("weight", ["null", "double"]))
+
+
+def no_asking(_: Catalog, analysed: AnalysedQuery) -> Sequence[Type]:
+    raise AssertionError(f"every type is known: {analysed}")
+
+
+@pytest.fixture
+def world() -> Planning:
+    made = Planning()
+    made.outside.topics["orders"] = 1
+    made.outside.add_subject("orders-value", FIRST)
+    return made
+
+
+def followed(world: Planning, *schemas: WrittenSchema) -> tuple[FollowPlan, Catalog]:
+    source = next(o for o in world.catalog.objects.values() if o.kind is Kind.SOURCE)
+    plan = plan_follow(world.catalog, source, schemas, no_asking)
+    return plan, apply(world.catalog, *plan.changes)
+
+
+def columns(catalog: Catalog, name: str) -> list[str]:
+    found = next(o for o in catalog.objects.values() if o.name == name)
+    return [f"{c.name} {print_type(c.parsed)}{'' if c.nullable else ' not null'}" for c in found.columns]
+
+
+def test_new_fields_stand_behind_the_value_columns_and_numbers_widen(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    _, after = followed(world, WIDER)
+    assert columns(after, "orders") == [
+        "id bigint not null",
+        "item text not null",
+        "weight double",
+        "offset bigint not null",
+    ]
+
+
+def test_a_list_of_names_goes_on_speaking_of_the_columns_that_there_were(world: Planning) -> None:
+    world.do(SOURCE.format(names="(a, b, place)"))
+    _, after = followed(world, WIDER)
+    assert columns(after, "orders") == [
+        "a bigint not null",
+        "b text not null",
+        "weight double",
+        "place bigint not null",
+    ]
+
+
+def test_a_star_follows_through_views_and_named_columns_do_not(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    world.do(
+        "CREATE VIEW a AS SELECT * FROM orders; CREATE VIEW b AS SELECT * FROM a; CREATE VIEW c AS SELECT item FROM b;"
+    )
+    plan, after = followed(world, WIDER)
+    assert columns(after, "b") == columns(after, "orders")
+    assert columns(after, "c") == ["item text not null"]
+    assert len(plan.changes) == 3  # the source and two views
+
+
+def test_old_columns_keep_their_ids_and_new_ones_get_new_ids(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    before = {
+        c.name: c.id for c in next(o for o in world.catalog.objects.values() if o.name == "orders").columns
+    }
+    _, after = followed(world, WIDER)
+    now = {c.name: c.id for c in next(o for o in after.objects.values() if o.name == "orders").columns}
+    assert {name: now[name] for name in before} == before
+    assert now["weight"] not in before.values()
+
+
+def test_a_new_field_with_the_name_of_a_column_is_refused(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    with pytest.raises(ColumnCollision):
+        followed(world, schema(("id", "int"), ("item", "string"), ("offset", "long")))
+
+
+@pytest.mark.parametrize(
+    ("arriving", "reads", "broken"),
+    [
+        (schema(("id", "long"), ("item", "string")), "record(id bigint not null, item text not null)", ()),
+        (schema(("id", "int")), "record(id integer not null, item text)", ()),
+        (schema(("id", ["null", "int"]), ("item", "string")), "record(id integer, item text not null)", ()),
+        (schema(("id", "string"), ("item", "string")), "record(id text not null, item text not null)", ("id",)),
+        (schema(("id", "int"), ("item", {"type": "array", "items": "string"})), "record(id integer not null, item json not null)", ("item",)),
+    ],
+)  # fmt: skip
+def test_what_a_schema_makes_of_a_side(arriving: WrittenSchema, reads: str, broken: tuple[str, ...]) -> None:
+    side = SchemaSide("AVRO", (WrittenSchema(json.dumps(FIRST), (), 1),))
+    assert unreadable(side, arriving) == broken
+    assert broken or grows(side, arriving)
+    taken = SchemaSide("AVRO", (*side.schemas, arriving))
+    assert print_type(place_of(taken).type) == reads
+    assert differences(side, arriving)
+    assert unreadable(taken, arriving) == ()
+    assert not grows(taken, arriving)
+
+
+def test_a_schema_with_other_docs_changes_nothing() -> None:
+    side = SchemaSide("AVRO", (WrittenSchema(json.dumps(FIRST), (), 1),))
+    again = WrittenSchema(json.dumps({**FIRST, "doc": "an order"}), (), 2)
+    assert not grows(side, again)
+    assert differences(side, again) == ()
+
+
+def test_only_fields_that_are_new_get_a_default() -> None:
+    old = {
+        "type": "record",
+        "name": "r",
+        "fields": [
+            {"name": "a", "type": ["null", "int"]},
+            {"name": "b", "type": ["null", {"type": "record", "name": "s", "fields": []}]},
+        ],
+    }
+    inner = {"type": "record", "name": "s", "fields": [{"name": "d", "type": ["null", "int"]}]}
+    new = {
+        "type": "record",
+        "name": "r",
+        "fields": [
+            {"name": "a", "type": ["null", "int"]},
+            {"name": "b", "type": ["null", inner]},
+            {"name": "c", "type": ["null", "int"]},
+        ],
+    }
+    made = with_defaults(old, new)
+    assert "default" not in made["fields"][0]
+    assert made["fields"][1]["type"][1]["fields"] == [{"name": "d", "type": ["null", "int"], "default": None}]
+    assert made["fields"][2] == {"name": "c", "type": ["null", "int"], "default": None}
