@@ -27,6 +27,7 @@ from headgate.runtime.formats.side import (
     wrong_frame,
 )
 from headgate.schema.formats.avro.read import from_avro as avro_type
+from headgate.schema.formats.spark import to_spark
 
 END = 1_554_098_974  # five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it
 FROZEN = "frozen"
@@ -42,9 +43,10 @@ class AvroReader:
     def __init__(self, side: SchemaSide, writers: Writers) -> None:
         self._side = side
         self._writers = writers
-        self._frozen = _Written(FROZEN, side.first)
-        self._own = [_Written(f"own{id_}", writers.known[id_]) for id_ in sorted(writers.own)]
-        self._resolved = {id_: w for id_, w in writers.known.items() if id_ not in writers.own}
+        self._frozen = _Written(FROZEN, side.first, [])
+        own, self._resolved = _by_shape(writers, own=True), _by_shape(writers, own=False)
+        self._frozen.ids += own.pop(self._frozen.shape, []) + self._resolved.pop(self._frozen.shape, [])
+        self._own = [_Written(f"own{ids[0]}", writers.known[ids[0]], ids) for ids in own.values()]
 
     def costly(self, data: Column) -> Column:
         if not self._side.framed:  # every record is a body written with the reader's own schema
@@ -53,8 +55,7 @@ class AvroReader:
         body = F.concat(F.substring(data, 6, 2**31 - 1), F.lit(_END_BYTES))
         frozen = self._by_frozen(data, body).alias(FROZEN)
         own = [
-            F.when(has_id(data, [w.id]), from_avro(body, w.ended, PERMISSIVE)).alias(w.name)
-            for w in self._own
+            F.when(has_id(data, w.ids), from_avro(body, w.ended, PERMISSIVE)).alias(w.name) for w in self._own
         ]
         return F.struct(frozen, *own)
 
@@ -64,11 +65,11 @@ class AvroReader:
             self._side.first.id is None
         ):  # the statement has the schema, and no registry: whatever id a frame names
             return F.when(is_framed(data), plain)
-        case = F.when(F.lit(False), plain)
-        for id_, writer in self._resolved.items():
+        case = F.when(has_id(data, self._frozen.ids) if self._frozen.ids else F.lit(False), plain)
+        for ids in self._resolved.values():
             options = {**PERMISSIVE, "avroSchema": self._frozen.ended}
-            decoded = from_avro(body, ended(writer, flat=self._frozen.flat), options)
-            case = case.when(has_id(data, [id_]), decoded)
+            writer = ended(self._writers.known[ids[0]], flat=self._frozen.flat)
+            case = case.when(has_id(data, ids), from_avro(body, writer, options))
         return case
 
     def fits(self, data: Column, inner: Column) -> Column:
@@ -88,7 +89,7 @@ class AvroReader:
     def value(self, data: Column, inner: Column) -> Column:
         target = place_of(self._side).type
         frozen = self._frozen.value(inner)
-        if not self._own and self._frozen.type == target:
+        if not self._own and to_spark(self._frozen.type) == to_spark(target):
             # Again a barrier, where there is something to be computed: each use of a field would do it anew.
             return F.explode(F.array(frozen)) if self._frozen.reshaped else frozen
         value = F.when(inner[FROZEN][END_FIELD] == F.lit(END), conform(frozen, self._frozen.type, target))
@@ -104,9 +105,10 @@ class AvroReader:
 class _Written:
     """A schema that values are read with: as Spark's reader takes it, and what comes of it."""
 
-    def __init__(self, name: str, schema: WrittenSchema) -> None:
+    def __init__(self, name: str, schema: WrittenSchema, ids: list[int]) -> None:
         self.name = name
-        self.id = schema.id or 0
+        self.ids = ids
+        self.shape = _shape(schema)
         self._schema = json.loads(_json(schema.text))
         self.flat = _is_record(self._schema)
         self.ended = ended(schema, flat=self.flat)
@@ -117,6 +119,32 @@ class _Written:
         read = inner[self.name]
         whole = read.dropFields(END_FIELD) if self.flat else read[WHOLE_FIELD]
         return reshape(whole, self._schema, self.type) if self.reshaped else whole
+
+
+def _by_shape(writers: Writers, *, own: bool) -> dict[str, list[int]]:
+    """The ids that are read on their own terms, or those that are resolved; together where their bytes are alike."""
+    found: dict[str, list[int]] = {}
+    for id_, schema in sorted(writers.known.items()):
+        if (id_ in writers.own) is own:
+            found.setdefault(_shape(schema), []).append(id_)
+    return found
+
+
+def _shape(schema: WrittenSchema) -> str:
+    """The schema without what does not show in the bytes: its docs."""
+
+    def bare(node: object) -> object:
+        match node:
+            case dict():
+                return {key: bare(value) for key, value in node.items() if key != "doc"}
+            case list():
+                return [bare(item) for item in node]
+            case _:
+                return node
+
+    return json.dumps(
+        [bare(json.loads(_json(text))) for text in (schema.text, *texts(schema))], sort_keys=True
+    )
 
 
 def texts(schema: WrittenSchema) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type
 
 
 def conform(column: Column, have: Type, want: Type) -> Column:
-    if have == want:
+    if to_spark(have) == to_spark(want):  # docs and full names are not in the data
         return column
     match have, want:
         case Record(), Record():
