@@ -95,6 +95,12 @@ def bad_record(place: dict[str, object], reader_of: Callable[[str], SourceReader
     return BadRecord(source, topic, partition, offset, side, _sentence(reason), path, schema_id)
 
 
+def path_of(side: str, reason: str) -> str:
+    """Where in a record the trouble lies: its side, and within it what the reason says."""
+    found = re.search(r"\bat \$(\S*)", reason)
+    return f"$.{side}{found[1].rstrip(',;:') if found else ''}"
+
+
 def _explained(
     reader: SourceReader, topic: str, partition: int, offset: int, side: str, schema_id: int
 ) -> tuple[str, str | None]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.catalog.definitions import statement_of
@@ -23,14 +23,14 @@ from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.catalog.tasks import Intent, Ledger, PartitionOffset, Quarantined
 from headgate.connectors.connections import Connections
-from headgate.connectors.kafka import Topic
+from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.errors import HeadgateError
 from headgate.plan.chain import source_of
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
 from headgate.runtime.errors import RecordsLost, TopicReplaced
-from headgate.runtime.failures import bad_record, translated
+from headgate.runtime.failures import bad_record, path_of, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
 from headgate.sql.ast.sinks import CreateSink
@@ -41,11 +41,14 @@ QUARANTINED = (
     "topic",
     "partition",
     "offset",
+    "unix_micros(timestamp) AS time",
     "hg_problem.side AS side",
     "hg_problem.reason AS reason",
     "hg_problem.schema_id AS schema_id",
     "CASE hg_problem.side WHEN 'key' THEN key ELSE value END AS raw",
 )
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Offsets = Mapping[int, int]
 
@@ -137,8 +140,11 @@ class SinkTask:
     def records(self, raw: DataFrame) -> DataFrame:
         """Topic, key and value of what is to be written for raw records of the source's topic."""
         self._decoded = self.source.decode(raw)
-        changed = self.source.changes(self._decoded)
-        frames = Frames(raw.sparkSession, self._catalog, self._store, lambda _: self.source.current(changed))
+        return self.outgoing(raw.sparkSession, self.source.changes(self._decoded))
+
+    def outgoing(self, session: SparkSession, changed: DataFrame) -> DataFrame:
+        """Topic, key and value of what is to be written for changes of the source."""
+        frames = Frames(session, self._catalog, self._store, lambda _: self.source.current(changed))
         rows = frames.relation(self.plan.relation)
         written = rows.select(*self._encoded())
         deleted = deleted_keys(self._catalog, self.plan, self.source, changed, rows)
@@ -184,6 +190,13 @@ class SinkTask:
     def _reader_of(self, topic: str) -> SourceReader | None:
         return self.source if topic == self.source.topic_name else None
 
+    def held(self) -> tuple[Quarantined, ...]:
+        """The records that are in the quarantine."""
+        return self._store.quarantined(self.object.id)
+
+    def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined]) -> None:
+        self._store.release(leaving, staying)
+
     def _set_aside(self) -> None:
         """Count the bad records of the batch, and keep them if the policy says so."""
         assert self._decoded is not None
@@ -192,10 +205,11 @@ class SinkTask:
             self.progress.skipped += bad.count()
             return
         for chunk in _chunks(bad.selectExpr(*QUARANTINED).toLocalIterator(), CHUNK):
-            self._store.quarantine([self._quarantined(row) for row in chunk])
+            self._store.quarantine([self.quarantined(row) for row in chunk])
             self.progress.skipped += len(chunk)
 
-    def _quarantined(self, row: Row) -> Quarantined:
+    def quarantined(self, row: Row) -> Quarantined:
+        """A bad record, selected by `QUARANTINED`."""
         side, place = row["side"], {name: row[name] for name in ("topic", "partition", "offset")}
         problem = {**place, "side": side, "reason": row["reason"], "schema_id": row["schema_id"]}
         told = bad_record(problem, self._reader_of)
@@ -205,13 +219,19 @@ class SinkTask:
             row["topic"],
             row["partition"],
             row["offset"],
-            datetime.now(UTC),
+            EPOCH + timedelta(microseconds=row["time"]),
             row["schema_id"],
-            told.path or f"$.{side}",
+            told.path or path_of(side, told.reason),
             self.source.expected(side),
             told.reason,
             bytes(row["raw"]) if row["raw"] is not None else None,
         )
+
+
+def send(records: DataFrame, target: KafkaCluster) -> None:
+    """Write topic, key and value. A send that is tried again is not doubled."""
+    writer = records.write.mode("append").format("kafka").options(**target.spark())
+    writer.option("kafka.enable.idempotence", "true").save()
 
 
 def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

@@ -15,17 +15,19 @@ from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
-from headgate.plan.sides import JsonSide, SchemaSide, SidePlan, TextSide, WrittenSchema
+from headgate.plan.sides import CsvSide, JsonSide, RegexSide, SchemaSide, SidePlan, TextSide, WrittenSchema
 from headgate.plan.source import SourcePlan, moment_of, plan_source
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.decode import Decoder
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.side import Writers, framed_id
 from headgate.sql.ast.formats import Format, RegistryFormat
 from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.values import Choice, ListLiteral, NumberLiteral, StringLiteral, option
+
+MOST_IDS = 1000  # that one look at the records takes up
 
 # 500 ms by default, for which every idle partition blocks its task (RUNTIME: 10.3 s -> 0.5 s with many topics).
 READER = {
@@ -58,6 +60,7 @@ class SourceReader:
             self.plan.value, self._client(catalog, connections, "VALUE"), f"{topic.value}-value"
         )
         self._made: tuple[tuple[Writers, Writers], Decoder] | None = None
+        self._raw: DataFrame | None = None  # decoded last
         self._key = _Schemas(self.plan.key, self._client(catalog, connections, "KEY"), f"{topic.value}-key")
 
     def _client(self, catalog: Catalog, connections: Connections, side: str) -> RegistryClient | None:
@@ -102,12 +105,16 @@ class SourceReader:
         topic = self.cluster.topic(self.topic_name)
         start, end = self.start_offsets(topic), self.cluster.offsets(topic, latest=True)
         start = {p: min(offset, end[p]) for p, offset in start.items()}
+        return self.decode(self.between(session, start, end))
+
+    def between(self, session: SparkSession, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
+        """The raw records from ``start`` up to, and without, ``end``; both tell of every partition."""
         reader = session.read.format("kafka").options(**self.options()).option("subscribe", self.topic_name)
         reader = reader.option("startingOffsets", offsets_json(self.topic_name, start))
-        reader = reader.option("endingOffsets", offsets_json(self.topic_name, end))
-        return self.decode(reader.load())
+        return reader.option("endingOffsets", offsets_json(self.topic_name, end)).load()
 
     def decode(self, raw: DataFrame) -> DataFrame:
+        self._raw = raw
         self.refresh()
         return self._decoder().decode(raw)
 
@@ -136,10 +143,13 @@ class SourceReader:
 
     def expected(self, side: str) -> str:
         """What a record's key or value should have been, for the quarantine."""
+        if side == "header":
+            return "text"
         plan = self.plan.key if side == "key" else self.plan.value
         if isinstance(plan, SchemaSide):
             return plan.kind.lower()
-        return {JsonSide: "json", TextSide: "text"}.get(type(plan), "bytes")
+        names = {JsonSide: "json", TextSide: "text", CsvSide: "csv", RegexSide: "regex"}
+        return names.get(type(plan), "bytes")
 
     # schemas
 
@@ -149,9 +159,19 @@ class SourceReader:
         self._key.refresh()
 
     def learn(self, schema_id: int) -> None:
-        """Take up a schema that a record names and that no version of the subject has."""
-        self._value.learn(schema_id)
-        self._key.learn(schema_id)
+        """Take up a schema that a record names and that no version of the subject has; and with it every other such of
+        the records at hand, each of which would fail the job once more."""
+        for name, side in (("value", self._value), ("key", self._key)):
+            side.learn(schema_id)
+            if side.framed and self._raw is not None:
+                ids = self._raw.select(framed_id(F.col(name)).alias("id")).distinct().limit(MOST_IDS)
+                for row in ids.where("id IS NOT NULL").collect():
+                    side.learn(row["id"])
+
+    def ask_again(self) -> None:
+        """Forget which ids the registry did not know: it may know them now."""
+        self._value.ask_again()
+        self._key.ask_again()
 
     def writer(self, schema_id: int, side: str) -> WrittenSchema | None:
         return (self._key if side == "key" else self._value).writers().known.get(schema_id)
@@ -171,6 +191,13 @@ class _Schemas:
             if schema.id:
                 self._known[schema.id] = schema
 
+    @property
+    def framed(self) -> bool:
+        return self._side is not None and self._client is not None
+
+    def ask_again(self) -> None:
+        self._refused.clear()
+
     def writers(self) -> Writers:
         return Writers(dict(self._known), frozenset(self._refused))
 
@@ -183,11 +210,13 @@ class _Schemas:
             return
         for version in versions:
             if version not in self._versions:
-                self.learn(self._client.version(self._subject, version).schema_id)
+                listed = self._client.version(self._subject, version).schema_id
+                self._refused.discard(listed)
+                self.learn(listed)
                 self._versions.add(version)
 
     def learn(self, schema_id: int) -> None:
-        if self._side is None or self._client is None or schema_id in self._known:
+        if self._side is None or self._client is None or schema_id in {*self._known, *self._refused}:
             return
         try:
             schema = self._client.schema_by_id(schema_id)
@@ -195,23 +224,25 @@ class _Schemas:
         except SchemaIdNotFound:
             self._refused.add(schema_id)
             return
-        self._refused.discard(schema_id)
         references = tuple((d.name, d.schema.text) for d in parsed.dependencies)
         self._known[schema_id] = WrittenSchema(schema.text, references, schema_id)
 
 
 def latest_per_key(decoded: DataFrame, plan: SourcePlan) -> DataFrame:
     """The last record of every key. Offsets order within a partition; between partitions, which a key changes only
-    when partitions are added, the time of the record does."""
+    when partitions are added, the time of the record does. All records of a key are brought together first: both
+    steps then need one shuffle and one sort."""
     keys = [c for c in plan.columns if c.key]
     of_value = any(c.origin.part == "value" for c in keys)
     key: Column = (
         F.struct(*[F.col("hg_value").getField(c.origin.name) for c in keys]) if of_value else F.col("hg_key")
     )
-    order = F.struct("timestamp", "partition", "offset")
-    whole = F.struct(*[F.col(name) for name in decoded.columns])
-    last = decoded.groupBy(key.alias("hg_group")).agg(F.max_by(whole, order).alias("hg_last"))
-    return last.select("hg_last.*")
+    whole = F.struct(*[F.col(name) for name in decoded.columns]).alias("hg_last")
+    keyed = decoded.select(key.alias("hg_group"), whole).repartition("hg_group")
+    partition = F.col("hg_last.partition").alias("hg_partition")
+    each = keyed.groupBy("hg_group", partition).agg(F.max_by("hg_last", "hg_last.offset").alias("hg_last"))
+    order = F.struct("hg_last.timestamp", "hg_partition")
+    return each.groupBy("hg_group").agg(F.max_by("hg_last", order).alias("hg_last")).select("hg_last.*")
 
 
 def offsets_json(topic: str, offsets: Mapping[int, int]) -> str:

@@ -24,7 +24,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
-from headgate.runtime.sink_task import Offsets, SinkTask
+from headgate.runtime.replay import Replayed, replay
+from headgate.runtime.sink_task import Offsets, SinkTask, send
 from headgate.runtime.source import offsets_json
 
 log = logging.getLogger(__name__)
@@ -83,6 +84,18 @@ class TaskGroup:
         error = self._query.exception()
         return self.tasks[0].translated(error if error is not None else RuntimeError("the query ended"))
 
+    def replay(self, task: int) -> Replayed | None:
+        """Send a task's quarantined records through again, between two batches: what its sink has by then is what the
+        topic says up to its ledger. None if the group does not run the task any more."""
+        with self._busy:
+            found = next((t for t in self.tasks if t.object.id == task and task not in self.failed), None)
+            if found is None or self._stopping:
+                return None
+            try:
+                return replay(found, self._session)
+            except Exception as error:
+                raise found.translated(error) from error
+
     # a batch
 
     def _batch(self, _: DataFrame, batch: int) -> None:
@@ -134,8 +147,7 @@ class TaskGroup:
 
     def _write(self, tasks: Sequence[SinkTask], ends: Ends) -> None:
         records = _union([task.records(self._read(task, ends[task.topic.name])) for task in tasks])
-        writer = records.write.mode("append").format("kafka").options(**tasks[0].target.spark())
-        writer.option("kafka.enable.idempotence", "true").save()
+        send(records, tasks[0].target)
 
     def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
         """The records that the task has not had. Not from the query's own frame: there every task would read the topics
