@@ -48,6 +48,7 @@ QUARANTINED = (
     "CASE hg_problem.side WHEN 'key' THEN key ELSE value END AS raw",
 )
 
+LARGEST_REQUEST = 100_000_000  # bytes, about what a broker takes at most
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Offsets = Mapping[int, int]
@@ -84,6 +85,7 @@ class SinkTask:
         self.progress = Progress()
         self.topic: Topic
         self.reached: dict[int, int] = {}
+        self.there: dict[int, int] = {}  # where the topic ended when the task began
         self._catalog = catalog
         self._store = store
         self._told = told
@@ -105,7 +107,8 @@ class SinkTask:
         ledger = self._store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.reached = self._start(ledger)
-        self.progress.lag = self._lag(self.source.cluster.offsets(self.topic, latest=True))
+        self.there = self.source.cluster.offsets(self.topic, latest=True)
+        self.progress.lag = self._lag(self.there)
 
     def _start(self, ledger: Ledger | None) -> dict[int, int]:
         """The ledger's offsets; partitions that it does not know begin at 0. A topic that is another one is refused."""
@@ -122,6 +125,10 @@ class SinkTask:
 
     def wants(self, end: Offsets) -> bool:
         return any(offset > self.reached.get(p, 0) for p, offset in end.items())
+
+    def until(self, end: Offsets) -> Offsets:
+        """Where a batch ends for this task. One that begins at an offset which the topic does not have yet stays there."""
+        return {p: max(offset, self.reached.get(p, 0)) for p, offset in end.items()}
 
     # a batch
 
@@ -229,9 +236,10 @@ class SinkTask:
 
 
 def send(records: DataFrame, target: KafkaCluster) -> None:
-    """Write topic, key and value. A send that is tried again is not doubled."""
+    """Write topic, key and value. A send that is tried again is not doubled; the broker judges what is too large."""
     writer = records.write.mode("append").format("kafka").options(**target.spark())
-    writer.option("kafka.enable.idempotence", "true").save()
+    writer = writer.option("kafka.enable.idempotence", "true")
+    writer.option("kafka.max.request.size", str(LARGEST_REQUEST)).save()
 
 
 def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

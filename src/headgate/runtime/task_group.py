@@ -116,7 +116,7 @@ class TaskGroup:
         written = self._write_together(ready, ends)
         latest = cluster.ends([topics[name] for name in {t.topic.name for t in written}]) if written else {}
         for task in written:
-            self._attempt(task, lambda t: t.finish(batch, ends[t.topic.name], latest[t.topic.name]))
+            self._attempt(task, lambda t: t.finish(batch, t.until(ends[t.topic.name]), latest[t.topic.name]))
 
     def _write_together(self, tasks: Sequence[SinkTask], ends: Ends) -> Sequence[SinkTask]:
         """One write for all. If it fails, each alone, so that only those with a trouble are left out."""
@@ -146,7 +146,9 @@ class TaskGroup:
         return self._write([task], ends)
 
     def _write(self, tasks: Sequence[SinkTask], ends: Ends) -> None:
-        records = _union([task.records(self._read(task, ends[task.topic.name])) for task in tasks])
+        records = _union(
+            [task.records(self._read(task, task.until(ends[task.topic.name]))) for task in tasks]
+        )
         send(records, tasks[0].target)
 
     def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
@@ -178,7 +180,7 @@ class TaskGroup:
 
 
 def _at(task: SinkTask, ends: Ends, topics: Mapping[str, Topic]) -> tuple[Offsets, Topic | None]:
-    return ends[task.topic.name], topics.get(task.topic.name)
+    return task.until(ends[task.topic.name]), topics.get(task.topic.name)
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -190,9 +192,10 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _earliest(tasks: Sequence[SinkTask]) -> dict[str, dict[int, int]]:
-    """For every topic, where the task that is furthest behind begins."""
+    """For every topic, where the task that is furthest behind begins; at most where the topic ends, as Spark insists."""
     start: dict[str, dict[int, int]] = {}
     for task in tasks:
         known: Offsets = start.get(task.topic.name, {})
-        start[task.topic.name] = {p: min(offset, known.get(p, offset)) for p, offset in task.reached.items()}
+        begin = {p: min(offset, task.there.get(p, offset)) for p, offset in task.reached.items()}
+        start[task.topic.name] = {p: min(offset, known.get(p, offset)) for p, offset in begin.items()}
     return start

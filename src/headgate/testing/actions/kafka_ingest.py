@@ -175,7 +175,9 @@ def _in_transaction(
     stage: Stage,
 ) -> None:
     """Written and acknowledged in any case, also where the transaction is aborted then."""
-    producer = _producer(stage, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000})
+    producer = _producer(
+        stage, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
+    )
     producer.init_transactions(stage.timeout)
     producer.begin_transaction()
     for key, value in records:

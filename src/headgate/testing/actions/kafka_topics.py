@@ -27,14 +27,14 @@ def create(call: Invocation, stage: Stage) -> None:
 
 
 def add_partitions(call: Invocation, stage: Stage) -> None:
-    topic, wanted = call.text("topic"), call.number("partitions")
+    topic, wanted = call.text("topic"), call.number("partitions") or 1
     client = admin(stage)
     with kafka_errors():
         client.create_partitions([NewPartitions(topic, wanted)], operation_timeout=TIMEOUT)[topic].result()
     stage.eventually(lambda _: _check_partitions(topic, wanted, stage))
 
 
-def _check_partitions(topic: str, wanted: int | None, stage: Stage) -> None:
+def _check_partitions(topic: str, wanted: int, stage: Stage) -> None:
     found = partitions(topic, stage)
     if found != wanted:
         raise Mismatch(
