@@ -63,6 +63,7 @@ def test_a_lost_connection_to_spark_is_told_apart_from_a_refusal() -> None:
         ('What is at $.items[2].price is against "type" of its schema', "$.value.items[2].price"),
         ("Value at $ does not fit integer, found text", "$.value"),
         ("Value at $.a.b, which is there twice", "$.value.a.b"),
+        ('Value at $."a b"{}.c does not fit', '$.value."a b"{}.c'),
         ("It is too short for a registry's frame", "$.value"),
     ],
 )
