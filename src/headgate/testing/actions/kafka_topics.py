@@ -32,6 +32,7 @@ def add_partitions(call: Invocation, stage: Stage) -> None:
     with kafka_errors():
         client.create_partitions([NewPartitions(topic, wanted)], operation_timeout=TIMEOUT)[topic].result()
     stage.eventually(lambda _: _check_partitions(topic, wanted, stage))
+    stage.producer = None  # which knows the topic as it was
 
 
 def _check_partitions(topic: str, wanted: int, stage: Stage) -> None:
