@@ -23,6 +23,7 @@ from headgate.errors import HeadgateError, near_names
 from headgate.plan.errors import ColumnOfUnknownType
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
+from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
 from headgate.sql.ast.queries import Select
 from headgate.sql.query.relation import AnalysedQuery
@@ -78,6 +79,9 @@ class Answers:
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         """Without Spark nobody can tell: the error that planning gives then."""
         raise ColumnOfUnknownType(next(c.name for c in analysed.columns if c.type is None))
+
+    def replay(self, task: int, name: str) -> Replayed:
+        return Replayed(3, 2, 1)
 
 
 class Shell:

@@ -40,6 +40,7 @@ DONE = {
     "Explain": "EXPLAIN SELECT text FROM lines",
     "ExplainSchema": "EXPLAIN VALUE SCHEMA FOR SINK out",
     "AlterSecret": "ALTER SECRET kept AS 'HUNTER2'",
+    "ReplayQuarantine": "REPLAY QUARANTINE FOR out",
 }
 LATER = {
     "AlterConnection": ("ALTER CONNECTION kafka SET (BROKER 'b')", "ALTER CONNECTION"),
@@ -82,7 +83,6 @@ LATER = {
     "ExplainSubjectChange": ("EXPLAIN CHANGE SUBJECT 's' TO '{}'", "EXPLAIN CHANGE SUBJECT"),
     "ShowCollectionSchema": ("SHOW READ SCHEMA FOR COLLECTION c", "SHOW READ SCHEMA"),
     "ShowSchemaHistory": ("SHOW SCHEMA HISTORY FOR COLLECTION c", "SHOW SCHEMA HISTORY"),
-    "ReplayQuarantine": ("REPLAY QUARANTINE FOR out", "REPLAY QUARANTINE"),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.runtime.errors import DiskFull, SparkGone, SparkRefused
-from headgate.runtime.failures import translated
+from headgate.runtime.failures import path_of, translated
 
 pytestmark = pytest.mark.unit
 
@@ -55,3 +55,17 @@ def test_a_full_disk_is_told_with_its_folder(text: str, folder: str) -> None:
 def test_a_lost_connection_to_spark_is_told_apart_from_a_refusal() -> None:
     assert isinstance(translated(ConnectionRefusedError("no"), lambda _: None), SparkGone)
     assert isinstance(translated(RuntimeError("no"), lambda _: None), SparkRefused)
+
+
+@pytest.mark.parametrize(
+    ("reason", "path"),
+    [
+        ('What is at $.items[2].price is against "type" of its schema', "$.value.items[2].price"),
+        ("Value at $ does not fit integer, found text", "$.value"),
+        ("Value at $.a.b, which is there twice", "$.value.a.b"),
+        ('Value at $."a b"{}.c does not fit', '$.value."a b"{}.c'),
+        ("It is too short for a registry's frame", "$.value"),
+    ],
+)
+def test_the_path_is_taken_from_the_reason(reason: str, path: str) -> None:
+    assert path_of("value", reason) == path

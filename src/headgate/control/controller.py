@@ -23,7 +23,8 @@ from headgate.connectors.connections import Connections
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.registry.errors import RegistryFailed, RegistryUnreachable
-from headgate.runtime.errors import DiskFull, SparkGone, TaskFailed
+from headgate.runtime.errors import DiskFull, SparkGone, TaskFailed, TaskNotRunning
+from headgate.runtime.replay import Replayed
 from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress, SinkTask
 from headgate.runtime.source import Arrived, Follow
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 EVERY = 0.5  # seconds between looks
 BEAT = 10.0
 LONGEST_WAIT = 30.0
+PATIENCE = 60.0  # seconds that a statement waits for a task that is about to run
 # Errors that a retry may cure.
 PASSING = (
     BrokerUnreachable,
@@ -112,6 +114,22 @@ class Controller:
     def wake(self) -> None:
         """Something changed: look now."""
         self._wake.set()
+
+    def replay(self, task: int, name: str) -> Replayed:
+        """Send a task's quarantined records through again. A task that is just starting, or whose group is just started
+        anew, is waited for."""
+        deadline = time.monotonic() + PATIENCE
+        while self._store.quarantined(task):
+            group = next((g for g in list(self._groups.values()) if task in g.members), None)
+            done = None if group is None else group.replay(task)
+            if done is not None:
+                return done
+            running = self._tasks.get(task)
+            still = running is not None and (running.told is State.DISABLED or running.halted_at is not None)
+            if still or time.monotonic() > deadline:
+                raise TaskNotRunning(name)
+            time.sleep(EVERY / 5)
+        return Replayed()
 
     def _loop(self) -> None:
         while not self._ended.is_set():

@@ -21,6 +21,7 @@ from headgate.control.following import Follower
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.runtime.asking import asked_types
 from headgate.runtime.errors import SparkGone
+from headgate.runtime.replay import Replayed
 from headgate.runtime.select import BatchQuery, SourceGrew
 from headgate.runtime.session import Spark
 from headgate.schema.types import Type
@@ -111,6 +112,9 @@ class Engine:
             self._spark_gone()
             raise
         query.close()
+
+    def replay(self, task: int, name: str) -> Replayed:
+        return self._controller.replay(task, name)
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         return asked_types(self._spark.session(), catalog, analysed)

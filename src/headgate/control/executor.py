@@ -19,6 +19,7 @@ from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.cancellation import Cancellation
 from headgate.control.following import Follower
 from headgate.control.looking import look
+from headgate.control.replaying import quarantining, replayed
 from headgate.control.results import Done, Notice, Result
 from headgate.errors import HeadgateError
 from headgate.plan.errors import NotSupportedYet
@@ -28,6 +29,7 @@ from headgate.plan.sink import plan_sink
 from headgate.plan.statements import plan, skipped
 from headgate.purify import outside
 from headgate.purify.statements import purify
+from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
 from headgate.sql.ast.connections import (
     AlterSecret,
@@ -41,6 +43,7 @@ from headgate.sql.ast.connections import (
 from headgate.sql.ast.formats import Format, RegistryFormat, SeedSchema
 from headgate.sql.ast.queries import Select
 from headgate.sql.ast.session import SetSearchPath
+from headgate.sql.ast.show import ReplayQuarantine
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import AcceptSchemaChange
 from headgate.sql.ast.statement import Statement
@@ -67,6 +70,9 @@ class Queries(Protocol):
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         """The types of a query's columns, asked of Spark without running it."""
+
+    def replay(self, task: int, name: str) -> Replayed:
+        """Send the quarantined records of a task through again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,9 @@ class Executor:
             return Step(statement, written, path), catalog, path
         if isinstance(statement, ValidateConnection):
             resolve(catalog, path, statement.name, Kind.CONNECTION)
+            return Step(statement, written, path), catalog, path
+        if isinstance(statement, ReplayQuarantine):
+            quarantining(statement, catalog, path)
             return Step(statement, written, path), catalog, path
         if isinstance(statement, AcceptSchemaChange) and statement.kind == "SOURCE":
             if not statement.if_exists:
@@ -197,6 +206,8 @@ class Executor:
             yield Done("VALIDATE CONNECTION")
         elif isinstance(statement, AcceptSchemaChange) and step.planned is None:
             yield from self._accept(statement, catalog, step.path)
+        elif isinstance(statement, ReplayQuarantine):
+            yield from replayed(quarantining(statement, catalog, step.path), catalog, self._queries.replay)
         elif step.planned is None:
             yield from self._look(statement, catalog, step.path)
         else:

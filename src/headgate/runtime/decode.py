@@ -94,10 +94,7 @@ def _column(column: SourceColumn) -> Column:
             name = (origin.name or "").lower()
             return F.coalesce(F.col("headers"), F.array()) if name == "headers" else F.col(name)
         case "header":
-            last = F.element_at(F.filter(F.col("headers"), lambda h: h["key"] == F.lit(origin.name)), -1)
-            value = F.when(
-                F.size(F.filter("headers", lambda h: h["key"] == F.lit(origin.name))) > 0, last["value"]
-            )
+            value = _header(origin.name or "")
             return value if origin.as_bytes else value.cast("string")
 
 
@@ -119,6 +116,12 @@ def _changed(side: str, ids: Iterable[int]) -> Column:
     return F.when(has_id(F.col(side), ids), stop).otherwise(F.lit(False))
 
 
+def _header(name: str) -> Column:
+    """The value of the last header of that name, NULL if there is none."""
+    found = F.filter(F.col("headers"), lambda h: h["key"] == F.lit(name))
+    return F.when(F.size(found) > 0, F.element_at(found, -1)["value"])
+
+
 def _problem(plan: SourcePlan, readers: dict[str, SideReader | None]) -> Column:
     """The first thing that is wrong with a record, the key's before the value's."""
 
@@ -137,6 +140,10 @@ def _problem(plan: SourcePlan, readers: dict[str, SideReader | None]) -> Column:
         if reader is not None:
             bad = data.isNotNull() & ~F.coalesce(reader.fits(data, inner), F.lit(False))
             problem = problem.when(bad, found(name, reader.reason(data, inner), reader.schema_id(data)))
+    for origin in [c.origin for c in plan.columns if c.origin.part == "header" and not c.origin.as_bytes]:
+        value = _header(origin.name or "")
+        reason = F.lit(f'header "{origin.name}" is not valid UTF-8')
+        problem = problem.when(~F.is_valid_utf8(value.cast("string")), found("header", reason, F.lit(None)))
     return problem
 
 

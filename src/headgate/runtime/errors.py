@@ -25,12 +25,15 @@ class BadRecord(RunError):
 
     def message(self) -> str:
         place = f'topic "{self.topic}" partition {self.partition} offset {self.offset}'
-        return f'the {self.side} of a record of source "{self.source}" cannot be decoded ({place})'
+        return f'{self._part()} of a record of source "{self.source}" cannot be decoded ({place})'
 
     def detail(self) -> str:
         at = f" at {self.path}" if self.path else ""
         by = f" It was written with schema id {self.schema_id}." if self.schema_id is not None else ""
         return f"{self.reason}{at}.{by}"
+
+    def _part(self) -> str:
+        return "a header" if self.side == "header" else f"the {self.side}"
 
     def hint(self) -> str:
         return "Set ON ERROR = QUARANTINE or SKIP on the source to go on without such records."
@@ -127,6 +130,18 @@ class TaskFailed(RunError):
 
     def hint(self) -> str:
         return "The engine's log has the whole trace. ALTER … RESUME tries again."
+
+
+@error
+class TaskNotRunning(RunError):
+    code = "RUN-0202"
+    task: str
+
+    def message(self) -> str:
+        return f'sink "{self.task}" does not run, so its quarantine cannot be replayed'
+
+    def hint(self) -> str:
+        return f"SHOW TASKS says why it does not. ALTER SINK {self.task} RESUME starts it."
 
 
 @error

@@ -33,6 +33,8 @@ _NO_ANSWER = re.compile(
     r"(?:kafka\.common\.errors\.(?:TimeoutException|DisconnectException)|util\.concurrent\.TimeoutException): "
     r"(?P<said>[^\n]*?)\.?(?:\n|$)"
 )
+# A path as `schema.paths` writes it.
+_PATH = re.compile(r'\bat \$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
 
 
 def unknown_schema_id(error: BaseException) -> int | None:
@@ -106,6 +108,12 @@ def bad_record(place: dict[str, object], reader_of: Callable[[str], SourceReader
         reason, path = _explained(reader, topic, partition, offset, side, schema_id)
     source = reader.object.name if reader is not None else topic
     return BadRecord(source, topic, partition, offset, side, _sentence(reason), path, schema_id)
+
+
+def path_of(side: str, reason: str) -> str:
+    """Where in a record the trouble lies: its side, and within it what the reason says."""
+    found = _PATH.search(reason)
+    return f"$.{side}{found[1] if found else ''}"
 
 
 def _explained(

@@ -35,6 +35,15 @@ class SideSchemas:
 
     # what is there
 
+    @property
+    def asks(self) -> bool:
+        """Whether its records name schemas of a registry."""
+        return self.side is not None and self._client is not None
+
+    def ask_again(self) -> None:
+        """Forget which ids the registry did not know: it may know them now."""
+        self._refused.clear()
+
     def refresh(self) -> None:
         """Look at the subject's versions: every id that records up to now can hold is known after it."""
         if self.side is None or self._client is None:
@@ -46,12 +55,13 @@ class SideSchemas:
         for version in versions:
             if version not in self._versions:
                 schema_id = self._client.version(self._subject, version).schema_id
+                self._refused.discard(schema_id)
                 self.learn(schema_id)
                 self._versions[version] = schema_id
 
     def learn(self, schema_id: int) -> None:
         """Take up a schema that a record names, also one that no version of the subject has."""
-        if self.side is None or self._client is None or schema_id in self._known:
+        if self.side is None or self._client is None or schema_id in {*self._known, *self._refused}:
             return
         try:
             schema = self._client.schema_by_id(schema_id)
@@ -59,7 +69,6 @@ class SideSchemas:
         except SchemaIdNotFound:
             self._refused.add(schema_id)
             return
-        self._refused.discard(schema_id)
         references = tuple((d.name, d.schema.text) for d in parsed.dependencies)
         self._known[schema_id] = WrittenSchema(schema.text, references, schema_id)
 

@@ -11,10 +11,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.catalog.definitions import statement_of
@@ -24,14 +24,14 @@ from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.catalog.tasks import Intent, Ledger, PartitionOffset, Quarantined
 from headgate.connectors.connections import Connections
-from headgate.connectors.kafka import Topic
+from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.errors import HeadgateError
 from headgate.plan.chain import source_of
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
 from headgate.runtime.errors import RecordsLost, SinkCannotFollow, TopicReplaced
-from headgate.runtime.failures import bad_record, translated
+from headgate.runtime.failures import bad_record, path_of, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
 from headgate.sql.ast.sinks import CreateSink
@@ -43,11 +43,15 @@ QUARANTINED = (
     "topic",
     "partition",
     "offset",
+    "unix_micros(timestamp) AS time",
     "hg_problem.side AS side",
     "hg_problem.reason AS reason",
     "hg_problem.schema_id AS schema_id",
     "CASE hg_problem.side WHEN 'key' THEN key ELSE value END AS raw",
 )
+
+LARGEST_REQUEST = 100_000_000  # bytes, about what a broker takes at most
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Offsets = Mapping[int, int]
 
@@ -84,6 +88,7 @@ class SinkTask:
         self.progress = Progress()
         self.topic: Topic
         self.reached: dict[int, int] = {}
+        self.there: dict[int, int] = {}  # where the topic ended when the task began
         self._catalog = catalog
         self.store = store
         self._told = told
@@ -115,7 +120,8 @@ class SinkTask:
         ledger = self.store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.reached = self._start(ledger)
-        self.progress.lag = self._lag(self.source.cluster.offsets(self.topic, latest=True))
+        self.there = self.source.cluster.offsets(self.topic, latest=True)
+        self.progress.lag = self._lag(self.there)
 
     def _start(self, ledger: Ledger | None) -> dict[int, int]:
         """The ledger's offsets; partitions that it does not know begin at 0. A topic that is another one is refused."""
@@ -132,6 +138,10 @@ class SinkTask:
 
     def wants(self, end: Offsets) -> bool:
         return any(offset > self.reached.get(p, 0) for p, offset in end.items())
+
+    def until(self, end: Offsets) -> Offsets:
+        """Where a batch ends for this task. One that begins at an offset which the topic does not have yet stays there."""
+        return {p: max(offset, self.reached.get(p, 0)) for p, offset in end.items()}
 
     # a batch
 
@@ -150,9 +160,12 @@ class SinkTask:
     def records(self, raw: DataFrame) -> DataFrame:
         """Topic, key and value of what is to be written for raw records of the source's topic."""
         self._decoded = self.source.decode(raw)
-        changed = self.source.changes(self._decoded)
+        return self.outgoing(raw.sparkSession, self.source.changes(self._decoded))
+
+    def outgoing(self, session: SparkSession, changed: DataFrame) -> DataFrame:
+        """Topic, key and value of what is to be written for changes of the source."""
         current = self.source.current(changed)
-        frames = Frames(raw.sparkSession, self._catalog, self.store, lambda _: current, self._views)
+        frames = Frames(session, self._catalog, self.store, lambda _: current, self._views)
         rows = frames.relation(self.plan.relation)
         written = rows.select(*self._encoded())
         deleted = deleted_keys(self._catalog, self.plan, self.source, changed, rows)
@@ -196,6 +209,13 @@ class SinkTask:
     def _reader_of(self, topic: str) -> SourceReader | None:
         return self.source if topic == self.source.topic_name else None
 
+    def held(self) -> tuple[Quarantined, ...]:
+        """The records that are in the quarantine."""
+        return self.store.quarantined(self.object.id)
+
+    def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined]) -> None:
+        self.store.release(leaving, staying)
+
     def set_aside(self) -> None:
         """Count the bad records of the batch, and keep them if the policy says so."""
         if self.source.plan.on_error == "HALT":
@@ -206,10 +226,11 @@ class SinkTask:
             self.progress.skipped += bad.count()
             return
         for chunk in _chunks(bad.selectExpr(*QUARANTINED).toLocalIterator(), CHUNK):
-            self.store.quarantine([self._quarantined(row) for row in chunk])
+            self.store.quarantine([self.quarantined(row) for row in chunk])
             self.progress.skipped += len(chunk)
 
-    def _quarantined(self, row: Row) -> Quarantined:
+    def quarantined(self, row: Row) -> Quarantined:
+        """A bad record, selected by `QUARANTINED`."""
         side, place = row["side"], {name: row[name] for name in ("topic", "partition", "offset")}
         problem = {**place, "side": side, "reason": row["reason"], "schema_id": row["schema_id"]}
         told = bad_record(problem, self._reader_of)
@@ -219,13 +240,20 @@ class SinkTask:
             row["topic"],
             row["partition"],
             row["offset"],
-            datetime.now(UTC),
+            EPOCH + timedelta(microseconds=row["time"]),
             row["schema_id"],
-            told.path or f"$.{side}",
+            told.path or path_of(side, told.reason),
             self.source.expected(side),
             told.reason,
             bytes(row["raw"]) if row["raw"] is not None else None,
         )
+
+
+def send(records: DataFrame, target: KafkaCluster) -> None:
+    """Write topic, key and value. A send that is tried again is not doubled; the broker judges what is too large."""
+    writer = records.write.mode("append").format("kafka").options(**target.spark())
+    writer = writer.option("kafka.enable.idempotence", "true")
+    writer.option("kafka.max.request.size", str(LARGEST_REQUEST)).save()
 
 
 def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

@@ -24,7 +24,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
-from headgate.runtime.sink_task import Offsets, SinkTask
+from headgate.runtime.replay import Replayed, replay
+from headgate.runtime.sink_task import Offsets, SinkTask, send
 from headgate.runtime.source import Follow, offsets_json
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,18 @@ class TaskGroup:
         error = self._query.exception()
         return self.tasks[0].translated(error if error is not None else RuntimeError("the query ended"))
 
+    def replay(self, task: int) -> Replayed | None:
+        """Send a task's quarantined records through again, between two batches: what its sink has by then is what the
+        topic says up to its ledger. None if the group does not run the task any more."""
+        with self._busy:
+            found = next((t for t in self.tasks if t.object.id == task and task not in self.failed), None)
+            if found is None or self._stopping:
+                return None
+            try:
+                return replay(found, self._session)
+            except Exception as error:
+                raise found.translated(error) from error
+
     # a batch
 
     def _batch(self, _: DataFrame, batch: int) -> None:
@@ -117,7 +130,9 @@ class TaskGroup:
         written = self._write_together(ready, ends)
         written = [t for t in written if self._attempt(t, SinkTask.set_aside)]
         latest = cluster.ends([topics[name] for name in {t.topic.name for t in written}]) if written else {}
-        self._attempt_all(written, lambda t: t.finish(batch, ends[t.topic.name], latest[t.topic.name]))
+        self._attempt_all(
+            written, lambda t: t.finish(batch, t.until(ends[t.topic.name]), latest[t.topic.name])
+        )
 
     def _attempt_all(self, tasks: Sequence[SinkTask], step: Callable[[SinkTask], None]) -> list[SinkTask]:
         """A step that only writes to the catalog, durable for all tasks at once: to wait for the disk 40 times would
@@ -136,7 +151,7 @@ class TaskGroup:
     def _keep_up(self, task: SinkTask, ends: Ends) -> None:
         """Look for schemas that change what the task's source gives, before anything of the batch is written."""
         task.source.refresh()
-        arrived = task.source.arrived(lambda: self._read(task, ends[task.topic.name]))
+        arrived = task.source.arrived(lambda: self._read(task, task.until(ends[task.topic.name])))
         if arrived:
             self._outgrown.add(task.source.object.id)
             self._follow(task.source.object.id, arrived)
@@ -172,9 +187,10 @@ class TaskGroup:
         return self._write([task], ends)
 
     def _write(self, tasks: Sequence[SinkTask], ends: Ends) -> None:
-        records = _union([task.records(self._read(task, ends[task.topic.name])) for task in tasks])
-        writer = records.write.mode("append").format("kafka").options(**tasks[0].target.spark())
-        writer.option("kafka.enable.idempotence", "true").save()
+        records = _union(
+            [task.records(self._read(task, task.until(ends[task.topic.name]))) for task in tasks]
+        )
+        send(records, tasks[0].target)
 
     def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
         """The records that the task has not had. Not from the query's own frame: there every task would read the topics
@@ -207,7 +223,7 @@ class TaskGroup:
 
 
 def _at(task: SinkTask, ends: Ends, topics: Mapping[str, Topic]) -> tuple[Offsets, Topic | None]:
-    return ends[task.topic.name], topics.get(task.topic.name)
+    return task.until(ends[task.topic.name]), topics.get(task.topic.name)
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
@@ -219,9 +235,10 @@ def _union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _earliest(tasks: Sequence[SinkTask]) -> dict[str, dict[int, int]]:
-    """For every topic, where the task that is furthest behind begins."""
+    """For every topic, where the task that is furthest behind begins; at most where the topic ends, as Spark insists."""
     start: dict[str, dict[int, int]] = {}
     for task in tasks:
         known: Offsets = start.get(task.topic.name, {})
-        start[task.topic.name] = {p: min(offset, known.get(p, offset)) for p, offset in task.reached.items()}
+        begin = {p: min(offset, task.there.get(p, offset)) for p, offset in task.reached.items()}
+        start[task.topic.name] = {p: min(offset, known.get(p, offset)) for p, offset in begin.items()}
     return start

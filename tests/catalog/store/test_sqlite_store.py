@@ -6,6 +6,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -237,8 +238,20 @@ def test_a_replayed_batch_quarantines_each_record_once(store: SqliteStore) -> No
     store.quarantine([bad])
     store.quarantine([bad])
     assert store.quarantined() == store.quarantined(sink) == (bad,)
-    store.release(sink)
-    assert store.quarantined() == ()
+
+
+def test_a_replay_lets_some_records_go_and_says_why_others_stay(store: SqliteStore) -> None:
+    source, sink, other = (
+        create(store, k, n) for k, n in ((Kind.SOURCE, "o"), (Kind.SINK, "s"), (Kind.SINK, "t"))
+    )
+    first, second = (
+        Quarantined(source, sink, "o", 0, n, NOW, 3, "$.value", "avro", "bad", b"r") for n in (1, 2)
+    )
+    elsewhere = replace(first, task=other)
+    store.quarantine([first, second, elsewhere])
+    changed = replace(second, reason="still bad", path="$.value.x", schema_id=4)
+    store.release([first], [changed])
+    assert store.quarantined() == (changed, elsewhere)
 
 
 def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteStore) -> None:

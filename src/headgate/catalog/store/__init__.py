@@ -83,7 +83,7 @@ class Store(Reader, Protocol):
     def quarantine(self, records: Iterable[Quarantined]) -> None:
         """A record that is there already for the task stays as it is."""
 
-    def release(self, task: int) -> None:
-        """Take a task's records out of the quarantine."""
+    def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined] = ()) -> None:
+        """Take records out of the quarantine, and say of others why they stay."""
 
     def saw(self, schemas: Iterable[SchemaSeen]) -> None: ...

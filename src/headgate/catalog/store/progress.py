@@ -111,8 +111,24 @@ def write_quarantine(database: sqlite3.Connection, records: Iterable[Quarantined
     )  # fmt: skip
 
 
-def delete_quarantine(database: sqlite3.Connection, task: int) -> None:
-    database.execute("DELETE FROM quarantine WHERE task = ?", (task,))
+_THE_RECORD = ' WHERE task = ? AND topic IS ? AND partition IS ? AND "offset" IS ?'
+
+
+def delete_quarantine(database: sqlite3.Connection, records: Iterable[Quarantined]) -> None:
+    database.executemany(
+        "DELETE FROM quarantine" + _THE_RECORD, [(r.task, r.topic, r.partition, r.offset) for r in records]
+    )
+
+
+def update_quarantine(database: sqlite3.Connection, records: Iterable[Quarantined]) -> None:
+    """What is said of the records."""
+    database.executemany(
+        "UPDATE quarantine SET schema_id = ?, path = ?, expected = ?, reason = ?" + _THE_RECORD,
+        [
+            (r.schema_id, r.path, r.expected, r.reason, r.task, r.topic, r.partition, r.offset)
+            for r in records
+        ],
+    )
 
 
 def read_quarantine(database: sqlite3.Connection, task: int | None) -> Iterator[Quarantined]:

@@ -211,9 +211,10 @@ class SqliteStore(SqliteReader):
         with self._writing() as database:
             progress.write_quarantine(database, records)
 
-    def release(self, task: int) -> None:
+    def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined] = ()) -> None:
         with self._writing() as database:
-            progress.delete_quarantine(database, task)
+            progress.delete_quarantine(database, leaving)
+            progress.update_quarantine(database, staying)
 
     def saw(self, schemas: Iterable[SchemaSeen]) -> None:
         with self._writing() as database:

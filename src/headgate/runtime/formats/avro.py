@@ -29,11 +29,13 @@ from headgate.runtime.formats.side import (
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.spark import to_spark
 
-END = 1_554_098_974  # five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it
+# Five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it. Negative, because a record that ends
+# before a text or an array takes it for a length: of a positive one Avro makes room for 1.5 GB before it reads on.
+END = -1_554_098_975
 FROZEN = "frozen"
 PERMISSIVE = {"mode": "PERMISSIVE"}
 END_FIELD, WHOLE_FIELD = "headgate_end", "headgate_whole"
-_END_BYTES = bytes((0xBC, 0xAC, 0x8D, 0xCA, 0x0B))
+_END_BYTES = bytes((0xBD, 0xAC, 0x8D, 0xCA, 0x0B))
 
 
 class AvroReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ Encoder = Callable[[Written], bytes | None]
 
 OPTIONS = (
     "format", "subject", "schema-id", "message", "key-format", "key-subject", "key-schema-id", "key-message",
-    "partition", "timestamp", "headers", "repeat", "raw",
+    "partition", "timestamp", "headers", "repeat", "raw", "transaction",
 )  # fmt: skip
 
 
@@ -33,6 +34,7 @@ class Destination:
     partition: int | None
     timestamp: int | None
     headers: list[tuple[str, bytes | None]]
+    transaction: str | None = None  # how it ends
 
 
 def ingest(call: Invocation, stage: Stage) -> None:
@@ -42,6 +44,7 @@ def ingest(call: Invocation, stage: Stage) -> None:
         call.number("partition"),
         call.number("timestamp"),
         read_headers(call.json("headers")),
+        call.optional("transaction"),
     )
     if not any(_needs_registry(call, prefix) for prefix in ("", "key-")):
         _send(_encoded(call, stage, _plain(call, "key-"), _plain(call, "")), destination, stage)
@@ -80,6 +83,8 @@ def _check(call: Invocation) -> None:
         )
         if extra is not None:
             raise call.wrong(f'has "{extra}" without "key-format"')
+    if call.optional("transaction") not in (None, "commit", "abort"):
+        raise call.wrong(f'takes commit or abort for "transaction", not "{call.optional("transaction")}"')
     if call.flag("raw") and call.optional("format") != "bytes":
         raise call.wrong("takes raw=true with format=bytes alone")
 
@@ -146,6 +151,10 @@ def _send(records: Iterator[tuple[bytes | None, bytes | None]], to: Destination,
         options["partition"] = to.partition
     if to.timestamp is not None:
         options["timestamp"] = to.timestamp
+    if to.transaction is not None:
+        with kafka_errors():
+            _in_transaction(records, to, options, stage)
+        return
     producer, stage.producer = stage.producer or _producer(stage), None
     with kafka_errors():
         for key, value in records:
@@ -159,7 +168,28 @@ def _send(records: Iterator[tuple[bytes | None, bytes | None]], to: Destination,
         )
 
 
-def _producer(stage: Stage) -> Producer:
+def _in_transaction(
+    records: Iterator[tuple[bytes | None, bytes | None]],
+    to: Destination,
+    options: dict[str, Any],
+    stage: Stage,
+) -> None:
+    """Written and acknowledged in any case, also where the transaction is aborted then."""
+    producer = _producer(
+        stage, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
+    )
+    producer.init_transactions(stage.timeout)
+    producer.begin_transaction()
+    for key, value in records:
+        _produce(producer, to.topic, key, value, options)
+    producer.flush(stage.timeout)
+    if to.transaction == "commit":
+        producer.commit_transaction(stage.timeout)
+    else:
+        producer.abort_transaction(stage.timeout)
+
+
+def _producer(stage: Stage, more: dict[str, Any] | None = None) -> Producer:
     """Keys go to the partitions to which Java's clients would send them."""
     return Producer(
         {
@@ -169,6 +199,7 @@ def _producer(stage: Stage) -> Producer:
             "linger.ms": 5,
             "log_level": 0,
             "message.timeout.ms": int(stage.timeout * 1000),
+            **(more or {}),
         }
     )
 

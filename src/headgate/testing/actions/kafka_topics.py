@@ -1,4 +1,4 @@
-"""`kafka-create-topic` and `kafka-verify-topic`."""
+"""`kafka-create-topic`, `kafka-add-partitions` and `kafka-verify-topic`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.errors import Mismatch, ServiceFailed
@@ -24,6 +24,23 @@ def create(call: Invocation, stage: Stage) -> None:
     with kafka_errors():
         client.create_topics([new], operation_timeout=TIMEOUT)[topic].result()
     _wait_until_known(topic, stage)
+
+
+def add_partitions(call: Invocation, stage: Stage) -> None:
+    topic, wanted = call.text("topic"), call.number("partitions") or 1
+    client = admin(stage)
+    with kafka_errors():
+        client.create_partitions([NewPartitions(topic, wanted)], operation_timeout=TIMEOUT)[topic].result()
+    stage.eventually(lambda _: _check_partitions(topic, wanted, stage))
+    stage.producer = None  # which knows the topic as it was
+
+
+def _check_partitions(topic: str, wanted: int, stage: Stage) -> None:
+    found = partitions(topic, stage)
+    if found != wanted:
+        raise Mismatch(
+            f'topic "{topic}" has another shape', (f"partitions={wanted}",), (f"partitions={found}",)
+        )
 
 
 def verify(call: Invocation, stage: Stage) -> None:
@@ -91,5 +108,6 @@ def _wait_until_known(topic: str, stage: Stage) -> None:
 
 ACTIONS = (
     Action("kafka-create-topic", create, required=("topic",), options=("partitions", "config.")),
+    Action("kafka-add-partitions", add_partitions, required=("topic", "partitions")),
     Action("kafka-verify-topic", verify, required=("topic",), options=("partitions", "config.")),
 )

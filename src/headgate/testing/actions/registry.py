@@ -26,8 +26,13 @@ def publish(call: Invocation, stage: Stage) -> None:
     if written not in TYPES:
         raise call.wrong(f'takes one of {", ".join(TYPES)} for "type", not "{written}"')
     schema = Schema("\n".join(stage.fill(call.body)), TYPES[written], _references(call))
+    subject, given = call.text("subject"), call.number("id")
     with stage.registry() as registry:
-        schema_id = registry.register(call.text("subject"), schema)
+        if given is not None:
+            registry.set_mode("IMPORT", subject, force=True)
+        schema_id = registry.register(subject, schema, schema_id=given)
+        if given is not None:
+            registry.set_mode(None, subject)
     if (name := call.optional("as")) is not None:
         stage.variables.set(name, str(schema_id))
 
@@ -162,7 +167,7 @@ ACTIONS = (
         "registry-publish",
         publish,
         required=("subject", "type"),
-        options=("references", "as"),
+        options=("references", "as", "id"),
         body="required",
     ),
     Action(
