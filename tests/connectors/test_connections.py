@@ -18,7 +18,7 @@ from headgate.registry.errors import RegistryUnreachable, WrongCredentials
 from headgate.registry.server.users import User, Users
 from headgate.sql.ast.connections import CreateConnection
 from headgate.sql.script import parse_statement
-from tests.catalog.building import written
+from tests.catalog.building import START, written
 from tests.plan.planning import Planning
 from tests.registry.running import registry
 
@@ -54,6 +54,17 @@ def test_a_client_is_opened_once_for_a_connection() -> None:
     kafka, other = connection(world, "kafka"), connection(world, "registry")
     assert connections.kafka(world.catalog, kafka) is connections.kafka(world.catalog, kafka)
     assert connections.registry(world.catalog, other) is connections.registry(world.catalog, other)
+    connections.close()
+
+
+def test_a_client_is_opened_once_for_an_address() -> None:
+    connections = Connections(Passwords("x"))
+    cluster = connections.kafka(START, "host:9092")
+    assert cluster is connections.kafka(START, "host:9092")
+    assert cluster.spark() == {"kafka.bootstrap.servers": "host:9092"}
+    registry_ = connections.registry(START, "http://host:8081")
+    assert registry_ is connections.registry(START, "http://host:8081")
+    assert connections.kafka(START, "other:9092") is not cluster
     connections.close()
 
 

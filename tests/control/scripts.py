@@ -12,7 +12,7 @@ from headgate.catalog.objects import Object
 from headgate.catalog.secrets import Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
-from headgate.connectors.connections import Connections
+from headgate.connectors.connections import Connections, Server
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
 from headgate.control.cancellation import Cancellation
@@ -57,7 +57,7 @@ class Reached(Connections):
         super().__init__(lambda catalog, secret: reveal(store, catalog, secret), lambda _: registry)
         self.cluster = TopicNames()
 
-    def kafka(self, catalog: Catalog, id_: int) -> KafkaCluster:
+    def kafka(self, catalog: Catalog, server: Server) -> KafkaCluster:
         return cast("KafkaCluster", self.cluster)
 
 

@@ -6,19 +6,21 @@ import json
 
 import pytest
 
+from headgate.catalog.changes import ObjectCreated
 from headgate.plan.errors import (
     ColumnCollision,
     KeyFormatMissing,
-    KeyNotAllowed,
-    NotSupportedYet,
+    NoTimestamp,
     TooManyNames,
     UpsertKeyUnknown,
 )
 from headgate.plan.sides import JsonSide, SchemaSide, TextSide, WrittenSchema
 from headgate.plan.source import Origin
+from headgate.purify.errors import PasswordInAddress
 from headgate.registry.schemas import SchemaType
 from headgate.schema.formats.errors import MalformedAvro
 from headgate.schema.types import Record
+from headgate.sql.errors import RepeatedOption
 from tests.plan.planning import Planning, record, shown
 
 pytestmark = pytest.mark.unit
@@ -326,29 +328,37 @@ def test_docs_of_the_schema_become_docs_of_source_and_columns() -> None:
     assert [c.doc for c in plan.columns] == ["its number", "what was bought"]
 
 
-# not yet
+# addresses
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        (f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM", "ENVELOPE DEBEZIUM"),
-        (
-            f"{AT} FORMAT {AVRO} ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)",
-            "VALUE DECODING ERRORS = INLINE",
-        ),
-        ("FROM KAFKA BROKER 'b:9092' TOPIC 'orders' FORMAT TEXT", "KAFKA BROKER in a source"),
-        (f"FROM KAFKA BROKER 'b:9092' TOPIC 'orders' FORMAT {AVRO}", "KAFKA BROKER in a source"),
-        (
-            f"{AT} FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY 'http://r:8081'",
-            "a registry by its address in a source",
-        ),
-    ],
-)
-def test_what_comes_later_says_so_by_name(world: Planning, text: str, what: str) -> None:
-    with pytest.raises(NotSupportedYet) as caught:
-        world.source(text)
-    assert caught.value.message() == f"{what} is not supported yet"
+def test_addresses_stand_for_connections(world: Planning) -> None:
+    text = "FROM KAFKA BROKER 'b:9092' TOPIC 'orders' (START OFFSET 3)"
+    url = "USING CONFLUENT SCHEMA REGISTRY 'http://r:8081'"
+    plan = world.source(f"{text} FORMAT AVRO {url} INCLUDE KEY")
+    assert plan == world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
+    made = world.do(f"CREATE SOURCE s {text} FORMAT AVRO {url}")[0].changes[0]
+    assert isinstance(made, ObjectCreated)
+    assert made.object.dependencies == ()
+
+
+def test_a_start_is_checked_with_an_address_too(world: Planning) -> None:
+    with pytest.raises(NoTimestamp):
+        world.source("FROM KAFKA BROKER 'b:9092' TOPIC 'orders' (START TIMESTAMP 'noon') FORMAT TEXT")
+
+
+def test_a_topic_is_named_once(world: Planning) -> None:
+    with pytest.raises(RepeatedOption):
+        world.source("FROM KAFKA BROKER 'b:9092' TOPIC 'orders' (TOPIC 'others') FORMAT TEXT")
+
+
+@pytest.mark.parametrize("side", ["FORMAT AVRO", "KEY FORMAT TEXT VALUE FORMAT AVRO"])
+def test_an_address_with_a_password_is_refused(world: Planning, side: str) -> None:
+    with pytest.raises(PasswordInAddress) as caught:
+        world.source(f"{AT} {side} USING CONFLUENT SCHEMA REGISTRY 'http://me:hunter2@r:8081'")
+    assert "hunter2" not in str(caught.value)
+
+
+# formats of a registry
 
 
 PROTO = 'syntax = "proto3"; message First { int32 n = 1; } message Second { string s = 1; }'
@@ -379,8 +389,3 @@ def test_a_message_that_is_named_is_the_values_and_not_the_keys() -> None:
     )
     plan = world.source(f"{AT} FORMAT PROTOBUF MESSAGE 'Second' {REGISTRY} INCLUDE KEY")
     assert shown(plan.columns) == ["id bigint", "s text not null"]
-
-
-def test_debezium_refuses_include_key(world: Planning) -> None:
-    with pytest.raises(KeyNotAllowed):
-        world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY ENVELOPE DEBEZIUM")

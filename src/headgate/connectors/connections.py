@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeAlias
 
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH, resolve
@@ -28,7 +29,8 @@ SERVICES: dict[ConnectionKind, str] = {
 
 Reveal = Callable[[Catalog, Object], Secret]
 Address = Callable[[str], str]
-Key = tuple[int, str, tuple[SecretSource, ...]]
+Server: TypeAlias = int | str  # a connection by its id, or a plain address
+Key: TypeAlias = tuple[int, str, tuple[SecretSource, ...]] | str
 
 
 class Connections:
@@ -41,20 +43,18 @@ class Connections:
         self._kafka: dict[Key, KafkaCluster] = {}
         self._registries: dict[Key, RegistryClient] = {}
 
-    def kafka(self, catalog: Catalog, id_: int) -> KafkaCluster:
-        connection = catalog.get(id_)
+    def kafka(self, catalog: Catalog, server: Server) -> KafkaCluster:
         with self._guard:
-            key = _key(catalog, connection)
+            key = _key(catalog, server)
             if key not in self._kafka:
-                self._kafka[key] = KafkaCluster(self._options(catalog, connection))
+                self._kafka[key] = KafkaCluster(self._options_of(catalog, server, "BROKER"))
             return self._kafka[key]
 
-    def registry(self, catalog: Catalog, id_: int) -> RegistryClient:
-        connection = catalog.get(id_)
+    def registry(self, catalog: Catalog, server: Server) -> RegistryClient:
         with self._guard:
-            key = _key(catalog, connection)
+            key = _key(catalog, server)
             if key not in self._registries:
-                self._registries[key] = registry_client(self._options(catalog, connection))
+                self._registries[key] = registry_client(self._options_of(catalog, server, "URL"))
             return self._registries[key]
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
@@ -75,6 +75,11 @@ class Connections:
                     registry.types()
             case _:
                 return
+
+    def _options_of(self, catalog: Catalog, server: Server, address: str) -> Options:
+        if isinstance(server, str):
+            return Options(server, ((address, (server,)),))
+        return self._options(catalog, catalog.get(server))
 
     def _options(self, catalog: Catalog, connection: Object) -> Options:
         statement = statement_of(connection, CreateConnection)
@@ -110,7 +115,10 @@ class Connections:
             registry.close()
 
 
-def _key(catalog: Catalog, connection: Object) -> Key:
+def _key(catalog: Catalog, server: Server) -> Key:
     """What a client is made of: also the secrets, which ALTER SECRET changes under it."""
+    if isinstance(server, str):
+        return server
+    connection = catalog.get(server)
     secrets = tuple(catalog.secrets[d.on] for d in connection.dependencies if d.use is Use.SECRET)
     return connection.id, connection.purified, secrets

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from headgate.errors import HeadgateError, error
 
+INLINE_ERRORS = "VALUE DECODING ERRORS"  # where the column of inline errors comes from
+
 
 class PlanError(HeadgateError):
     """Family PLN."""
@@ -110,6 +112,8 @@ class ColumnCollision(PlanError):
         return f'column "{self.column}" of source "{self.source}" comes from two places: {self.first} and {self.second}'
 
     def hint(self) -> str:
+        if INLINE_ERRORS in (self.first, self.second):
+            return "Write VALUE DECODING ERRORS = INLINE AS <name> to call the column of errors otherwise."
         if self.first.startswith("key") or self.second.startswith("key"):
             return "Write INCLUDE KEY AS <name> to keep the key in one column of its own, or name the columns in a list."
         return "Give the metadata column another name with AS, or name the columns in a list."
@@ -162,6 +166,56 @@ class NoTimestamp(PlanError):
 
     def hint(self) -> str:
         return "Write milliseconds since 1970, or a time such as '2026-11-15T12:30:00Z'."
+
+
+@error
+class NoChangeEvents(PlanError):
+    code = "PLN-0206"
+    source: str
+    missing: tuple[str, ...]
+    reason: str = ""
+
+    def message(self) -> str:
+        return f'the values of source "{self.source}" are no change events of Debezium: {self.reason or self._missing()}'
+
+    def _missing(self) -> str:
+        names = " and ".join(f'"{name}"' for name in self.missing)
+        return f"field {names} is missing" if len(self.missing) == 1 else f"fields {names} are missing"
+
+    def hint(self) -> str:
+        return "A change event is a record with before, after and op. For values that are the rows write ENVELOPE UPSERT."
+
+
+@error
+class DebeziumKeyUnfit(PlanError):
+    code = "PLN-0207"
+    source: str
+    reason: str
+
+    def message(self) -> str:
+        return f'the key of source "{self.source}" is no key of its rows: {self.reason}'
+
+    def detail(self) -> str:
+        return (
+            "Under ENVELOPE DEBEZIUM every field of the record's key is a field of the row, of the same type."
+        )
+
+
+@error
+class InlineErrorsWithoutKey(PlanError):
+    code = "PLN-0208"
+    source: str
+
+    def message(self) -> str:
+        return f'source "{self.source}" cannot have VALUE DECODING ERRORS = INLINE and a key in its values'
+
+    def detail(self) -> str:
+        return "A value that cannot be decoded would be a row without a key."
+
+    def hint(self) -> str:
+        return (
+            "Leave KEY (…) out, so that the record's own key is the key, or leave such records to ON ERROR."
+        )
 
 
 @error

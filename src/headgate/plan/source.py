@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from headgate.errors import near_names
+from headgate.plan.debezium import changed_row, row_key
 from headgate.plan.errors import (
+    INLINE_ERRORS,
     ColumnCollision,
+    InlineErrorsWithoutKey,
     KeyFormatMissing,
     KeyNotAllowed,
     NoTimestamp,
-    NotSupportedYet,
     TooManyNames,
     UpsertKeyUnknown,
 )
@@ -33,10 +35,8 @@ from headgate.schema.types import (
 from headgate.sql.ast.formats import (
     Format,
     RegistryFormat,
-    RegistryUrl,
     SchemaStrategy,
 )
-from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.sources import (
     CreateSource,
     DebeziumEnvelope,
@@ -49,6 +49,7 @@ from headgate.sql.ast.values import Choice, StringLiteral, option
 Policy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 Following: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
 
+INLINE_ERROR = Record((Field("description", Text()),))
 METADATA: dict[str, Field] = {
     "PARTITION": Field("partition", Integer(), False),
     "OFFSET": Field("offset", Bigint(), False),
@@ -62,9 +63,10 @@ METADATA: dict[str, Field] = {
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a column's value lies: `key` or `value` and a field of it (None: the whole), or metadata by name."""
+    """Where a column's value lies: `key`, `value` or Debezium's `after` and a field of it (None: the whole), metadata by
+    name, or `error`, which says why the value could not be decoded."""
 
-    part: Literal["key", "value", "metadata", "header"]
+    part: Literal["key", "error", "value", "after", "metadata", "header"]
     name: str | None = None
     as_bytes: bool = False
 
@@ -74,6 +76,10 @@ class Origin:
                 return f"metadata {(self.name or '').lower()}"
             case "header":
                 return f'header "{self.name}"'
+            case "error":
+                return INLINE_ERRORS
+            case "after":
+                return f'field "{self.name}" of after'
             case _:
                 return self.part if self.name is None else f'{self.part} field "{self.name}"'
 
@@ -90,57 +96,68 @@ class SourceColumn:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """Columns are key columns, value columns, metadata columns in the order written."""
+    """Columns are key columns, inline errors, value columns (of Debezium: the fields of `after`, those of the key among
+    them), metadata columns in the order written."""
 
     name: str
     columns: tuple[SourceColumn, ...]
     value: SidePlan
     key: SidePlan | None
-    envelope: Literal["NONE", "UPSERT"]
+    envelope: Literal["NONE", "UPSERT", "DEBEZIUM"]
     on_error: Policy
     on_schema_change: Following
     doc: str | None = None
+
+    @property
+    def key_in_value(self) -> bool:
+        """UPSERT (KEY (c, …))."""
+        return any(c.key and c.origin.part == "value" for c in self.columns)
+
+    @property
+    def inline_errors(self) -> bool:
+        return any(c.origin.part == "error" for c in self.columns)
 
 
 def plan_source(statement: CreateSource) -> SourcePlan:
     """The plan of a purified statement. Raises before any dataflow exists if its columns collide."""
     name = str(statement.name.parts[-1].name)
-    _refuse_later_features(statement)
+    _check_start(statement)
     value, key = sides_of(statement.formats)
-    upsert = isinstance(statement.envelope, UpsertEnvelope)
-    keys, values = _key_columns(statement, name, key, upsert), _value_columns(value)
-    first = len(_value_columns(at_creation(value)))  # a list of names speaks of the columns that there were
-    columns = _renamed([*keys, *values[:first], *_metadata_columns(statement)], statement, name)
-    columns[len(keys) + first : len(keys) + first] = values[first:]
+    columns, doc = _body_columns(statement, name, value, key)
+    # A list of names speaks of the columns that there were when it was written.
+    first = len(_body_columns(statement, name, at_creation(value), key)[0])
+    grown = columns[first:]
+    columns = _renamed([*columns[:first], *_metadata_columns(statement)], statement, name)
+    columns[first:first] = grown
     _check_collisions(columns, name)
     columns = _with_upsert_key(columns, statement, name)
+    envelope = _envelope(statement)
     return SourcePlan(
         name,
         tuple(columns),
         value,
-        key if any(c.origin.part == "key" for c in columns) else None,
-        "UPSERT" if upsert else "NONE",
+        key if envelope == "DEBEZIUM" or any(c.origin.part == "key" for c in columns) else None,
+        envelope,
         _policy(statement),
         _following(statement),
-        place_of(value).doc,
+        doc,
     )
 
 
-def _refuse_later_features(statement: CreateSource) -> None:
-    if isinstance(statement.envelope, DebeziumEnvelope):
-        if any(isinstance(i, IncludeMetadata) and i.what == "KEY" for i in statement.include):
-            raise KeyNotAllowed(str(statement.name))
-        raise NotSupportedYet("ENVELOPE DEBEZIUM")
-    if isinstance(statement.envelope, UpsertEnvelope) and statement.envelope.inline_errors:
-        raise NotSupportedYet("VALUE DECODING ERRORS = INLINE")
-    if not isinstance(statement.kafka, KafkaConnection):
-        raise NotSupportedYet("KAFKA BROKER in a source")
+def _check_start(statement: CreateSource) -> None:
     start = option(statement.kafka.options, "START TIMESTAMP")
     if isinstance(start, StringLiteral) and moment_of(start.value) is None:
         raise NoTimestamp("START TIMESTAMP", str(statement.name))
-    for format_ in (statement.formats.value, statement.formats.key):
-        if isinstance(format_, RegistryFormat) and isinstance(format_.registry, RegistryUrl):
-            raise NotSupportedYet("a registry by its address in a source")
+
+
+def _envelope(statement: CreateSource) -> Literal["NONE", "UPSERT", "DEBEZIUM"]:
+    match statement.envelope:
+        case UpsertEnvelope():
+            return "UPSERT"
+        case DebeziumEnvelope():
+            return "DEBEZIUM"
+        case _:
+            return "NONE"
 
 
 def moment_of(text: str) -> datetime | None:
@@ -155,10 +172,28 @@ def moment_of(text: str) -> datetime | None:
 # columns
 
 
-def _key_columns(
-    statement: CreateSource, name: str, key: SidePlan | None, upsert: bool
+def _body_columns(
+    statement: CreateSource, name: str, value: SidePlan, key: SidePlan | None
+) -> tuple[list[SourceColumn], str | None]:
+    """All columns but metadata, and the doc of the rows."""
+    if isinstance(statement.envelope, DebeziumEnvelope):
+        return _debezium_columns(statement, name, value, key)
+    return _plain_columns(statement, name, value, key), place_of(value).doc
+
+
+def _plain_columns(
+    statement: CreateSource, name: str, value: SidePlan, key: SidePlan | None
 ) -> list[SourceColumn]:
-    include = next((i for i in statement.include if isinstance(i, IncludeMetadata) and i.what == "KEY"), None)
+    return [
+        *_key_columns(statement, name, key),
+        *_error_column(statement, name),
+        *_value_columns(value, _has_inline_errors(statement)),
+    ]
+
+
+def _key_columns(statement: CreateSource, name: str, key: SidePlan | None) -> list[SourceColumn]:
+    include = _include_key(statement)
+    upsert = isinstance(statement.envelope, UpsertEnvelope)
     of_value = isinstance(statement.envelope, UpsertEnvelope) and bool(statement.envelope.key)
     if include is None and (not upsert or of_value):
         return []
@@ -175,14 +210,52 @@ def _key_columns(
     ]
 
 
-def _value_columns(value: SidePlan) -> list[SourceColumn]:
+def _include_key(statement: CreateSource) -> IncludeMetadata | None:
+    return next((i for i in statement.include if isinstance(i, IncludeMetadata) and i.what == "KEY"), None)
+
+
+def _has_inline_errors(statement: CreateSource) -> bool:
+    return isinstance(statement.envelope, UpsertEnvelope) and statement.envelope.inline_errors
+
+
+def _error_column(statement: CreateSource, name: str) -> list[SourceColumn]:
+    envelope = statement.envelope
+    if not isinstance(envelope, UpsertEnvelope) or not envelope.inline_errors:
+        return []
+    if envelope.key:
+        raise InlineErrorsWithoutKey(name)
+    alias = envelope.inline_errors_as.name if envelope.inline_errors_as else "error"
+    return [SourceColumn(alias, INLINE_ERROR, True, Origin("error"))]
+
+
+def _value_columns(value: SidePlan, nullable: bool) -> list[SourceColumn]:
     place = place_of(value)
+    nullable = nullable or place.nullable
     if not isinstance(place.type, Record):
-        return [SourceColumn(place.name, place.type, place.nullable, Origin("value"))]
+        return [SourceColumn(place.name, place.type, nullable, Origin("value"))]
     return [
-        SourceColumn(f.name, f.type, f.nullable or place.nullable, Origin("value", f.name), f.doc)
+        SourceColumn(f.name, f.type, f.nullable or nullable, Origin("value", f.name), f.doc)
         for f in place.type.fields
     ]
+
+
+def _debezium_columns(
+    statement: CreateSource, name: str, value: SidePlan, key: SidePlan | None
+) -> tuple[list[SourceColumn], str | None]:
+    """The fields of `after`, and the doc of the row."""
+    if _include_key(statement) is not None:
+        raise KeyNotAllowed(name)
+    row = changed_row(value, name)
+    if key is None:
+        raise KeyFormatMissing(name, "ENVELOPE DEBEZIUM")
+    keys = row_key(key, row, name)
+    columns = [
+        SourceColumn(
+            f.name, f.type, keys.get(f.name, f).nullable, Origin("after", f.name), f.doc, f.name in keys
+        )
+        for f in row.fields
+    ]
+    return columns, row.doc or place_of(value).doc
 
 
 def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:

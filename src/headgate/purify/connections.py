@@ -35,6 +35,10 @@ def _tells_a_secret(given: Option) -> bool:
         case Option("SSL KEY", StringLiteral(text)):  # the path of a file that holds the key is no secret
             return "-----BEGIN" in text
         case Option("URL", StringLiteral(url)):
-            return _PASSWORD_IN_URL.search(url) is not None
+            return has_password(url)
         case _:
             return False
+
+
+def has_password(url: str) -> bool:
+    return _PASSWORD_IN_URL.search(url) is not None

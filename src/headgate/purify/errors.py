@@ -79,3 +79,18 @@ class SecretWrittenOut(PurifyError):
         if self.option == "URL":
             return "Leave the password out of the address, and write PASSWORD SECRET s after CREATE SECRET s AS '…'."
         return f"Write CREATE SECRET s AS '…', and then {self.option} SECRET s."
+
+
+@error
+class PasswordInAddress(PurifyError):
+    code = "PLN-0406"
+    topic: str
+
+    def message(self) -> str:
+        return f'the address of the registry of topic "{self.topic}" holds a password'
+
+    def detail(self) -> str:
+        return "The catalog keeps statements as they are written, and what is written in one is not secret."
+
+    def hint(self) -> str:
+        return "Write CREATE CONNECTION c TO CONFLUENT SCHEMA REGISTRY (…, PASSWORD SECRET s), and then CONNECTION c."

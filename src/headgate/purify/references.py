@@ -10,10 +10,11 @@ from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, type_name
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
+from headgate.connectors.connections import Server
 from headgate.purify.errors import ConnectionOfOtherKind
 from headgate.schema.types import Named, Type, map_named
 from headgate.sql.ast.connections import ConnectionKind
-from headgate.sql.ast.formats import Format, Formats, RegistryFormat
+from headgate.sql.ast.formats import Format, Formats, RegistryFormat, RegistryUrl
 from headgate.sql.ast.kafka import Kafka, KafkaConnection
 from headgate.sql.ast.names import Identifier, ObjectName
 from headgate.sql.ast.types import ListBody, MapBody, OtherBody, RecordBody, TypeBody
@@ -59,6 +60,20 @@ def find_connection(catalog: Catalog, path: SearchPath, name: ObjectName, kind: 
     if (other := stored.get("kind")) != kind:
         raise ConnectionOfOtherKind(found.name, str(other), kind).at(name.span)
     return found
+
+
+def kafka_server(catalog: Catalog, path: SearchPath, kafka: Kafka) -> Server:
+    """The cluster that a statement names."""
+    if isinstance(kafka, KafkaConnection):
+        return resolve(catalog, path, kafka.connection, Kind.CONNECTION).id
+    return kafka.broker
+
+
+def registry_server(catalog: Catalog, path: SearchPath, registry: ObjectName | RegistryUrl) -> Server:
+    """The registry that a statement names."""
+    if isinstance(registry, ObjectName):
+        return resolve(catalog, path, registry, Kind.CONNECTION).id
+    return registry.url
 
 
 def lasting_kafka(catalog: Catalog, path: SearchPath, kafka: Kafka) -> Kafka:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.catalog.names import SearchPath, resolve
-from headgate.catalog.objects import Kind
+from headgate.catalog.names import SearchPath
 from headgate.catalog.snapshot import Catalog
-from headgate.purify.errors import NoSchemaForTopic, SchemaOfOtherType
+from headgate.connectors.connections import Server
+from headgate.purify.connections import has_password
+from headgate.purify.errors import NoSchemaForTopic, PasswordInAddress, SchemaOfOtherType
 from headgate.purify.outside import KnownSchema, Outside
-from headgate.purify.references import lasting_formats, lasting_kafka
+from headgate.purify.references import kafka_server, lasting_formats, lasting_kafka, registry_server
 from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema, SchemaType
 from headgate.sql.ast.formats import (
@@ -23,8 +24,7 @@ from headgate.sql.ast.formats import (
     SeedSchema,
     Side,
 )
-from headgate.sql.ast.kafka import KafkaConnection
-from headgate.sql.ast.sources import CreateSource, IncludeMetadata, UpsertEnvelope
+from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 
 TYPES = {"AVRO": SchemaType.AVRO, "PROTOBUF": SchemaType.PROTOBUF, "JSON SCHEMA": SchemaType.JSON}
 WORDS = {SchemaType.AVRO: "AVRO", SchemaType.PROTOBUF: "PROTOBUF", SchemaType.JSON: "JSON SCHEMA"}
@@ -33,13 +33,10 @@ WORDS = {SchemaType.AVRO: "AVRO", SchemaType.PROTOBUF: "PROTOBUF", SchemaType.JS
 def purify_source(
     statement: CreateSource, catalog: Catalog, path: SearchPath, outside: Outside
 ) -> CreateSource:
-    if not isinstance(statement.kafka, KafkaConnection):
-        return statement
     topic = topic_name(statement.kafka)
     kafka = lasting_kafka(catalog, path, statement.kafka)
     formats = lasting_formats(catalog, path, statement.formats)
-    connection = resolve(catalog, path, statement.kafka.connection, Kind.CONNECTION)
-    outside.topic(catalog, connection.id, topic)
+    outside.topic(catalog, kafka_server(catalog, path, statement.kafka), topic)
     seeder = _Seeder(catalog, path, outside, topic, _needs_key(statement))
     value, key = formats.value, formats.key
     seeded = (
@@ -51,8 +48,10 @@ def purify_source(
 
 
 def _needs_key(statement: CreateSource) -> bool:
-    upsert = isinstance(statement.envelope, UpsertEnvelope) and not statement.envelope.key
-    return upsert or any(isinstance(i, IncludeMetadata) and i.what == "KEY" for i in statement.include)
+    match statement.envelope:
+        case DebeziumEnvelope() | UpsertEnvelope(key=()):
+            return True
+    return any(isinstance(i, IncludeMetadata) and i.what == "KEY" for i in statement.include)
 
 
 class _Seeder:
@@ -78,11 +77,11 @@ class _Seeder:
         return self._seeded(format_, side, required=True) if isinstance(format_, RegistryFormat) else format_
 
     def _seeded(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
+        if isinstance(format_.registry, RegistryUrl) and has_password(format_.registry.url):
+            raise PasswordInAddress(self.topic)
         if any(isinstance(o, SeedSchema) and o.side == side for o in format_.options):
             return format_
-        if isinstance(format_.registry, RegistryUrl):
-            return format_
-        registry = resolve(self.catalog, self.path, format_.registry, Kind.CONNECTION).id
+        registry = registry_server(self.catalog, self.path, format_.registry)
         found = self._find(format_, side, registry)
         if found is None:
             if required:
@@ -95,7 +94,7 @@ class _Seeder:
         seed = SeedSchema(side, found.id, found.schema.text, found.references)
         return replace(format_, options=(*format_.options, seed))
 
-    def _find(self, format_: RegistryFormat, side: Side, registry: int) -> KnownSchema | None:
+    def _find(self, format_: RegistryFormat, side: Side, registry: Server) -> KnownSchema | None:
         strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == side]
         match strategies:
             case [IdStrategy(schema_id)]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from headgate.plan.debezium import AFTER, OP, has_op
 from headgate.plan.sides import SidePlan
 from headgate.plan.source import SourceColumn, SourcePlan
 from headgate.runtime.formats.readers import side_reader
@@ -20,6 +21,12 @@ BAD = "headgate-bad-record:"  # before the JSON by which a bad record is told to
 CHANGED = "headgate-schema-changed:"  # likewise for one with a schema that cannot be followed
 NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
+NO_KEY_IN_VALUE = "the record has no value, which would hold its key"
+UNDECODABLE = "the value cannot be decoded: "  # before the reason in a column of inline errors
+# Debezium: created, read by a snapshot, updated, deleted.
+OPS, DELETED = ("c", "r", "u", "d"), "d"
+UNKNOWN_OP = "$.op is none of c, r, u and d"
+NO_AFTER = "$.after is missing, though $.op says that there is a row"
 
 
 class Decoder:
@@ -35,7 +42,11 @@ class Decoder:
         costly = F.struct(*[_costly(name, reader).alias(name) for name, reader in readers.items()])
         self._barrier = (F.col("*"), F.explode(F.array(costly)).alias("hg_in"))
         self._decoded = [F.col("*"), _problem(plan, readers).alias("hg_problem")]
-        self._values = [_value(name, reader).alias(f"hg_{name}") for name, reader in readers.items()]
+        if plan.inline_errors:
+            self._decoded.append(_inline_error(readers["value"]).alias("hg_error"))
+        self._values = [_value(name, reader, plan).alias(f"hg_{name}") for name, reader in readers.items()]
+        self._present = _present(plan)
+        self._event_problem = _event_problem(plan, readers["value"])
         self._good = _good() if plan.on_error == "HALT" else F.col("hg_problem").isNull()
         writers = {"key": key, "value": value}
         for name, of_side in writers.items():
@@ -48,18 +59,25 @@ class Decoder:
     def decode(self, raw: DataFrame) -> DataFrame:
         """Raw records -> columns `hg_key`, `hg_value`, `hg_problem` and the record's place.
 
-        ``hg_problem`` is NULL for a good record and else a struct of side, reason and schema id. Records with neither
-        key nor value are left out.
+        ``hg_problem`` is NULL for a good record and else a struct of side, reason and schema id. With inline errors a
+        value that does not fit is no problem: it is NULL, and `hg_error` says why. Records with neither key nor value
+        are left out.
         """
         present = raw.where("key IS NOT NULL OR value IS NOT NULL")
         decoded = present.select(*self._barrier).select(*self._decoded)
         for value in self._values:  # each may be a barrier of its own, of which a projection holds but one
             decoded = decoded.select("*", value)
+        if self.plan.envelope == "DEBEZIUM":
+            decoded = decoded.withColumn("hg_problem", self._event_problem)
         return decoded
 
     def good(self, decoded: DataFrame) -> DataFrame:
         """The good records; under HALT the first bad one fails the job with its place."""
         return decoded.where(self._good)
+
+    def present(self, changes: DataFrame) -> DataFrame:
+        """Of the last records of all keys those that are rows, not deletions."""
+        return changes.where(self._present)
 
     def columns(self, records: DataFrame) -> DataFrame:
         """The source's columns of decoded records, by name."""
@@ -72,8 +90,24 @@ def _good() -> Column:
     return F.when(F.col("hg_problem").isNotNull(), bad).otherwise(F.lit(True))
 
 
-def _value(name: str, reader: SideReader | None) -> Column:
-    return F.lit(None) if reader is None else reader.value(F.col(name), F.col(f"hg_in.{name}"))
+def _value(name: str, reader: SideReader | None, plan: SourcePlan) -> Column:
+    if reader is None:
+        return F.lit(None)
+    data, inner = F.col(name), F.col(f"hg_in.{name}")
+    if name == "value" and plan.inline_errors:  # what was read of a value that does not fit is no value
+        fits = F.col("hg_error").isNull()
+        data, inner = F.when(fits, data), F.when(fits, inner)
+    return reader.value(data, inner)
+
+
+def _present(plan: SourcePlan) -> Column:
+    if plan.envelope == "NONE":
+        return F.lit(True)
+    present = F.col("value").isNotNull()
+    if plan.envelope != "DEBEZIUM":
+        return present
+    event = F.col("hg_value")
+    return present & (event[OP] != F.lit(DELETED) if has_op(plan.value) else event[AFTER].isNotNull())
 
 
 def _reader(side: SidePlan | None, writers: Writers) -> SideReader | None:
@@ -90,6 +124,11 @@ def _column(column: SourceColumn) -> Column:
         case "key" | "value":
             whole = F.col(f"hg_{origin.part}")
             return whole if origin.name is None else whole.getField(origin.name)
+        case "after":  # a deletion has no row, but the key
+            row = F.col("hg_key") if column.key else F.col("hg_value").getField(AFTER)
+            return row.getField(origin.name)
+        case "error":
+            return F.col("hg_error")
         case "metadata":
             name = (origin.name or "").lower()
             return F.coalesce(F.col("headers"), F.array()) if name == "headers" else F.col(name)
@@ -100,11 +139,12 @@ def _column(column: SourceColumn) -> Column:
 
 def _usable(value: Column, column: SourceColumn, writers: Mapping[str, Writers]) -> Column:
     """The column, but for records whose schema made something else of it: to use those stops whoever does."""
-    side = writers.get(column.origin.part)
-    changed = [id_ for id_, fields in side.broken.items() if column.origin.name in fields] if side else []
-    if not changed:
-        return value
-    return F.when(_changed(column.origin.part, changed), F.lit(None)).otherwise(value)
+    part, field = column.origin.part, column.origin.name
+    if part == "after":
+        part, field = "value", AFTER
+    side = writers.get(part)
+    changed = [id_ for id_, fields in side.broken.items() if field in fields] if side else []
+    return F.when(_changed(part, changed), F.lit(None)).otherwise(value) if changed else value
 
 
 def _changed(side: str, ids: Iterable[int]) -> Column:
@@ -122,30 +162,60 @@ def _header(name: str) -> Column:
     return F.when(F.size(found) > 0, F.element_at(found, -1)["value"])
 
 
+def _found(side: str, reason: Column, schema_id: Column) -> Column:
+    return F.struct(
+        F.lit(side).alias("side"), reason.alias("reason"), schema_id.cast("int").alias("schema_id")
+    )
+
+
 def _problem(plan: SourcePlan, readers: dict[str, SideReader | None]) -> Column:
     """The first thing that is wrong with a record, the key's before the value's."""
-
-    def found(side: str, reason: Column, schema_id: Column) -> Column:
-        return F.struct(
-            F.lit(side).alias("side"), reason.alias("reason"), schema_id.cast("int").alias("schema_id")
-        )
-
-    problem = F.when(F.lit(False), found("key", F.lit(""), F.lit(0)))
+    problem = F.when(F.lit(False), _found("key", F.lit(""), F.lit(0)))
     for name, reader in readers.items():
         data, inner = F.col(name), F.col(f"hg_in.{name}")
-        if name == "key" and reader is not None and plan.envelope == "UPSERT" and _keyed_by_key(plan):
-            problem = problem.when(data.isNull(), found("key", F.lit(NO_KEY), F.lit(None)))
-        if name == "value" and plan.envelope == "NONE":
-            problem = problem.when(data.isNull(), found("value", F.lit(NO_VALUE), F.lit(None)))
-        if reader is not None:
-            bad = data.isNotNull() & ~F.coalesce(reader.fits(data, inner), F.lit(False))
-            problem = problem.when(bad, found(name, reader.reason(data, inner), reader.schema_id(data)))
+        if (missing := _missing(plan, name)) is not None:
+            problem = problem.when(data.isNull(), _found(name, F.lit(missing), F.lit(None)))
+        if reader is not None and not (name == "value" and plan.inline_errors):
+            problem = problem.when(
+                _is_bad(reader, data, inner), _found(name, reader.reason(data, inner), reader.schema_id(data))
+            )
     for origin in [c.origin for c in plan.columns if c.origin.part == "header" and not c.origin.as_bytes]:
         value = _header(origin.name or "")
         reason = F.lit(f'header "{origin.name}" is not valid UTF-8')
-        problem = problem.when(~F.is_valid_utf8(value.cast("string")), found("header", reason, F.lit(None)))
+        problem = problem.when(~F.is_valid_utf8(value.cast("string")), _found("header", reason, F.lit(None)))
     return problem
 
 
-def _keyed_by_key(plan: SourcePlan) -> bool:
-    return any(c.key and c.origin.part == "key" for c in plan.columns)
+def _missing(plan: SourcePlan, side: str) -> str | None:
+    """What is wrong with a record without this side, if anything is."""
+    if side == "value":
+        return NO_VALUE if plan.envelope == "NONE" else NO_KEY_IN_VALUE if plan.key_in_value else None
+    return NO_KEY if plan.envelope != "NONE" and not plan.key_in_value else None
+
+
+def _is_bad(reader: SideReader, data: Column, inner: Column) -> Column:
+    return data.isNotNull() & ~F.coalesce(reader.fits(data, inner), F.lit(False))
+
+
+def _inline_error(reader: SideReader | None) -> Column:
+    assert reader is not None
+    data, inner = F.col("value"), F.col("hg_in.value")
+    told = F.struct(F.concat(F.lit(UNDECODABLE), reader.reason(data, inner)).alias("description"))
+    return F.when(_is_bad(reader, data, inner), told)
+
+
+def _event_problem(plan: SourcePlan, reader: SideReader | None) -> Column:
+    """`hg_problem` of what may be no change of a row though it fits its schema."""
+    event, problem = F.col("hg_value"), F.col("hg_problem")
+    if plan.envelope != "DEBEZIUM" or reader is None or not has_op(plan.value):
+        return problem
+    op, schema_id = event[OP], reader.schema_id(F.col("value"))
+    good = problem.isNull() & F.col("value").isNotNull()
+    unknown = ~F.coalesce(op.isin(list(OPS)), F.lit(False))
+    return (
+        F.when(good & unknown, _found("value", F.lit(UNKNOWN_OP), schema_id))
+        .when(
+            good & (op != F.lit(DELETED)) & event[AFTER].isNull(), _found("value", F.lit(NO_AFTER), schema_id)
+        )
+        .otherwise(problem)
+    )

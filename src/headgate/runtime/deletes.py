@@ -20,7 +20,7 @@ def deleted_keys(
     catalog: Catalog, plan: SinkPlan, source: SourceReader, changes: DataFrame, rows: DataFrame
 ) -> DataFrame | None:
     """Tombstones for the keys of the batch that have no row in the output; None if the sink deletes nothing."""
-    if plan.envelope != "UPSERT" or source.plan.envelope != "UPSERT" or plan.key is None:
+    if plan.envelope != "UPSERT" or source.plan.envelope == "NONE" or plan.key is None:
         return None
     names = {name: _source_column(catalog, catalog.get(plan.relation), name) for name in plan.key.columns}
     every = source.columns(changes)

@@ -11,20 +11,20 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.catalog.definitions import statement_of
-from headgate.catalog.names import DEFAULT_PATH, resolve
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.names import DEFAULT_PATH
+from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.plan.sides import CsvSide, JsonSide, RegexSide, SchemaSide, TextSide, WrittenSchema
 from headgate.plan.source import SourcePlan, moment_of, plan_source
+from headgate.purify.references import kafka_server, registry_server
+from headgate.purify.topics import topic_name
 from headgate.registry.client import RegistryClient
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers, framed_id, has_id
 from headgate.runtime.schemas import SideSchemas
 from headgate.sql.ast.formats import Format, RegistryFormat
-from headgate.sql.ast.kafka import KafkaConnection
-from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.values import Choice, ListLiteral, NumberLiteral, StringLiteral, option
 
@@ -48,15 +48,12 @@ class SourceReader:
 
     def __init__(self, catalog: Catalog, source: Object, connections: Connections) -> None:
         statement = statement_of(source, CreateSource)
-        assert isinstance(statement.kafka, KafkaConnection)
         self.object = source
         self.statement = statement
         self.plan: SourcePlan = plan_source(statement)
-        topic = option(statement.kafka.options, "TOPIC")
-        assert isinstance(topic, StringLiteral)
-        self.topic_name = topic.value
-        connection = resolve(catalog, DEFAULT_PATH, statement.kafka.connection, Kind.CONNECTION)
-        self.cluster: KafkaCluster = connections.kafka(catalog, connection.id)
+        self.topic_name = topic_name(statement.kafka)
+        broker = kafka_server(catalog, DEFAULT_PATH, statement.kafka)
+        self.cluster: KafkaCluster = connections.kafka(catalog, broker)
         self._made: tuple[tuple[Writers, Writers], Decoder] | None = None
         self._raw: DataFrame | None = None  # decoded last
         self.schemas = {
@@ -64,29 +61,27 @@ class SourceReader:
                 self.plan.key,
                 "HALT",  # under every policy: a key with other fields is another key
                 lambda: self._client(catalog, connections, "KEY"),
-                f"{topic.value}-key",
+                f"{self.topic_name}-key",
             ),
             "value": SideSchemas(
                 self.plan.value,
                 self.plan.on_schema_change,
                 lambda: self._client(catalog, connections, "VALUE"),
-                f"{topic.value}-value",
+                f"{self.topic_name}-value",
             ),
         }
 
     def _client(self, catalog: Catalog, connections: Connections, side: str) -> RegistryClient | None:
         formats = self.statement.formats
         format_: Format = formats.key if side == "KEY" and formats.key is not None else formats.value
-        if not isinstance(format_, RegistryFormat) or not isinstance(format_.registry, ObjectName):
+        if not isinstance(format_, RegistryFormat):
             return None
-        registry = resolve(catalog, DEFAULT_PATH, format_.registry, Kind.CONNECTION)
-        return connections.registry(catalog, registry.id)
+        return connections.registry(catalog, registry_server(catalog, DEFAULT_PATH, format_.registry))
 
     # where to read
 
     def start_offsets(self, topic: Topic) -> dict[int, int]:
         """Where the statement says to begin: the earliest offsets unless told otherwise."""
-        assert isinstance(self.statement.kafka, KafkaConnection)
         earliest = self.cluster.offsets(topic, latest=False)
         offset = option(self.statement.kafka.options, "START OFFSET")
         given = option(self.statement.kafka.options, "START TIMESTAMP")
@@ -136,17 +131,16 @@ class SourceReader:
         return self._made[1]
 
     def rows(self, decoded: DataFrame) -> DataFrame:
-        """The source's columns of the good records; for an upsert source its current state, the last row per key."""
+        """The source's columns of the good records; for a keyed source its current state, the last row per key."""
         return self.current(self.changes(decoded))
 
     def changes(self, decoded: DataFrame) -> DataFrame:
-        """The good records; of an upsert source the last of every key, deletions included."""
+        """The good records; of a keyed source the last of every key, deletions included."""
         good = self._decoder().good(decoded)
-        return latest_per_key(good, self.plan) if self.plan.envelope == "UPSERT" else good
+        return good if self.plan.envelope == "NONE" else latest_per_key(good, self.plan)
 
     def current(self, changes: DataFrame) -> DataFrame:
-        present = changes.where("value IS NOT NULL") if self.plan.envelope == "UPSERT" else changes
-        return self.columns(present)
+        return self.columns(self._decoder().present(changes))
 
     def columns(self, records: DataFrame) -> DataFrame:
         return self._decoder().columns(records)
@@ -218,9 +212,10 @@ def latest_per_key(decoded: DataFrame, plan: SourcePlan) -> DataFrame:
     when partitions are added, the time of the record does. All records of a key are brought together first: both
     steps then need one shuffle and one sort."""
     keys = [c for c in plan.columns if c.key]
-    of_value = any(c.origin.part == "value" for c in keys)
     key: Column = (
-        F.struct(*[F.col("hg_value").getField(c.origin.name) for c in keys]) if of_value else F.col("hg_key")
+        F.struct(*[F.col("hg_value").getField(c.origin.name) for c in keys])
+        if plan.key_in_value
+        else F.col("hg_key")
     )
     whole = F.struct(*[F.col(name) for name in decoded.columns]).alias("hg_last")
     keyed = decoded.select(key.alias("hg_group"), whole).repartition("hg_group")

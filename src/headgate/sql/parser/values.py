@@ -129,14 +129,15 @@ def _choice(cursor: Cursor, table: OptionTable, rule: OptionRule) -> str:
     return chosen
 
 
-def _list(cursor: Cursor, table: OptionTable, rule: OptionRule) -> ListLiteral | Choice:
+def _list(cursor: Cursor, table: OptionTable, rule: OptionRule) -> ListLiteral | Choice | NumberLiteral:
     if rule.kind is ValueKind.OFFSETS:
         chosen = cursor.choose("EARLIEST", "LATEST")
         if chosen is not None:
             return Choice(chosen)
     close = {"(": ")", "[": "]"}.get(cursor.token.word)
     if close is None:
-        return ListLiteral((_list_item(cursor, table, rule),))
+        item = _list_item(cursor, table, rule)  # one offset holds for all partitions, a list for each its own
+        return item if isinstance(item, NumberLiteral) else ListLiteral((item,))
     cursor.step()
     found = [_list_item(cursor, table, rule)]
     while cursor.take(","):

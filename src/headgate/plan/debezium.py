@@ -1,0 +1,43 @@
+"""Change events of Debezium: where the row lies in a value, and which of its fields are the record's key."""
+
+from __future__ import annotations
+
+from headgate.plan.errors import DebeziumKeyUnfit, NoChangeEvents
+from headgate.plan.sides import SidePlan, fields_of
+from headgate.schema.render import print_type
+from headgate.schema.types import Enum, Field, Record, Text
+
+AFTER, BEFORE, OP = "after", "before", "op"
+
+
+def changed_row(value: SidePlan, source: str) -> Record:
+    """What `after` holds. `before` and `op` may be missing: without `op`, a change without `after` deletes."""
+    fields = {field.name: field.type for field in fields_of(value) or ()}
+    if AFTER not in fields:
+        missing = tuple(name for name in (BEFORE, AFTER) if name not in fields)
+        raise NoChangeEvents(source, missing)
+    row = fields[AFTER]
+    if not isinstance(row, Record):
+        raise NoChangeEvents(source, (), 'field "after" is no record')
+    if not isinstance(fields.get(OP, Text()), Text | Enum):
+        raise NoChangeEvents(source, (), 'field "op" is no text')
+    return row
+
+
+def has_op(value: SidePlan) -> bool:
+    return any(field.name == OP for field in fields_of(value) or ())
+
+
+def row_key(key: SidePlan, row: Record, source: str) -> dict[str, Field]:
+    """The key's fields by name; each is a field of the row too, of the same type."""
+    fields = fields_of(key)
+    if not fields:
+        raise DebeziumKeyUnfit(source, "it has no fields")
+    types = {field.name: print_type(field.type) for field in row.fields}
+    for field in fields:
+        if field.name not in types:
+            raise DebeziumKeyUnfit(source, f'field "{field.name}" of it is no field of "after"')
+        if print_type(field.type) != types[field.name]:
+            told = f"{print_type(field.type)} in the key and {types[field.name]} in the row"
+            raise DebeziumKeyUnfit(source, f'field "{field.name}" is {told}')
+    return {field.name: field for field in fields}
