@@ -41,6 +41,7 @@ DONE = {
     "ExplainSchema": "EXPLAIN VALUE SCHEMA FOR SINK out",
     "AlterSecret": "ALTER SECRET kept AS 'HUNTER2'",
     "ReplayQuarantine": "REPLAY QUARANTINE FOR out",
+    "AcceptSchemaChange": "ALTER SOURCE lines ACCEPT SCHEMA CHANGE",
 }
 LATER = {
     "AlterConnection": ("ALTER CONNECTION kafka SET (BROKER 'b')", "ALTER CONNECTION"),
@@ -76,7 +77,6 @@ LATER = {
         "ALTER SINK POLICY p FORMAT AVRO (REQUIRE DOCUMENTATION FOR ALL FIELDS)",
         "ALTER SINK POLICY",
     ),
-    "AcceptSchemaChange": ("ALTER SOURCE lines ACCEPT SCHEMA CHANGE", "ALTER SOURCE"),
     "Subscribe": ("SUBSCRIBE lines", "SUBSCRIBE"),
     "ExplainObject": ("EXPLAIN SINK out", "EXPLAIN SINK"),
     "ExplainChange": ("EXPLAIN CHANGE ALTER SINK out SET FROM lines", "EXPLAIN CHANGE ALTER SINK"),
