@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.schema.types import Array, Date, Map, Record, Time, TimestampTz, Type
+from headgate.schema.types import Array, Date, Map, Record, Time, Timestamp, TimestampTz, Type
 
 
 def reshape(column: Column, schema: object, type_: Type) -> Column:
@@ -26,7 +26,10 @@ def differs(schema: object) -> bool:
         case list():
             return _is_split(schema) or any(differs(branch) for branch in schema)
         case dict():
-            special = schema.get("logicalType") == "time-millis" or "connect.name" in schema
+            named = (
+                "connect.name" in schema and "fields" not in schema
+            )  # a record's name says nothing of its fields
+            special = schema.get("logicalType") == "time-millis" or named
             inner = [schema.get("type"), schema.get("items"), schema.get("values"), *_fields(schema)]
             return special or any(differs(part) for part in inner if isinstance(part, list | dict))
         case _:
@@ -45,19 +48,26 @@ def _reshape(column: Column, schema: object, type_: Type, named: Mapping[str, ob
         case Map():
             values = schema.get("values") if isinstance(schema, dict) else None
             return F.transform_values(column, lambda _, value: _reshape(value, values, type_.value, named))
-        case Time() if isinstance(schema, dict) and schema.get("type") == "int":
+        case Time() if _is(schema, "int"):
             return F.call_function("time_from_millis", column)
+        case Time() if _is(schema, "long") and not _logical(schema):
+            return F.call_function("time_from_micros", column)
         case Date() if _is(schema, "int") and not _logical(schema):
             return F.date_from_unix_date(column)
         case TimestampTz() if _is(schema, "long") and not _logical(schema):
-            micros = (
-                str(schema.get("connect.name", "")).endswith("MicroTimestamp")
-                if isinstance(schema, dict)
-                else False
-            )
-            return F.timestamp_micros(column) if micros else F.timestamp_millis(column)
+            return _moment(column, schema)
+        case TimestampTz() if _is(schema, "string"):
+            return column.cast("timestamp")
+        case Timestamp() if _is(schema, "long") and not str(_logical(schema)).startswith("local"):
+            return (column if _logical(schema) else _moment(column, schema)).cast("timestamp_ntz")
         case _:
             return column
+
+
+def _moment(column: Column, schema: object) -> Column:
+    """A long that only Connect's or Debezium's name makes a time."""
+    name = str(schema.get("connect.name", "")) if isinstance(schema, dict) else ""
+    return F.timestamp_micros(column) if name.endswith("MicroTimestamp") else F.timestamp_millis(column)
 
 
 def _record_fields(
