@@ -90,9 +90,10 @@ class SourceReader:
         match offset:
             case Choice("LATEST"):
                 return self.cluster.offsets(topic, latest=True)
+            case NumberLiteral(text):
+                return {p: max(int(text), first) for p, first in earliest.items()}
             case ListLiteral(items):
                 each = [int(i.text) for i in items if isinstance(i, NumberLiteral)]
-                each *= len(earliest) if len(each) == 1 else 1  # one number is for all partitions
                 return {p: max(each[p], first) if p < len(each) else first for p, first in earliest.items()}
             case _:
                 return earliest
