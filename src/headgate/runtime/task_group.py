@@ -2,8 +2,7 @@
 
 A query of its own for every task does not scale on one machine: 20 of them keep a core busy while nothing happens.
 So one query watches the topics of all, and fixes the end of each batch; every task that has new records then reads
-its own, from its ledger to that end, and the plans of all become one write. A task that fails is left out while the
-others go on.
+its own, from its ledger to that end, and writes. A task that fails is left out while the others go on.
 Spark's checkpoint is only the query's clock: a group begins at its tasks' ledgers, with a new checkpoint each time.
 """
 
@@ -16,6 +15,7 @@ import shutil
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 TRIGGER = "1 second"  # RUNTIME: shorter costs a core for nothing, and no batch is done sooner under load
 PER_BATCH = 500_000  # records, over all topics; bounds what one batch reads again after a crash
 LEARN_TRIES = 3
+AT_ONCE = 8  # tasks that write at the same time; as many as Spark has local threads
 DRAIN = 60.0  # seconds in which a batch must end when the group is told to stop
 
 Ends = Mapping[str, Offsets]  # by topic
@@ -57,6 +58,9 @@ class TaskGroup:
         )  # sources that have other columns now than the tasks were planned with
         self._follow = follow
         self._session = session.newSession()
+        # Of each task its own: tasks over one source call different frames by the same name.
+        self._sessions = {task.object.id: session.newSession() for task in self.tasks}
+        self._threads = ThreadPoolExecutor(min(AT_ONCE, len(self.tasks)), "task")
         self._checkpoint = checkpoints / f"group-{uuid.uuid4().hex}"
         self._query: StreamingQuery | None = None
         self._start: dict[str, dict[int, int]] = {}
@@ -87,6 +91,7 @@ class TaskGroup:
             self._busy.release()
         if self._query is not None:
             self._query.stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def failure(self) -> HeadgateError | None:
@@ -104,7 +109,7 @@ class TaskGroup:
             if found is None or self._stopping:
                 return None
             try:
-                return replay(found, self._session)
+                return replay(found, self._sessions[task])
             except Exception as error:
                 raise found.translated(error) from error
 
@@ -127,7 +132,7 @@ class TaskGroup:
         ready = self._attempt_all(due, lambda t: t.intend(batch, *_at(t, ends, topics)))
         ready = [t for t in ready if self._attempt(t, lambda t: self._keep_up(t, ends))]
         ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
-        written = self._write_together(ready, ends)
+        written = self._write_each(ready, ends)
         written = [t for t in written if self._attempt(t, SinkTask.set_aside)]
         latest = cluster.ends([topics[name] for name in {t.topic.name for t in written}]) if written else {}
         self._attempt_all(
@@ -156,26 +161,18 @@ class TaskGroup:
             self._outgrown.add(task.source.object.id)
             self._follow(task.source.object.id, arrived)
 
-    def _write_together(self, tasks: Sequence[SinkTask], ends: Ends) -> Sequence[SinkTask]:
-        """One write for all. If it fails, each alone, so that only those with a trouble are left out."""
-        if len(tasks) > 1:
-            try:
-                self._write(tasks, ends)
-                return tasks
-            except Exception as error:  # noqa: BLE001 - told apart below, task by task
-                log.info(
-                    "a batch of %d tasks failed together, trying each alone: %s",
-                    len(tasks),
-                    type(error).__name__,
-                )
-        return [task for task in tasks if self._attempt(task, lambda t: self._write_alone(t, ends))]
+    def _write_each(self, tasks: Sequence[SinkTask], ends: Ends) -> list[SinkTask]:
+        """Side by side, each in a job of its own. Not in one job for all: when one task fails, nobody could say what of
+        the others was written."""
+        wrote = self._threads.map(lambda t: self._attempt(t, lambda t: self._write_alone(t, ends)), tasks)
+        return [task for task, done in zip(tasks, wrote, strict=True) if done]
 
     def _write_alone(self, task: SinkTask, ends: Ends) -> None:
         """An id that no version of the subject has fails the write before anything of the batch counts; the schema is
         fetched, and the write done again."""
         for _ in range(LEARN_TRIES):
             try:
-                return self._write([task], ends)
+                return self._write(task, ends)
             except Exception as error:
                 unknown = unknown_schema_id(error)
                 if unknown is None:
@@ -184,19 +181,21 @@ class TaskGroup:
                 self._keep_up(task, ends)
                 if not self._runs(task):
                     raise _Outgrown from error
-        return self._write([task], ends)
+        return self._write(task, ends)
 
-    def _write(self, tasks: Sequence[SinkTask], ends: Ends) -> None:
-        records = _union(
-            [task.records(self._read(task, task.until(ends[task.topic.name]))) for task in tasks]
-        )
-        send(records, tasks[0].target)
+    def _write(self, task: SinkTask, ends: Ends) -> None:
+        send(task.records(self._read(task, task.until(ends[task.topic.name]))), task.target)
 
     def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
         """The records that the task has not had. Not from the query's own frame: there every task would read the topics
         of all others too, and 40 tasks on 40 topics would make 1,600 reads of a batch."""
         name = task.topic.name
-        reader = self._session.read.format("kafka").options(**task.source.options()).option("subscribe", name)
+        reader = (
+            self._sessions[task.object.id]
+            .read.format("kafka")
+            .options(**task.source.options())
+            .option("subscribe", name)
+        )
         # A group that stays: Spark keeps consumers by group and partition, and insists on the same settings for both.
         settings = hashlib.sha256(json.dumps(task.source.options(), sort_keys=True).encode()).hexdigest()
         reader = reader.option("kafka.group.id", f"headgate-task-{task.object.id}-{settings[:8]}")
@@ -224,14 +223,6 @@ class TaskGroup:
 
 def _at(task: SinkTask, ends: Ends, topics: Mapping[str, Topic]) -> tuple[Offsets, Topic | None]:
     return task.until(ends[task.topic.name]), topics.get(task.topic.name)
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    """By halves: Spark looks through both sides each time, which in a row would be n times the whole."""
-    if len(frames) == 1:
-        return frames[0]
-    middle = len(frames) // 2
-    return _union(frames[:middle]).union(_union(frames[middle:]))
 
 
 def _earliest(tasks: Sequence[SinkTask]) -> dict[str, dict[int, int]]:
