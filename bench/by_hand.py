@@ -61,7 +61,9 @@ def fill(session: SparkSession, brokers: str, topic: str, schema_id: int, record
     rows = session.range(0, records, 1, 8).select(
         F.col("id").cast("string").alias("key"), value.alias("value")
     )
-    rows.write.mode("append").format("kafka").options(**{"kafka.bootstrap.servers": brokers, "topic": topic}).save()
+    rows.write.mode("append").format("kafka").options(
+        **{"kafka.bootstrap.servers": brokers, "topic": topic}
+    ).save()
 
 
 def run(session: SparkSession, brokers: str, topic: str, out: str, checkpoint: str) -> None:
