@@ -7,7 +7,7 @@ of its key is outdated: to write it would bring an old value back, so it only le
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +17,7 @@ from headgate.catalog.tasks import Quarantined
 from headgate.runtime.errors import TopicReplaced
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.sink_task import EPOCH, QUARANTINED, SinkTask, send
+from headgate.runtime.source import Arrived
 
 GONE = "The record is no longer in its topic"
 TRIES = 3  # a schema that is not known yet is taken up, and the work begun anew
@@ -34,8 +35,15 @@ class Replayed:
     kept: int = 0
 
 
+class SourceMustGrow(Exception):
+    """Some of the records have schemas that the source is to follow first."""
+
+    def __init__(self, arrived: Sequence[Arrived]) -> None:
+        self.arrived = arrived
+
+
 def replay(task: SinkTask, session: SparkSession) -> Replayed:
-    """To be called while the task has no batch under way."""
+    """To be called while the task has no batch under way. Raises SourceMustGrow before anything is written."""
     held = {(q.partition or 0, q.offset or 0): q for q in task.held() if q.topic == task.topic.name}
     if not held:
         return Replayed()
@@ -44,6 +52,8 @@ def replay(task: SinkTask, session: SparkSession) -> Replayed:
     for _ in range(TRIES):
         try:
             return _replay(task, session, held)
+        except SourceMustGrow:
+            raise
         except Exception as error:
             unknown = unknown_schema_id(error)
             if unknown is None:
@@ -57,6 +67,8 @@ def _replay(task: SinkTask, session: SparkSession, held: Mapping[Place, Quaranti
     earliest = _earliest(task)
     places = F.broadcast(session.createDataFrame(list(held), "partition int, offset bigint"))
     raw = source.between(session, *_range(task, held, earliest))
+    if arrived := source.arrived(lambda: _only(raw, places)):
+        raise SourceMustGrow(arrived)
     decoded = source.decode(raw if upsert else _only(raw, places))
     seen = _only(decoded, places).selectExpr(*QUARANTINED).collect()
     bad = {(r["partition"], r["offset"]): task.quarantined(r) for r in seen if r["side"] is not None}

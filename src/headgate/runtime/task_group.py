@@ -24,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
-from headgate.runtime.replay import Replayed, replay
+from headgate.runtime.replay import Replayed, SourceMustGrow, replay
 from headgate.runtime.sink_task import Offsets, SinkTask, send
 from headgate.runtime.source import Follow, offsets_json
 
@@ -105,11 +105,15 @@ class TaskGroup:
         """Send a task's quarantined records through again, between two batches: what its sink has by then is what the
         topic says up to its ledger. None if the group does not run the task any more."""
         with self._busy:
-            found = next((t for t in self.tasks if t.object.id == task and task not in self.failed), None)
+            found = next((t for t in self.tasks if t.object.id == task and self._runs(t)), None)
             if found is None or self._stopping:
                 return None
             try:
                 return replay(found, self._sessions[task])
+            except SourceMustGrow as growth:
+                self._outgrown.add(found.source.object.id)
+                self._follow(found.source.object.id, growth.arrived)
+                return None
             except Exception as error:
                 raise found.translated(error) from error
 
