@@ -71,11 +71,11 @@ def comes_to(engine: EngineProcess, orders: Orders, wanted: str, *texts: str) ->
     assert eventually(holds, PATIENCE), state(engine, orders)
 
 
-def complete(orders: Orders, last: int) -> None:
+def complete(orders: Orders, last: int, *, once: bool = True) -> None:
     wanted = set(range(int(CHEAP), last))
     came = orders.arrived(wanted, PATIENCE)
     assert came.keys() == wanted
-    assert set(came.values()) == {1}
+    assert not once or set(came.values()) == {1}
 
 
 def test_a_wrong_password_is_told_and_a_right_one_takes_its_place(
@@ -147,7 +147,8 @@ def test_a_full_disk_stops_a_task_for_as_long_as_it_is_full(engine: EngineProces
         assert "CAT-0303" in told
         assert "hint: Make room on the disk" in told
     orders.put(range(200, 250))
-    complete(orders, 250)
+    # A batch whose output is written when there is no room for its ledger is written again: at least once.
+    complete(orders, 250, once=False)
     comes_to(engine, orders, "running")
     assert run(engine, "SHOW TYPES;") == []
 
