@@ -18,7 +18,7 @@ from headgate.runtime.decode import Decoder
 from headgate.runtime.replay import GONE, Replayed, replay
 from headgate.runtime.session import open_session
 from headgate.runtime.sink_task import EPOCH, SinkTask
-from headgate.runtime.source import latest_per_key
+from headgate.runtime.source import Arrived, latest_per_key
 from tests.runtime.test_decode import Raw, decoded, plan
 
 pytestmark = pytest.mark.spark
@@ -47,6 +47,12 @@ class Source:
 
     def ask_again(self) -> None:
         return
+
+    def refresh(self) -> None:
+        return
+
+    def arrived(self, _: object) -> list[Arrived]:
+        return []
 
     def between(self, _: SparkSession, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
         within = [r for r in self._records if start[r[0]] <= r[1] < end[r[0]]]
