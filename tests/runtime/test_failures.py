@@ -57,6 +57,15 @@ def test_a_lost_connection_to_spark_is_told_apart_from_a_refusal() -> None:
     assert isinstance(translated(RuntimeError("no"), lambda _: None), SparkRefused)
 
 
+def test_of_a_failed_call_the_innermost_cause_is_told() -> None:
+    text = (
+        "An error occurred while calling o787.save.\n: org.apache.spark.SparkException: Job aborted.\n\tat a.b.C\n"
+        "Caused by: java.lang.IllegalStateException: The partition 3 has no leader.\n\t... 32 more\n"
+    )
+    error = translated(RuntimeError(text), lambda _: None)
+    assert "IllegalStateException: The partition 3 has no leader." in error.message()
+
+
 @pytest.mark.parametrize(
     ("reason", "path"),
     [

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from headgate.embedded.world import World
@@ -109,6 +110,19 @@ def test_a_broker_that_refuses_the_login_is_not_taken_for_one_that_is_away(engin
     assert "hint: Check SECURITY PROTOCOL, SASL MECHANISMS, SASL USERNAME and SASL PASSWORD" in told
     assert "hunter2" not in told
     assert run(engine, "SHOW SECRETS;") == []
+
+
+def test_records_that_were_deleted_unread_halt_their_task(
+    engine: EngineProcess, world: World, orders: Orders
+) -> None:
+    admin = AdminClient({"bootstrap.servers": world.ensure("kafka")["kafka"], "log_level": 0})
+    run(engine, f"ALTER SINK {orders.topic}_sink PAUSE;")
+    orders.put(range(150, 200))
+    deleted = [TopicPartition(orders.topic, partition, -1) for partition in range(2)]
+    for future in admin.delete_records(deleted).values():
+        future.result(30)
+    run(engine, f"ALTER SINK {orders.topic}_sink RESUME;")
+    comes_to(engine, orders, "halted", "RUN-0103", "were deleted before they were read", "retention")
 
 
 def test_a_topic_made_again_halts_its_task_alone(engine: EngineProcess, world: World, orders: Orders) -> None:

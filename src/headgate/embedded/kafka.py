@@ -47,6 +47,7 @@ broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 controlled.shutdown.max.retries=1
 log.segment.bytes=134217728
+log.retention.ms=-1
 log.cleaner.dedupe.buffer.size=16777216
 num.network.threads=2
 num.io.threads=4

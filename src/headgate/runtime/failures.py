@@ -33,6 +33,9 @@ _NO_ANSWER = re.compile(
     r"(?:kafka\.common\.errors\.(?:TimeoutException|DisconnectException)|util\.concurrent\.TimeoutException): "
     r"(?P<said>[^\n]*?)\.?(?:\n|$)"
 )
+# py4j: "An error occurred while calling o787.save.", then the Java exception, then what caused it.
+_CALLING = "An error occurred while calling"
+_CAUSE = re.compile(r"^(?:: |Caused by: )(?:\w+\.)*(\w+: .+)$", re.MULTILINE)
 # A path as `schema.paths` writes it.
 _PATH = re.compile(r'\bat \$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
 
@@ -41,6 +44,12 @@ def unknown_schema_id(error: BaseException) -> int | None:
     """The id that a batch met and that no schema is known for, if that is what failed it."""
     found = re.search(re.escape(UNKNOWN_ID) + r"(\d+)", _words(error))
     return int(found[1]) if found else None
+
+
+def records_are_gone(error: BaseException) -> bool:
+    """Whether a read asked for records that the topic does not have any more."""
+    text = _words(error)
+    return "KAFKA_DATA_LOSS" in text or "OffsetOutOfRangeException" in text
 
 
 def translated(
@@ -151,7 +160,9 @@ def _folder(path: str | None) -> str:
 
 
 def _short(text: str) -> str:
-    first = text.split("JVM stacktrace")[0].split("\n\tat ")[0].strip()
+    """The first line; of what py4j tells, whose first line only names the call, the innermost cause."""
+    causes = _CAUSE.findall(text) if text.startswith(_CALLING) else []
+    first = causes[-1] if causes else text.split("JVM stacktrace")[0].split("\n\tat ")[0].strip()
     first = re.sub(r"\s*SQLSTATE: \w+.*", "", first, flags=re.S)
     return first.splitlines()[0][:_LONGEST] if first else ""
 

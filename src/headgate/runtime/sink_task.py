@@ -31,7 +31,7 @@ from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
 from headgate.runtime.errors import RecordsLost, SinkCannotFollow, TopicReplaced
-from headgate.runtime.failures import bad_record, path_of, translated
+from headgate.runtime.failures import bad_record, path_of, records_are_gone, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
 from headgate.sql.ast.sinks import CreateSink
@@ -120,6 +120,8 @@ class SinkTask:
         ledger = self.store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.reached = self._start(ledger)
+        if ledger is not None and (lost := self._lost()) is not None:
+            raise lost
         self.there = self.source.cluster.offsets(self.topic, latest=True)
         self.progress.lag = self._lag(self.there)
 
@@ -131,9 +133,6 @@ class SinkTask:
         if any(o.topic_id not in (None, self.topic.id) for o in known.values()):
             raise TopicReplaced(self.topic.name, f'sink "{self.object.name}"')
         earliest = self.source.cluster.offsets(self.topic, latest=False)
-        for partition, reached in known.items():
-            if reached.offset < earliest.get(partition, 0):
-                raise RecordsLost(self.topic.name, partition, reached.offset, earliest[partition])
         return {p: known[p].offset if p in known else first for p, first in earliest.items()}
 
     def wants(self, end: Offsets) -> bool:
@@ -203,8 +202,18 @@ class SinkTask:
     # what is wrong
 
     def translated(self, error: BaseException) -> HeadgateError:
+        if records_are_gone(error) and (lost := self._lost()) is not None:
+            return lost
         brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
         return translated(error, self._reader_of, " or ".join(brokers))
+
+    def _lost(self) -> RecordsLost | None:
+        """What was deleted before it was read: of the first partition that it happened to."""
+        earliest = self.source.cluster.offsets(self.topic, latest=False)
+        gone = [p for p, reached in sorted(self.reached.items()) if reached < earliest.get(p, 0)]
+        if not gone:
+            return None
+        return RecordsLost(self.topic.name, gone[0], self.reached[gone[0]], earliest[gone[0]])
 
     def _reader_of(self, topic: str) -> SourceReader | None:
         return self.source if topic == self.source.topic_name else None
