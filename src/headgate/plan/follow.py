@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
-from headgate.catalog.definitions import STATEMENT, purified_text, statement_of
+from headgate.catalog.definitions import facts_of, purified_text, statement_of
 from headgate.catalog.graph import drop_order
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Comment, Kind, Object
@@ -27,14 +27,14 @@ from headgate.plan.views import derive_growth, view_columns
 from headgate.registry.schemas import Schema
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
-from headgate.sql.ast.formats import Format, Formats, RegistryFormat, SeedSchema, Side
+from headgate.sql.ast.formats import SeedSchema, Side
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.views import CreateView
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.seeds import format_of, seeds_of, unseeded, with_seeds
 
-S = TypeVar("S", CreateSource, CreateSink)
 AskTypes = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
 
 
@@ -78,7 +78,7 @@ def plan_follow(
 
 def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> DefinitionChanged:
     statement = statement_of(source, CreateSource)
-    known = _seeds(statement.formats.value, "VALUE")
+    known = seeds_of(statement.formats.value, "VALUE")
     new = tuple(SeedSchema("VALUE", schema.id or 0, schema.text, schema.references) for schema in schemas)
     statement = with_seeds(statement, "VALUE", (*known, *new))
     planned = plan_source(statement).columns
@@ -107,10 +107,7 @@ def _sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
     register: list[tuple[Side, RegisterSchema]] = []
     sides: tuple[tuple[Side, EncodedSide | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
     for side, encoded in sides:
-        format_ = (
-            statement.formats.key if side == "KEY" and statement.formats.key else statement.formats.value
-        )
-        frozen = _seeds(format_, side)
+        frozen = seeds_of(format_of(statement.formats, side), side)
         if encoded is None or encoded.schema is None or not frozen:
             continue
         old = json.loads(frozen[-1].schema)
@@ -132,47 +129,15 @@ def _registry(plan: SinkPlan) -> int:
 
 def definition(object_: Object, statement: Statement, columns: tuple[Column, ...]) -> DefinitionChanged:
     """The object with another purified statement; what the user wrote stays."""
-    facts = {
-        name: value for name, value in object_.purified_json().items() if name not in (STATEMENT, "mark")
-    }
     return DefinitionChanged(
         object_.id,
         object_.statement,
-        purified_text(statement, facts),
+        purified_text(statement, facts_of(object_)),
         object_.dependencies,
         columns,
         object_.growth,
         object_.body,
     )
-
-
-def _seeds(format_: Format, side: Side) -> tuple[SeedSchema, ...]:
-    options = format_.options if isinstance(format_, RegistryFormat) else ()
-    return tuple(o for o in options if isinstance(o, SeedSchema) and o.side == side)
-
-
-def with_seeds(statement: S, side: Side, seeds: Sequence[SeedSchema]) -> S:
-    """The statement with these schemas for one side in place of those it has."""
-    formats = statement.formats
-    if side == "KEY" and formats.key is not None:
-        return replace(statement, formats=Formats(formats.value, _with_seeds(formats.key, side, seeds)))
-    return replace(statement, formats=Formats(_with_seeds(formats.value, side, seeds), formats.key))
-
-
-def _with_seeds(format_: Format, side: Side, seeds: Sequence[SeedSchema]) -> Format:
-    assert isinstance(format_, RegistryFormat)
-    kept = tuple(o for o in format_.options if not (isinstance(o, SeedSchema) and o.side == side))
-    return replace(format_, options=(*kept, *seeds))
-
-
-def unseeded(statement: CreateSink) -> CreateSink:
-    def bare(format_: Format) -> Format:
-        if not isinstance(format_, RegistryFormat):
-            return format_
-        return replace(format_, options=tuple(o for o in format_.options if not isinstance(o, SeedSchema)))
-
-    key = statement.formats.key
-    return replace(statement, formats=Formats(bare(statement.formats.value), bare(key) if key else None))
 
 
 # columns
