@@ -18,6 +18,7 @@ from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
 from headgate.control.cancellation import Cancellation
 from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
+from headgate.control.following import Follower
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.errors import HeadgateError, near_names
 from headgate.plan.errors import ColumnOfUnknownType
@@ -91,7 +92,9 @@ class Shell:
         self.store = SqliteStore(folder / "catalog.db")
         make_connections(self.store)
         self.connections = Reached(self.store, registry)
-        self.executor = Executor(self.store, self.connections, Answers())
+        answers = Answers()
+        follower = Follower(self.store, self.connections, answers.types)
+        self.executor = Executor(self.store, self.connections, answers, follower)
         self.session = Session()
         self.registry = RegistryClient([registry])
 

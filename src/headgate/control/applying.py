@@ -50,7 +50,7 @@ def _scripts(engine: Engine) -> Iterator[Scripts]:
 
     connections = Connections(reveal, engine.project.address)
     try:
-        yield Scripts(store, connections, reveal, Executor(store, connections, engine))
+        yield Scripts(store, connections, reveal, Executor(store, connections, engine, engine.follower))
     finally:
         connections.close()
 

@@ -62,8 +62,8 @@ class Engine:
             make_connections(self.store)
         self._connections = Connections(self._reveal, project.address)
         checkpoints = project.state / "checkpoints"
-        self._follower = Follower(self.store, self._connections, self.types)
-        self._executor = Executor(self.store, self._connections, self)
+        self.follower = Follower(self.store, self._connections, self.types)
+        self._executor = Executor(self.store, self._connections, self, self.follower)
         self._controller = Controller(
             self.store,
             self._connections,
@@ -71,7 +71,7 @@ class Engine:
             checkpoints,
             spark_gone,
             fenced,
-            follow=self._follower.follow,
+            follow=self.follower.follow,
         )
         self._spark_gone = spark_gone
 
@@ -103,7 +103,7 @@ class Engine:
     def _select(
         self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
     ) -> Iterator[Result]:
-        session, follow = self._spark.session(), self._follower.follow
+        session, follow = self._spark.session(), self.follower.follow
         query = BatchQuery(session, catalog, path, statement.query, self._connections, self.store, follow)
         try:
             with cancellation.stops(query.cancel):

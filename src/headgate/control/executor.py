@@ -86,11 +86,13 @@ class Step:
 
 
 class Executor:
-    def __init__(self, store: SqliteStore, connections: Connections, queries: Queries) -> None:
+    def __init__(
+        self, store: SqliteStore, connections: Connections, queries: Queries, follower: Follower
+    ) -> None:
         self._store = store
         self._connections = connections
         self._queries = queries
-        self._follower = Follower(store, connections, queries.types)
+        self._follower = follower
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
         """Everything that the script answers. Nothing of it is done unless all of it can be planned."""
