@@ -25,6 +25,7 @@ from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
 from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
 from headgate.registry.schemas import Schema
+from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.sql.ast.formats import SeedSchema, Side
@@ -112,7 +113,7 @@ def _sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
             continue
         old = json.loads(frozen[-1].schema)
         new = with_defaults(old, json.loads(encoded.schema))
-        if new == old or (side == "KEY" and _shape(new) == _shape(old)):
+        if new == old or (side == "KEY" and without_docs(new) == without_docs(old)):
             continue
         schema = Schema(json.dumps(new, ensure_ascii=False))
         register.append((side, RegisterSchema(_registry(planned), f"{planned.topic}-{side.lower()}", schema)))
@@ -182,14 +183,3 @@ def _defaulted(field: dict[str, object]) -> dict[str, object]:
     type_ = field["type"]
     nullable = isinstance(type_, list) and type_[:1] == ["null"]
     return {**field, "default": None} if nullable and "default" not in field else field
-
-
-def _shape(schema: object) -> object:
-    """The schema without its docs."""
-    match schema:
-        case dict():
-            return {key: _shape(value) for key, value in schema.items() if key != "doc"}
-        case list():
-            return [_shape(item) for item in schema]
-        case _:
-            return schema
