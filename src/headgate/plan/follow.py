@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from headgate.catalog.apply import apply
@@ -19,6 +18,7 @@ from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Comment, Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import view_query
+from headgate.plan.columns import evolved_columns, source_columns
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.sides import WrittenSchema
 from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
@@ -26,7 +26,6 @@ from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
 from headgate.registry.schemas import Schema
 from headgate.schema.formats.avro.docs import without_docs
-from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.sql.ast.formats import SeedSchema, Side
 from headgate.sql.ast.sinks import CreateSink
@@ -82,11 +81,7 @@ def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> Definiti
     known = seeds_of(statement.formats.value, "VALUE")
     new = tuple(SeedSchema("VALUE", schema.id or 0, schema.text, schema.references) for schema in schemas)
     statement = with_seeds(statement, "VALUE", (*known, *new))
-    planned = plan_source(statement).columns
-    columns = [
-        Column(0, c.name, print_type(c.type, full=True), c.nullable, c.key, comment=Comment(imported=c.doc))
-        for c in planned
-    ]
+    columns = source_columns(plan_source(statement))
     return definition(source, statement, evolved_columns(source, columns))
 
 
@@ -139,16 +134,6 @@ def definition(object_: Object, statement: Statement, columns: tuple[Column, ...
         object_.growth,
         object_.body,
     )
-
-
-# columns
-
-
-def evolved_columns(old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """A column that keeps its name is the old one; new ones get ids never used."""
-    ids = {c.name: c.id for c in old.columns}
-    numbers = count(old.next_column)
-    return tuple(replace(c, id=ids.get(c.name) or next(numbers)) for c in columns)
 
 
 # schemas of sinks

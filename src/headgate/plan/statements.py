@@ -30,7 +30,6 @@ from headgate.catalog.names import (
     resolve_schema,
 )
 from headgate.catalog.objects import (
-    Column,
     Comment,
     Dependency,
     Desired,
@@ -41,6 +40,7 @@ from headgate.catalog.objects import (
 )
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
+from headgate.plan.columns import source_columns
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
 from headgate.plan.rename import rename
@@ -56,7 +56,6 @@ from headgate.plan.views import (
 )
 from headgate.purify.sinks import sink_name
 from headgate.registry.compatibility.levels import Level
-from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.sql.ast.alter import ChangeTaskState, RenameObject
 from headgate.sql.ast.comments import CommentOn
@@ -222,24 +221,13 @@ class _Planner:
 
     def _source(self, statement: CreateSource) -> Planned:
         planned = plan_source(statement)
-        columns = tuple(
-            Column(
-                position,
-                c.name,
-                print_type(c.type, full=True),
-                c.nullable,
-                c.key,
-                comment=Comment(imported=c.doc),
-            )
-            for position, c in enumerate(planned.columns, start=1)
-        )
         growth = Growth.KEYED if any(c.key for c in planned.columns) else Growth.APPEND
         facts = {"dropped_key": _dropped_key(statement, planned)}
         made = self._object(
             statement.name,
             Kind.SOURCE,
             statement,
-            columns=columns,
+            columns=source_columns(planned),
             growth=growth,
             dependencies=self._connections(statement),
             comment=Comment(imported=planned.doc),
