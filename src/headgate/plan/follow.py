@@ -107,8 +107,8 @@ def _sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
         if encoded is None or encoded.schema is None or not frozen:
             continue
         old = json.loads(frozen[-1].schema)
-        new = with_defaults(old, json.loads(encoded.schema))
-        if new == old or (side == "KEY" and without_docs(new) == without_docs(old)):
+        new = grown(old, json.loads(encoded.schema))
+        if without_docs(new) == without_docs(old):
             continue
         schema = Schema(json.dumps(new, ensure_ascii=False))
         register.append((side, RegisterSchema(_registry(planned), f"{planned.topic}-{side.lower()}", schema)))
@@ -139,29 +139,45 @@ def definition(object_: Object, statement: Statement, columns: tuple[Column, ...
 # schemas of sinks
 
 
-def with_defaults(old: Any, new: Any) -> Any:
-    """The new Avro schema, in which every field that the old one lacks has the default null: without one, nobody who
-    has it could read what was written before, and BACKWARD refuses it."""
+def grown(old: Any, new: Any) -> Any:
+    """The new Avro schema as the next version of the old one. What the old one has keeps the docs that it was published
+    with. Every field that it lacks brings its own, and has the default null: without one, nobody who has it could read
+    what was written before, and BACKWARD refuses it."""
     match old, new:
         case {"fields": list() as before}, {"fields": list() as fields}:
             known = {field["name"]: field for field in before}
             made = [
-                {**field, "type": with_defaults(known[field["name"]]["type"], field["type"])}
-                | ({"default": known[field["name"]]["default"]} if "default" in known[field["name"]] else {})
-                if field["name"] in known
-                else _defaulted(field)
+                _kept(known[field["name"]], field) if field["name"] in known else _defaulted(field)
                 for field in fields
             ]
-            return {**new, "fields": made}
+            return _documented(old, {**new, "fields": made})
+        case {"symbols": _}, {"symbols": _}:
+            return _documented(old, new)
         case {"items": inner}, {"items": items}:
-            return {**new, "items": with_defaults(inner, items)}
+            return {**new, "items": grown(inner, items)}
         case {"values": inner}, {"values": values}:
-            return {**new, "values": with_defaults(inner, values)}
+            return {**new, "values": grown(inner, values)}
         case _, ["null", branch]:
             inner = old[1] if isinstance(old, list) and len(old) == 2 and old[0] == "null" else old
-            return ["null", with_defaults(inner, branch)]
+            return ["null", grown(inner, branch)]
         case _:
             return new
+
+
+def _kept(old: dict[str, object], field: dict[str, object]) -> dict[str, object]:
+    bare = {key: value for key, value in field.items() if key != "doc"}
+    return {**bare, **old, "type": grown(old["type"], field["type"])}
+
+
+def _documented(old: dict[str, object], new: dict[str, object]) -> dict[str, object]:
+    """The new record or enum with the doc of the old one, behind its name."""
+    made: dict[str, object] = {}
+    for key, value in new.items():
+        if key in ("fields", "symbols") and "doc" in old:
+            made["doc"] = old["doc"]
+        if key != "doc":
+            made[key] = value
+    return made
 
 
 def _defaulted(field: dict[str, object]) -> dict[str, object]:
