@@ -8,8 +8,6 @@ from pathlib import Path
 
 from headgate.catalog.errors import LeaseLost
 from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import Object
-from headgate.catalog.secrets import Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
@@ -60,7 +58,7 @@ class Engine:
         self.store = SqliteStore(project.state / "catalog.db")
         if project.address is not None:
             make_connections(self.store)
-        self._connections = Connections(self._reveal, project.address)
+        self._connections = Connections(self.store.keys.reveal, project.address)
         checkpoints = project.state / "checkpoints"
         self.follower = Follower(self.store, self._connections, self.types)
         self._executor = Executor(self.store, self._connections, self, self.follower)
@@ -118,10 +116,6 @@ class Engine:
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         return asked_types(self._spark.session(), catalog, analysed)
-
-    def _reveal(self, catalog: Catalog, secret: Object) -> Secret:
-        """Of the catalog that is asked about, which may hold secrets that are only planned yet."""
-        return self.store.keys.reveal(catalog.shown(secret.id), catalog.secrets[secret.id])
 
 
 def _answer(query: BatchQuery) -> Iterator[Result]:
