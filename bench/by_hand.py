@@ -10,15 +10,14 @@ The schema is fixed when the job is written, every malformed record fails it, an
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 
-import psutil
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
+from bench.processes import cpu_seconds
 from headgate.embedded.jars import fetch
 from headgate.embedded.java import find_java
 from headgate.runtime.session import open_session
@@ -80,17 +79,12 @@ def run(session: SparkSession, brokers: str, topic: str, out: str, checkpoint: s
     while query.isActive or told < len(query.recentProgress):
         for progress in query.recentProgress[told:]:
             told += 1
-            print(json.dumps([progress.numInputRows, time.monotonic(), _cpu()]), flush=True)
+            print(json.dumps([progress.numInputRows, time.monotonic(), cpu_seconds()]), flush=True)
         time.sleep(0.05)
 
 
 def _frame(schema_id: int) -> Column:
     return F.lit(b"\x00" + schema_id.to_bytes(4, "big"))
-
-
-def _cpu() -> float:
-    me = psutil.Process(os.getpid())
-    return sum(sum(p.cpu_times()[:2]) for p in (me, *me.children(recursive=True)))
 
 
 def main(what: str, *arguments: str) -> None:

@@ -9,14 +9,11 @@ gives NULL for what does not fit, so a job that may not lose anything has it fai
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow as pa
 from google.protobuf.message_factory import GetMessageClass
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,6 +22,7 @@ from pyspark.sql.avro.functions import from_avro, to_avro
 from pyspark.sql.pandas.functions import arrow_udf
 
 from bench.figures import Report, Row, Size
+from bench.processes import cpu_seconds
 from headgate.embedded.jars import fetch
 from headgate.embedded.java import find_java
 from headgate.plan.sides import SchemaSide, TextSide, WrittenSchema, fields_of
@@ -111,9 +109,9 @@ def _rows(session: SparkSession, records: int, rounds: int) -> list[Row]:
     best = dict.fromkeys(works, float("inf"))
     for _ in range(rounds + 1):  # the first one warms up
         for name, work in works.items():
-            began = _cpu()
+            began = cpu_seconds()
             work()
-            best[name] = min(best[name], _cpu() - began)
+            best[name] = min(best[name], cpu_seconds() - began)
     rate = {name: records / seconds for name, seconds in best.items()}
     return [
         _row(
@@ -135,16 +133,6 @@ def _rows(session: SparkSession, records: int, rounds: int) -> list[Row]:
         _row("Protobuf", rate["protobuf"], rate["from_json"], "from_json with guards", JSON_RATIO),
         _row("Protobuf", rate["protobuf"], rate["avro"], "Avro", AVRO_RATIO),
     ]
-
-
-def _cpu() -> float:
-    """CPU seconds so far of this process and all below it: the JVM, and the workers, which stay."""
-    own = psutil.Process(os.getpid())
-    total = 0.0
-    for one in (own, *own.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):
-            total += sum(one.cpu_times()[:2])
-    return total
 
 
 def _row(what: str, ours: float, peer: float, name: str, promise: float) -> Row:

@@ -21,17 +21,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import fastavro
-import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from bench.by_hand import ORDER
 from bench.figures import Report, Row, Size
+from bench.processes import cpu_seconds, memory
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.catalog.tasks import TaskStatus
 from headgate.embedded.world import World
@@ -147,8 +147,8 @@ class Bench:
                 assert time.monotonic() < deadline, status
                 assert status is None or status.error is None, status
                 if status is not None and status.rows > (course.points[-1].rows if course.points else 0):
-                    course.points.append(Point(status.rows, time.monotonic(), _cpu(engine.pid)))
-                course.memory = max(course.memory, _memory(engine.pid))
+                    course.points.append(Point(status.rows, time.monotonic(), cpu_seconds(engine.pid)))
+                course.memory = max(course.memory, memory(engine.pid))
                 time.sleep(0.2)
         _run(engine, f"DROP SINK {topic}_sink;")
         return course
@@ -307,22 +307,6 @@ def _over(course: Course, status: TaskStatus | None) -> bool:
 
 
 def _cores_while(pid: int, work: Callable[[], None]) -> float:
-    cpu, began = _cpu(pid), time.monotonic()
+    cpu, began = cpu_seconds(pid), time.monotonic()
     work()
-    return (_cpu(pid) - cpu) / (time.monotonic() - began)
-
-
-def _cpu(pid: int) -> float:
-    return sum(_of_family(pid, lambda one: sum(one.cpu_times()[:2])))
-
-
-def _memory(pid: int) -> int:
-    return int(sum(_of_family(pid, lambda one: one.memory_info().rss)))
-
-
-def _of_family(pid: int, measure: Callable[[psutil.Process], float]) -> Iterator[float]:
-    """Of the process and all below it; Hadoop starts some that live for milliseconds only."""
-    found = psutil.Process(pid)
-    for one in (found, *found.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):
-            yield measure(one)
+    return (cpu_seconds(pid) - cpu) / (time.monotonic() - began)

@@ -18,12 +18,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.figures import Report, Row, Size, shown
+from bench.processes import cpu_seconds
 from headgate.embedded.jars import fetch
 from headgate.embedded.java import find_java
 from headgate.embedded.kafka import PROPERTIES
@@ -97,7 +97,7 @@ def _embedded(folder: Path) -> Start:
     began = time.monotonic()
     with _world(folder) as world:
         _first_record(world.kafka())
-        return Start(time.monotonic() - began, _cpu(world.status().pid))
+        return Start(time.monotonic() - began, cpu_seconds(world.status().pid, ended=True))
 
 
 def _second_start(folder: Path) -> Start:
@@ -110,7 +110,7 @@ def _service(folder: Path, service: ServiceName) -> Start:
     began = time.monotonic()
     with _world(folder) as world:
         world.address(service)
-        return Start(time.monotonic() - began, _cpu(world.status().pid))
+        return Start(time.monotonic() - began, cpu_seconds(world.status().pid, ended=True))
 
 
 def _by_hand(folder: Path) -> Start:
@@ -134,7 +134,7 @@ def _by_hand(folder: Path) -> Start:
         ) as broker:
             try:
                 _first_record(f"{LOOPBACK}:{port}")
-                return Start(time.monotonic() - began, formatting + _cpu(broker.pid))
+                return Start(time.monotonic() - began, formatting + cpu_seconds(broker.pid, ended=True))
             finally:
                 broker.terminate()
                 with suppress(subprocess.TimeoutExpired):
@@ -163,14 +163,3 @@ def _first_record(brokers: str) -> None:
     producer.flush(PATIENCE)
     if acknowledged != [None]:
         raise AssertionError(f"the record was not acknowledged: {acknowledged}")
-
-
-def _cpu(pid: int) -> float:
-    """Of the process, of those below it that run, and of those that it has seen end."""
-    total = 0.0
-    top = psutil.Process(pid)
-    for process in (top, *top.children(recursive=True)):
-        with suppress(psutil.Error):
-            times = process.cpu_times()
-            total += times.user + times.system + times.children_user + times.children_system
-    return total

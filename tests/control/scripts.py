@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import cast
 
 from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import Object
-from headgate.catalog.secrets import Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections, Server
@@ -18,6 +16,7 @@ from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
 from headgate.control.cancellation import Cancellation
 from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
+from headgate.control.following import Follower
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.errors import HeadgateError, near_names
 from headgate.plan.errors import ColumnOfUnknownType
@@ -54,16 +53,11 @@ class Reached(Connections):
     """Every Kafka connection leads to the same topics; registries are as their connections say."""
 
     def __init__(self, store: SqliteStore, registry: str) -> None:
-        super().__init__(lambda catalog, secret: reveal(store, catalog, secret), lambda _: registry)
+        super().__init__(store.keys.reveal, lambda _: registry)
         self.cluster = TopicNames()
 
     def kafka(self, catalog: Catalog, server: Server) -> KafkaCluster:
         return cast("KafkaCluster", self.cluster)
-
-
-def reveal(store: SqliteStore, catalog: Catalog, secret: Object) -> Secret:
-    """The secret of the catalog that is asked for, which may be one that is only planned."""
-    return store.keys.reveal(catalog.shown(secret.id), catalog.secrets[secret.id])
 
 
 class Answers:
@@ -91,7 +85,9 @@ class Shell:
         self.store = SqliteStore(folder / "catalog.db")
         make_connections(self.store)
         self.connections = Reached(self.store, registry)
-        self.executor = Executor(self.store, self.connections, Answers())
+        answers = Answers()
+        follower = Follower(self.store, self.connections, answers.types)
+        self.executor = Executor(self.store, self.connections, answers, follower)
         self.session = Session()
         self.registry = RegistryClient([registry])
 

@@ -14,7 +14,7 @@ from headgate.control.errors import NotDesiredState, ObjectDiffers
 from headgate.control.executor import Session
 from headgate.control.results import Done, Result, ResultRows
 from headgate.errors import HeadgateError, Span
-from tests.control.scripts import Shell, reveal
+from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit
 
@@ -40,12 +40,7 @@ class Project:
     def __init__(self, sql: Shell) -> None:
         self.sql = sql
         self.ran: list[str] = []
-        self.scripts = Scripts(
-            sql.store,
-            sql.connections,
-            lambda catalog, secret: reveal(sql.store, catalog, secret),
-            sql.executor,
-        )
+        self.scripts = Scripts(sql.store, sql.connections, sql.executor)
 
     def plan(self, text: str) -> list[tuple[object, ...]]:
         return [tuple(row) for r in self.scripts.plan(text) if isinstance(r, ResultRows) for row in r.rows]
@@ -59,7 +54,7 @@ class Project:
         return last.tag
 
     def desired(self, text: str) -> DesiredState:
-        return desired(self.sql.store.load(), text, self.scripts.reveal)
+        return desired(self.sql.store.load(), text, self.sql.store.keys.reveal)
 
     def _run(self, script: str) -> Iterator[Result]:
         self.ran.append(script)

@@ -117,6 +117,13 @@ class Planning:
         return found[0]
 
 
+def with_orders(value: object, key: object = None) -> Planning:
+    """A world with the topic `orders`, whose values and keys have these schemas."""
+    world = Planning()
+    world.topic("orders", key=key, value=value)
+    return world
+
+
 def record(name: str, *fields: tuple[str, object], doc: str | None = None) -> dict[str, object]:
     """An Avro record; a field is its name and its type."""
     made: list[dict[str, object]] = [{"name": n, "type": t} for n, t in fields]

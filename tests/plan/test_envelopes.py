@@ -15,7 +15,7 @@ from headgate.plan.errors import (
 )
 from headgate.plan.source import Origin
 from headgate.registry.schemas import SchemaType
-from tests.plan.planning import Planning, record, shown
+from tests.plan.planning import Planning, record, shown, with_orders
 
 pytestmark = pytest.mark.unit
 
@@ -28,17 +28,11 @@ CHANGE = record("Envelope", ("before", ["null", ROW]), ("after", ["null", "Value
 VALUE = record("order", ("item", "string"), ("price", ["null", "double"]))
 
 
-def with_schemas(value: object, key: object = None) -> Planning:
-    world = Planning()
-    world.topic("orders", key=key, value=value)
-    return world
-
-
 # Debezium
 
 
 def test_the_columns_of_debezium_are_the_fields_of_after_keyed_by_those_of_the_key() -> None:
-    plan = with_schemas(CHANGE, KEY).source(f"{AT} FORMAT {AVRO} INCLUDE OFFSET ENVELOPE DEBEZIUM")
+    plan = with_orders(CHANGE, KEY).source(f"{AT} FORMAT {AVRO} INCLUDE OFFSET ENVELOPE DEBEZIUM")
     assert shown(plan.columns) == [
         "id bigint not null key",
         "item text not null",
@@ -52,26 +46,26 @@ def test_the_columns_of_debezium_are_the_fields_of_after_keyed_by_those_of_the_k
 
 
 def test_a_source_of_change_events_is_keyed() -> None:
-    world = with_schemas(CHANGE, KEY)
+    world = with_orders(CHANGE, KEY)
     world.do(f"CREATE SOURCE s {AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
     assert world.named("s").growth is Growth.KEYED
 
 
 def test_a_key_of_several_fields_may_be_in_another_order_than_the_row() -> None:
     row = record("Value", ("a", "int"), ("b", "string"), ("c", "int"))
-    world = with_schemas(record("e", ("after", ["null", row])), record("k", ("c", "int"), ("a", "int")))
+    world = with_orders(record("e", ("after", ["null", row])), record("k", ("c", "int"), ("a", "int")))
     plan = world.source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
     assert shown(plan.columns) == ["a integer not null key", "b text not null", "c integer not null key"]
 
 
 def test_a_list_renames_the_fields_of_after_the_key_among_them() -> None:
-    plan = with_schemas(CHANGE, KEY).source(f"(number) {AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
+    plan = with_orders(CHANGE, KEY).source(f"(number) {AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
     assert shown(plan.columns)[0] == "number bigint not null key"
     assert plan.columns[0].origin == Origin("after", "id")
 
 
 def test_neither_before_nor_op_is_needed() -> None:
-    world = with_schemas(record("e", ("after", ["null", ROW])), KEY)
+    world = with_orders(record("e", ("after", ["null", ROW])), KEY)
     assert len(world.source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM").columns) == 3
 
 
@@ -132,7 +126,7 @@ def test_change_events_come_in_every_format_of_a_registry(
 )
 def test_values_that_are_no_change_events_are_refused(value: object, said: str) -> None:
     with pytest.raises(NoChangeEvents) as caught:
-        with_schemas(value, KEY).source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
+        with_orders(value, KEY).source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
     assert caught.value.message() == f'the values of source "s" are no change events of Debezium: {said}'
 
 
@@ -146,21 +140,21 @@ def test_values_that_are_no_change_events_are_refused(value: object, said: str) 
 )
 def test_a_key_that_is_none_of_the_row_is_refused(key: object, said: str) -> None:
     with pytest.raises(DebeziumKeyUnfit) as caught:
-        with_schemas(CHANGE, key).source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
+        with_orders(CHANGE, key).source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
     assert caught.value.message() == f'the key of source "s" is no key of its rows: {said}'
 
 
 def test_debezium_needs_a_key_and_refuses_to_include_it() -> None:
     with pytest.raises(KeyFormatMissing) as caught:
-        with_schemas(CHANGE).source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
+        with_orders(CHANGE).source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
     assert caught.value.asked_by == "ENVELOPE DEBEZIUM"
     with pytest.raises(KeyNotAllowed):
-        with_schemas(CHANGE, KEY).source(f"{AT} FORMAT {AVRO} INCLUDE KEY ENVELOPE DEBEZIUM")
+        with_orders(CHANGE, KEY).source(f"{AT} FORMAT {AVRO} INCLUDE KEY ENVELOPE DEBEZIUM")
 
 
 def test_a_field_of_after_that_collides_says_where_it_lies() -> None:
     with pytest.raises(ColumnCollision) as caught:
-        with_schemas(CHANGE, KEY).source(f"{AT} FORMAT {AVRO} INCLUDE OFFSET AS id ENVELOPE DEBEZIUM")
+        with_orders(CHANGE, KEY).source(f"{AT} FORMAT {AVRO} INCLUDE OFFSET AS id ENVELOPE DEBEZIUM")
     assert 'field "id" of after and metadata offset' in caught.value.message()
     assert "INCLUDE KEY" not in str(caught.value.hint())
 
@@ -169,7 +163,7 @@ def test_a_field_of_after_that_collides_says_where_it_lies() -> None:
 
 
 def test_inline_errors_stand_between_key_and_value_and_make_values_nullable() -> None:
-    world = with_schemas(VALUE, KEY)
+    world = with_orders(VALUE, KEY)
     plan = world.source(f"{AT} FORMAT {AVRO} INCLUDE OFFSET ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)")
     assert shown(plan.columns) == [
         "id bigint not null key",
@@ -181,7 +175,7 @@ def test_inline_errors_stand_between_key_and_value_and_make_values_nullable() ->
 
 
 def test_inline_errors_have_the_name_that_is_given() -> None:
-    world = with_schemas(VALUE, KEY)
+    world = with_orders(VALUE, KEY)
     upsert = "ENVELOPE UPSERT (VALUE DECODING ERRORS = (INLINE AS wrong))"
     plan = world.source(f"{AT} KEY FORMAT TEXT VALUE FORMAT JSON {upsert}")
     assert shown(plan.columns) == ["key text not null key", "wrong record(description text)", "data json"]
@@ -192,7 +186,7 @@ def test_inline_errors_have_the_name_that_is_given() -> None:
 @pytest.mark.parametrize("key", ["INCLUDE KEY AS error", "INCLUDE KEY, OFFSET AS error"])
 def test_inline_errors_collide_like_any_column(key: str) -> None:
     with pytest.raises(ColumnCollision) as caught:
-        with_schemas(VALUE, KEY).source(
+        with_orders(VALUE, KEY).source(
             f"{AT} FORMAT {AVRO} {key} ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)"
         )
     assert "VALUE DECODING ERRORS" in caught.value.message()
@@ -201,6 +195,6 @@ def test_inline_errors_collide_like_any_column(key: str) -> None:
 
 def test_a_value_that_holds_the_key_cannot_have_inline_errors() -> None:
     with pytest.raises(InlineErrorsWithoutKey):
-        with_schemas(VALUE, KEY).source(
+        with_orders(VALUE, KEY).source(
             f"{AT} FORMAT {AVRO} ENVELOPE UPSERT (KEY (item), VALUE DECODING ERRORS = INLINE)"
         )

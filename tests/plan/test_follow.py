@@ -8,13 +8,16 @@ from collections.abc import Sequence
 import pytest
 
 from headgate.catalog.apply import apply
+from headgate.catalog.definitions import statement_of
 from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import ColumnCollision
-from headgate.plan.follow import FollowPlan, plan_follow, with_defaults
+from headgate.plan.follow import FollowPlan, SinkChange, grown, plan_follow
+from headgate.plan.planned import RegisterSchema
 from headgate.plan.sides import SchemaSide, WrittenSchema, differences, grows, place_of, unreadable
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
+from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.query.relation import AnalysedQuery
 from tests.plan.planning import Planning
 
@@ -36,6 +39,10 @@ def schema(*fields: tuple[str, object], id_: int = 7) -> WrittenSchema:
     return WrittenSchema(json.dumps({"type": "record", "name": "order", "fields": made}), (), id_)
 
 
+SINK = """
+CREATE SINK sent FROM orders INTO KAFKA CONNECTION kafka (TOPIC 'sent')
+  FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
+"""
 WIDER = schema(("id", "long"), ("item", "string"), ("weight", ["null", "double"]))
 
 
@@ -55,6 +62,15 @@ def followed(world: Planning, *schemas: WrittenSchema) -> tuple[FollowPlan, Cata
     source = next(o for o in world.catalog.objects.values() if o.kind is Kind.SOURCE)
     plan = plan_follow(world.catalog, source, schemas, no_asking)
     return plan, apply(world.catalog, *plan.changes)
+
+
+def publish(world: Planning) -> None:
+    """The sink, with its schema frozen as if a registry had given it an id."""
+    (planned,) = world.do(SINK)
+    (schema_,) = (effect for effect in planned.effects if isinstance(effect, RegisterSchema))
+    sink = world.named("sent")
+    change = SinkChange(sink, statement_of(sink, CreateSink), (("VALUE", schema_),)).change([5])
+    world.catalog = apply(world.catalog, change)
 
 
 def columns(catalog: Catalog, name: str) -> list[str]:
@@ -159,7 +175,57 @@ def test_only_fields_that_are_new_get_a_default() -> None:
             {"name": "c", "type": ["null", "int"]},
         ],
     }
-    made = with_defaults(old, new)
+    made = grown(old, new)
     assert "default" not in made["fields"][0]
     assert made["fields"][1]["type"][1]["fields"] == [{"name": "d", "type": ["null", "int"], "default": None}]
     assert made["fields"][2] == {"name": "c", "type": ["null", "int"], "default": None}
+
+
+COMMENTS = """
+COMMENT ON SOURCE orders IS 'all of them';
+COMMENT ON COLUMN orders.id IS 'a number';
+COMMENT ON COLUMN orders.item IS NULL;
+"""
+
+
+def test_only_new_fields_bring_new_docs_to_a_sink(world: Planning) -> None:
+    world.do(SOURCE.format(names="") + "COMMENT ON COLUMN orders.item IS 'what is ordered';")
+    publish(world)
+    world.do(COMMENTS)
+    weight = {"name": "weight", "type": ["null", "double"], "doc": "in kg"}
+    wider = WrittenSchema(json.dumps({**FIRST, "fields": [*FIRST["fields"], weight]}), (), 8)
+    plan, _ = followed(world, wider)
+    ((_, registered),) = plan.sinks[0].register
+    made = json.loads(registered.schema.text)
+    assert "doc" not in made
+    assert {field["name"]: field.get("doc") for field in made["fields"]} == {
+        "id": None,
+        "item": "what is ordered",
+        "weight": "in kg",
+        "offset": None,
+    }
+
+
+def test_comments_alone_are_not_published(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    publish(world)
+    world.do(COMMENTS)
+    plan, _ = followed(world, WrittenSchema(json.dumps({**FIRST, "doc": "an order"}), (), 8))
+    assert plan.sinks == ()
+
+
+def test_docs_inside_of_fields_stay_as_they_were() -> None:
+    def nested(doc: str, *symbols: str) -> dict[str, object]:
+        enum = {"type": "enum", "name": "e", "doc": doc, "symbols": [*symbols]}
+        inner = {
+            "type": "record",
+            "name": "s",
+            "doc": doc,
+            "fields": [{"name": "x", "type": enum, "doc": doc}],
+        }
+        field = {"name": "b", "type": {"type": "array", "items": ["null", inner]}}
+        return {"type": "record", "name": "r", "fields": [field]}
+
+    assert json.dumps(grown(nested("old", "a"), nested("new", "a", "b"))) == json.dumps(
+        nested("old", "a", "b")
+    )

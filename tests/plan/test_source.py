@@ -21,7 +21,7 @@ from headgate.registry.schemas import SchemaType
 from headgate.schema.formats.errors import MalformedAvro
 from headgate.schema.types import Record
 from headgate.sql.errors import RepeatedOption
-from tests.plan.planning import Planning, record, shown
+from tests.plan.planning import Planning, record, shown, with_orders
 
 pytestmark = pytest.mark.unit
 
@@ -35,15 +35,7 @@ KEY = record("order_key", ("id", "long"), ("region", ["null", "string"]))
 @pytest.fixture
 def world() -> Planning:
     """A topic with a schema for its keys and one for its values."""
-    world = Planning()
-    world.topic("orders", key=KEY, value=VALUE)
-    return world
-
-
-def with_value(value: object, key: object = None) -> Planning:
-    world = Planning()
-    world.topic("orders", key=key, value=value)
-    return world
+    return with_orders(VALUE, KEY)
 
 
 # order, key and envelope
@@ -91,7 +83,7 @@ def test_include_key_as_makes_one_record_column_of_a_key_with_fields(world: Plan
 
 
 def test_a_key_of_one_field_becomes_a_record_too_and_keeps_its_avro_name() -> None:
-    world = with_value(VALUE, record("only", ("id", "int")))
+    world = with_orders(VALUE, record("only", ("id", "int")))
     plan = world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY AS k")
     assert shown(plan.columns)[0] == "k record(id integer not null)"
     type_ = plan.columns[0].type
@@ -100,18 +92,18 @@ def test_a_key_of_one_field_becomes_a_record_too_and_keeps_its_avro_name() -> No
 
 
 def test_a_key_of_one_field_without_alias_gives_the_field() -> None:
-    world = with_value(VALUE, record("only", ("id", "int")))
+    world = with_orders(VALUE, record("only", ("id", "int")))
     assert shown(world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY").columns)[0] == "id integer"
 
 
 def test_an_avro_key_without_fields_is_the_column_key() -> None:
-    world = with_value(VALUE, "long")
+    world = with_orders(VALUE, "long")
     assert shown(world.source(f"{AT} FORMAT {AVRO} ENVELOPE UPSERT").columns)[0] == "key bigint not null key"
     assert shown(world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY AS id").columns)[0] == "id bigint"
 
 
 def test_an_avro_value_without_fields_is_the_column_value() -> None:
-    plan = with_value(["null", "string"]).source(f"{AT} FORMAT {AVRO}")
+    plan = with_orders(["null", "string"]).source(f"{AT} FORMAT {AVRO}")
     assert shown(plan.columns) == ["value text"]
     assert plan.columns[0].origin == Origin("value")
 
@@ -163,14 +155,14 @@ def test_a_malformed_schema_is_refused(world: Planning) -> None:
 
 def test_include_key_needs_a_key_subject() -> None:
     with pytest.raises(KeyFormatMissing) as caught:
-        with_value(VALUE).source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
+        with_orders(VALUE).source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
     assert caught.value.asked_by == "INCLUDE KEY"
     assert caught.value.hint() == "Write KEY FORMAT … VALUE FORMAT … instead of FORMAT …"
 
 
 def test_upsert_needs_a_key_subject() -> None:
     with pytest.raises(KeyFormatMissing) as caught:
-        with_value(VALUE).source(f"{AT} FORMAT {AVRO} ENVELOPE UPSERT")
+        with_orders(VALUE).source(f"{AT} FORMAT {AVRO} ENVELOPE UPSERT")
     assert caught.value.asked_by == "ENVELOPE UPSERT"
 
 
@@ -180,7 +172,7 @@ def test_a_bare_inline_schema_says_nothing_about_the_key(world: Planning) -> Non
 
 
 def test_columns_of_the_value_can_be_the_key_of_an_upsert_source() -> None:
-    plan = with_value(VALUE).source(f"{AT} FORMAT {AVRO} ENVELOPE UPSERT (KEY (ITEM))")
+    plan = with_orders(VALUE).source(f"{AT} FORMAT {AVRO} ENVELOPE UPSERT (KEY (ITEM))")
     assert shown(plan.columns) == ["item text not null key", "price double"]
     assert plan.key is None
 
@@ -223,7 +215,7 @@ def test_too_many_names_are_refused(world: Planning) -> None:
 
 
 def test_a_collision_names_both_origins_and_says_include_key_as() -> None:
-    world = with_value(record("v", ("id", "string")), record("k", ("id", "long")))
+    world = with_orders(record("v", ("id", "string")), record("k", ("id", "long")))
     with pytest.raises(ColumnCollision) as caught:
         world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
     assert caught.value.message() == (
@@ -233,7 +225,7 @@ def test_a_collision_names_both_origins_and_says_include_key_as() -> None:
 
 
 def test_renaming_or_an_alias_cures_a_collision() -> None:
-    world = with_value(record("v", ("id", "string")), record("k", ("id", "long")))
+    world = with_orders(record("v", ("id", "string")), record("k", ("id", "long")))
     renamed = world.source(f"(key_id) {AT} FORMAT {AVRO} INCLUDE KEY")
     assert shown(renamed.columns) == ["key_id bigint", "id text not null"]
     aliased = world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY AS k")
@@ -241,7 +233,7 @@ def test_renaming_or_an_alias_cures_a_collision() -> None:
 
 
 def test_a_collision_with_metadata_is_told_apart_from_one_with_the_key() -> None:
-    world = with_value(record("v", ("keyword", "string")))
+    world = with_orders(record("v", ("keyword", "string")))
     with pytest.raises(ColumnCollision) as caught:
         world.source(f"{AT} FORMAT {AVRO} INCLUDE OFFSET AS keyword")
     assert caught.value.first == 'value field "keyword"'
@@ -250,7 +242,7 @@ def test_a_collision_with_metadata_is_told_apart_from_one_with_the_key() -> None
 
 
 def test_names_that_differ_in_case_only_do_not_collide() -> None:
-    world = with_value(record("v", ("Id", "string")), record("k", ("id", "long")))
+    world = with_orders(record("v", ("Id", "string")), record("k", ("id", "long")))
     plan = world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
     assert [c.name for c in plan.columns] == ["id", "Id"]
 
@@ -323,7 +315,7 @@ def test_docs_of_the_schema_become_docs_of_source_and_columns() -> None:
         "fields": [{"name": "item", "type": "string", "doc": "what was bought"}],
     }
     key = {**record("k"), "fields": [{"name": "id", "type": "long", "doc": "its number"}]}
-    plan = with_value(value, key).source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
+    plan = with_orders(value, key).source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
     assert plan.doc == "an order"
     assert [c.doc for c in plan.columns] == ["its number", "what was bought"]
 

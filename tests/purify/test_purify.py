@@ -22,7 +22,7 @@ from headgate.sql.ast.statement import Statement
 from headgate.sql.json import from_json, to_json
 from headgate.sql.render.statements import render
 from headgate.sql.script import parse_statement
-from tests.plan.planning import MemoryOutside, Planning, record
+from tests.plan.planning import MemoryOutside, Planning, record, with_orders
 
 pytestmark = pytest.mark.unit
 
@@ -34,9 +34,7 @@ KEY = record("order_key", ("id", "long"))
 
 @pytest.fixture
 def world() -> Planning:
-    world = Planning()
-    world.topic("orders", key=KEY, value=VALUE)
-    return world
+    return with_orders(VALUE, KEY)
 
 
 def pure(world: Planning, text: str) -> Statement:

@@ -8,19 +8,13 @@ from hypothesis import given
 from headgate.schema.evolve.apply import apply
 from headgate.schema.evolve.changes import FieldMoved, FieldRenamed
 from headgate.schema.evolve.diff import diff
-from headgate.schema.parse import parse_type
 from headgate.schema.types import Record
 from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.evolutions import changed_records
+from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit
-
-
-def _record(text: str) -> Record:
-    type_ = parse_type(text)
-    assert isinstance(type_, Record)
-    return type_
 
 
 @examples(30)
@@ -91,23 +85,23 @@ DESCRIBED = [
 
 @pytest.mark.parametrize(("old", "new", "changes"), DESCRIBED)
 def test_the_changes_are(old: str, new: str, changes: list[str]) -> None:
-    assert [change.describe() for change in diff(_record(old), _record(new))] == changes
+    assert [change.describe() for change in diff(record_type(old), record_type(new))] == changes
 
 
 def test_an_alias_makes_a_rename_of_a_removal_and_an_addition() -> None:
-    old, new = _record("record(a integer, c text)"), _record("record(b integer, c text)")
+    old, new = record_type("record(a integer, c text)"), record_type("record(b integer, c text)")
     assert diff(old, new, aliases={"$.b": "a"}) == (FieldRenamed("$.a", "a", "b"),)
     assert apply(old, diff(old, new, aliases={"$.b": "a"})) == new
 
 
 def test_an_alias_of_a_field_that_is_still_there_is_no_rename() -> None:
-    old, new = _record("record(a integer)"), _record("record(a integer, b integer)")
+    old, new = record_type("record(a integer)"), record_type("record(a integer, b integer)")
     assert [type(change).__name__ for change in diff(old, new, aliases={"$.b": "a"})] == ["FieldAdded"]
 
 
 def test_the_fewest_fields_are_said_to_have_moved() -> None:
     old, new = (
-        _record("record(a text, b text, c text, d text)"),
-        _record("record(b text, c text, d text, a text)"),
+        record_type("record(a text, b text, c text, d text)"),
+        record_type("record(b text, c text, d text, a text)"),
     )
     assert diff(old, new) == (FieldMoved("$.a", 3),)

@@ -21,16 +21,11 @@ from headgate.schema.values import to_json
 from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.evolutions import changed_records
+from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit
 
 NUMBERS = ("integer", "bigint", "real", "double", "decimal(5,2)", "decimal(9,2)")
-
-
-def _record(text: str) -> Record:
-    type_ = parse_type(text)
-    assert isinstance(type_, Record)
-    return type_
 
 
 def _accepts(type_: Type, document: object, *, formats: bool = False) -> bool:
@@ -165,7 +160,7 @@ FOLLOWED = [
 def test_a_reader_that_followed_takes_what_was_written_and_what_arrives(
     old: str, new: str, written: object, arriving: object
 ) -> None:
-    was, becomes = _record(old), _record(new)
+    was, becomes = record_type(old), record_type(new)
     assert follows(was, becomes)
     assert _accepts(was, written)
     assert _accepts(becomes, arriving)

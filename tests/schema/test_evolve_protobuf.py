@@ -39,6 +39,7 @@ from tests.schema.proto_messages import (
     show_one,
     value_of_entry,
 )
+from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit
 
@@ -52,12 +53,6 @@ SHAPES: tuple[Callable[[Type], Type], ...] = (
     lambda type_: Array(Array(type_)),
     lambda type_: Map(Record((Field("x", type_),))),
 )
-
-
-def _record(text: str) -> Record:
-    type_ = parse_type(text)
-    assert isinstance(type_, Record)
-    return type_
 
 
 def _files(old: Record, new: Record) -> tuple[FileDescriptorProto, FileDescriptorProto]:
@@ -262,8 +257,8 @@ READ = [
 def test_what_is_followed_is_read(
     old: str, new: str, value: dict[str, object], expected: dict[str, object]
 ) -> None:
-    assert follows(_record(old), _record(new))
-    assert show(_written_and_read(_record(old), _record(new), value)[1]) == expected
+    assert follows(record_type(old), record_type(new))
+    assert show(_written_and_read(record_type(old), record_type(new), value)[1]) == expected
 
 
 BREAKING = [
@@ -306,6 +301,6 @@ def test_a_narrower_integer_has_another_number_for_it_would_be_cut() -> None:
 
 
 def test_a_zero_that_was_not_null_is_missing_once_the_column_is_nullable() -> None:
-    old, new = _record("record(a bigint not null)"), _record("record(a bigint)")
+    old, new = record_type("record(a bigint not null)"), record_type("record(a bigint)")
     assert show(_written_and_read(old, new, {"a": 7})[1]) == {"a": 7}
     assert show(_written_and_read(old, new, {"a": 0})[1]) == {"a": None}

@@ -10,20 +10,14 @@ from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import follows, merge
 from headgate.schema.evolve.verdict import Level
 from headgate.schema.evolve.verdicts import Target, verdict
-from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Record
 from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.evolutions import changed_records
+from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit
-
-
-def _record(text: str) -> Record:
-    type_ = parse_type(text)
-    assert isinstance(type_, Record)
-    return type_
 
 
 @examples(30)
@@ -98,8 +92,8 @@ MERGED = [
 
 @pytest.mark.parametrize(("old", "new", "merged"), MERGED)
 def test_the_reader_follows_to(old: str, new: str, merged: str) -> None:
-    assert follows(_record(old), _record(new))
-    assert print_type(merge(_record(old), _record(new))) == merged
+    assert follows(record_type(old), record_type(new))
+    assert print_type(merge(record_type(old), record_type(new))) == merged
 
 
 HALTING = [
@@ -116,5 +110,5 @@ HALTING = [
 
 @pytest.mark.parametrize(("old", "new"), HALTING)
 def test_the_reader_halts_and_keeps_its_column(old: str, new: str) -> None:
-    assert not follows(_record(old), _record(new))
-    assert merge(_record(old), _record(new)) == _record(old)
+    assert not follows(record_type(old), record_type(new))
+    assert merge(record_type(old), record_type(new)) == record_type(old)

@@ -8,20 +8,14 @@ from hypothesis import given
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.verdict import Level, Verdict
 from headgate.schema.evolve.verdicts import Target, verdict
-from headgate.schema.parse import parse_type
 from headgate.schema.types import Record
 from tests.laws import examples
 from tests.schema.evolutions import changed_records
+from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit
 
 SAFE, IN_PLACE, REBUILD, BREAKING = Level.SAFE, Level.IN_PLACE, Level.REBUILD, Level.BREAKING
-
-
-def _record(text: str) -> Record:
-    type_ = parse_type(text)
-    assert isinstance(type_, Record)
-    return type_
 
 
 @examples(30)
@@ -94,17 +88,17 @@ TABLE = [
 def test_the_verdicts_are(
     old: str, new: str, reader: Level, avro: Level, postgres: Level, elasticsearch: Level, view: Level
 ) -> None:
-    changes = diff(_record(f"record({old})"), _record(f"record({new})"))
+    changes = diff(record_type(f"record({old})"), record_type(f"record({new})"))
     found = [max(verdict(change, target).level for change in changes) for target in Target]
     assert found == [reader, avro, postgres, elasticsearch, view]
 
 
 def test_a_removed_symbol_is_read_as_the_default_where_there_is_one() -> None:
-    old, new = _record("record(a enum('x', 'y'))"), _record("record(a enum default 'x' ('x'))")
+    old, new = record_type("record(a enum('x', 'y'))"), record_type("record(a enum default 'x' ('x'))")
     assert all(verdict(change, Target.AVRO_SINK).level is IN_PLACE for change in diff(old, new))
 
 
 def test_a_renamed_field_keeps_its_column_but_not_its_readers() -> None:
-    (change,) = diff(_record("record(a text)"), _record("record(b text)"), aliases={"$.b": "a"})
+    (change,) = diff(record_type("record(a text)"), record_type("record(b text)"), aliases={"$.b": "a"})
     levels = [verdict(change, target).level for target in Target]
     assert levels == [IN_PLACE, BREAKING, IN_PLACE, REBUILD, BREAKING]

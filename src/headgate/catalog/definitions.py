@@ -29,6 +29,11 @@ def purified_text(statement: Statement, facts: Mapping[str, object] | None = Non
     return json.dumps({STATEMENT: to_json(statement), **(facts or {})})
 
 
+def facts_of(entry: Object) -> dict[str, object]:
+    """What is stored beside the statement, but for the mark of what it was."""
+    return {name: value for name, value in entry.purified_json().items() if name not in (STATEMENT, MARK)}
+
+
 def stored_statement(entry: Object) -> Statement | None:
     """The statement that made the object; None for one that has none: a secret, and what every catalog begins with."""
     stored = entry.purified_json().get(STATEMENT)
@@ -51,7 +56,7 @@ def search_path_of(entry: Object) -> SearchPath:
 
 def respelled_text(entry: Object, statement: Statement, path: SearchPath) -> str:
     """What is stored when the statement only calls things by other names: it keeps the mark of what it was."""
-    facts = {name: value for name, value in entry.purified_json().items() if name != STATEMENT}
+    facts = facts_of(entry)
     if SEARCH_PATH in facts:
         facts[SEARCH_PATH] = path.entries
     return purified_text(statement, {**facts, MARK: definition_mark(entry)})

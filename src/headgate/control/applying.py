@@ -10,12 +10,11 @@ from textwrap import fill
 
 from headgate.catalog.changes import DefinitionChanged, ObjectCreated
 from headgate.catalog.objects import Column, Kind, Object
-from headgate.catalog.secrets import Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.connectors.errors import TopicNotFound
-from headgate.control.desired import DesiredState, Reveal, Wish, desired
+from headgate.control.desired import DesiredState, Wish, desired
 from headgate.control.engine import Engine
 from headgate.control.executor import Executor, Session, Step
 from headgate.control.results import Done, Result, ResultColumns, ResultRows
@@ -44,13 +43,9 @@ def apply(engine: Engine, text: str) -> Iterator[Result]:
 def _scripts(engine: Engine) -> Iterator[Scripts]:
     """With connections of their own: secrets are those of the planned catalog, as a script may make one and use it."""
     store = engine.store
-
-    def reveal(catalog: Catalog, secret: Object) -> Secret:
-        return store.keys.reveal(catalog.shown(secret.id), catalog.secrets[secret.id])
-
-    connections = Connections(reveal, engine.project.address)
+    connections = Connections(store.keys.reveal, engine.project.address)
     try:
-        yield Scripts(store, connections, reveal, Executor(store, connections, engine))
+        yield Scripts(store, connections, Executor(store, connections, engine, engine.follower))
     finally:
         connections.close()
 
@@ -61,7 +56,6 @@ class Scripts:
 
     store: SqliteStore
     connections: Connections
-    reveal: Reveal
     executor: Executor
 
     def plan(self, text: str) -> Iterator[Result]:
@@ -84,7 +78,7 @@ class Scripts:
     def wishes(self, text: str) -> DesiredState:
         """The wishes of the script with all that their plans tell."""
         catalog = self.store.load()
-        state = desired(catalog, text, self.reveal)
+        state = desired(catalog, text, self.store.keys.reveal)
         try:
             steps = self.executor.plan(state.script, Session())
             detailed = _detailed(state.wishes, steps, catalog, self.connections)

@@ -17,11 +17,8 @@ from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.names import (
     DEFAULT_PATH,
     SearchPath,
-    find,
     resolve,
     resolve_column_of,
-    resolve_database,
-    resolve_schema,
     search_path,
 )
 from headgate.catalog.objects import RELATIONS, Comment, Desired, Kind, Object
@@ -30,40 +27,27 @@ from headgate.catalog.snapshot import Catalog
 from headgate.control.errors import NotDesiredState, ObjectDiffers
 from headgate.control.likeness import differences
 from headgate.errors import HeadgateError, Span
+from headgate.plan.statements import CREATED, find_object, named_object
 from headgate.schema.names import print_name
 from headgate.sql.ast.alter import ChangeTaskState
 from headgate.sql.ast.comments import CommentOn
 from headgate.sql.ast.connections import (
-    CreateConnection,
     CreateSecret,
     SecretFromEnv,
     SecretFromFile,
     SecretText,
     SecretValue,
 )
-from headgate.sql.ast.databases import CreateDatabase, CreateSchema
 from headgate.sql.ast.names import Identifier, ObjectName
 from headgate.sql.ast.session import SetSearchPath
 from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.types import CreateType
 from headgate.sql.ast.views import CreateView
 from headgate.sql.script import parse_script
 
 Action: TypeAlias = Literal["create", "change", "keep"]
 Reveal: TypeAlias = Callable[[Catalog, Object], Secret]
 
-KINDS: dict[type[Statement], Kind] = {
-    CreateDatabase: Kind.DATABASE,
-    CreateSchema: Kind.SCHEMA,
-    CreateSecret: Kind.SECRET,
-    CreateConnection: Kind.CONNECTION,
-    CreateType: Kind.TYPE,
-    CreateSource: Kind.SOURCE,
-    CreateView: Kind.VIEW,
-    CreateSink: Kind.SINK,
-}
 OR_REPLACE = " OR REPLACE"
 
 
@@ -177,7 +161,7 @@ class _Comparing:
     # objects
 
     def _object(self, statement: Statement) -> Wish:
-        kind = KINDS.get(type(statement))
+        kind = CREATED.get(type(statement))
         if kind is None:
             return Wish(_spoken(statement), "object", "create", statement.span)
         name = self._name(statement)
@@ -242,14 +226,9 @@ class _Comparing:
 
     def _there(self, kind: Kind, name: ObjectName) -> Object | None:
         """The object of the name where the statement would make it: in the first schema of the search path."""
-        try:
-            if kind is Kind.DATABASE:
-                return resolve_database(self.catalog, name)
-            if kind is Kind.SCHEMA:
-                return resolve_schema(self.catalog, self.path, name)
-        except UnknownObject:
-            return None
-        return find(self.catalog, SearchPath(self.path.entries[:1]), name, kind)
+        above = kind in (Kind.DATABASE, Kind.SCHEMA)
+        path = self.path if above else SearchPath(self.path.entries[:1])
+        return find_object(self.catalog, path, kind, name)
 
     # what is said of objects
 
@@ -286,11 +265,7 @@ class _Comparing:
         )
 
     def _named(self, kind: Kind, name: ObjectName) -> Object:
-        if kind is Kind.DATABASE:
-            return resolve_database(self.catalog, name)
-        if kind is Kind.SCHEMA:
-            return resolve_schema(self.catalog, self.path, name)
-        return resolve(self.catalog, self.path, name, kind)
+        return named_object(self.catalog, self.path, kind, name)
 
 
 def _shown(name: ObjectName) -> str:

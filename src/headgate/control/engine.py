@@ -8,8 +8,6 @@ from pathlib import Path
 
 from headgate.catalog.errors import LeaseLost
 from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import Object
-from headgate.catalog.secrets import Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
@@ -60,10 +58,10 @@ class Engine:
         self.store = SqliteStore(project.state / "catalog.db")
         if project.address is not None:
             make_connections(self.store)
-        self._connections = Connections(self._reveal, project.address)
+        self._connections = Connections(self.store.keys.reveal, project.address)
         checkpoints = project.state / "checkpoints"
-        self._follower = Follower(self.store, self._connections, self.types)
-        self._executor = Executor(self.store, self._connections, self)
+        self.follower = Follower(self.store, self._connections, self.types)
+        self._executor = Executor(self.store, self._connections, self, self.follower)
         self._controller = Controller(
             self.store,
             self._connections,
@@ -71,7 +69,7 @@ class Engine:
             checkpoints,
             spark_gone,
             fenced,
-            follow=self._follower.follow,
+            follow=self.follower.follow,
         )
         self._spark_gone = spark_gone
 
@@ -103,7 +101,7 @@ class Engine:
     def _select(
         self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
     ) -> Iterator[Result]:
-        session, follow = self._spark.session(), self._follower.follow
+        session, follow = self._spark.session(), self.follower.follow
         query = BatchQuery(session, catalog, path, statement.query, self._connections, self.store, follow)
         try:
             with cancellation.stops(query.cancel):
@@ -118,10 +116,6 @@ class Engine:
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         return asked_types(self._spark.session(), catalog, analysed)
-
-    def _reveal(self, catalog: Catalog, secret: Object) -> Secret:
-        """Of the catalog that is asked about, which may hold secrets that are only planned yet."""
-        return self.store.keys.reveal(catalog.shown(secret.id), catalog.secrets[secret.id])
 
 
 def _answer(query: BatchQuery) -> Iterator[Result]:

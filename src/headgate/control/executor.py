@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ObjectCreated
+from headgate.catalog.definitions import facts_of, purified_text
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, search_path
 from headgate.catalog.objects import Kind
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
@@ -40,7 +40,7 @@ from headgate.sql.ast.connections import (
     SecretText,
     ValidateConnection,
 )
-from headgate.sql.ast.formats import Format, RegistryFormat, SeedSchema
+from headgate.sql.ast.formats import SeedSchema, Side
 from headgate.sql.ast.queries import Select
 from headgate.sql.ast.session import SetSearchPath
 from headgate.sql.ast.show import ReplayQuarantine
@@ -48,10 +48,10 @@ from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import AcceptSchemaChange
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.views import CreateView
-from headgate.sql.json import to_json
 from headgate.sql.query.relation import AnalysedQuery
 from headgate.sql.redact import redacted_text
 from headgate.sql.script import parse_script
+from headgate.sql.seeds import with_seeds
 
 
 @dataclass(slots=True)
@@ -86,11 +86,13 @@ class Step:
 
 
 class Executor:
-    def __init__(self, store: SqliteStore, connections: Connections, queries: Queries) -> None:
+    def __init__(
+        self, store: SqliteStore, connections: Connections, queries: Queries, follower: Follower
+    ) -> None:
         self._store = store
         self._connections = connections
         self._queries = queries
-        self._follower = Follower(store, connections, queries.types)
+        self._follower = follower
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
         """Everything that the script answers. Nothing of it is done unless all of it can be planned."""
@@ -287,21 +289,8 @@ def _with_ids(change: Change, statement: Statement, ids: dict[str, tuple[int, st
     """The sink with the ids of its schemas frozen into its purified statement."""
     if not ids or not isinstance(change, ObjectCreated) or not isinstance(statement, CreateSink):
         return change
-    formats = statement.formats
-    value, key = formats.value, formats.key
     for subject, (schema_id, text) in ids.items():
-        if subject.endswith("-key"):
-            if key is None:
-                value = _seeded(value, SeedSchema("KEY", schema_id, text))
-            else:
-                key = _seeded(key, SeedSchema("KEY", schema_id, text))
-        else:
-            value = _seeded(value, SeedSchema("VALUE", schema_id, text))
-    seeded = replace(statement, formats=replace(formats, value=value, key=key))
-    purified = {**change.object.purified_json(), "statement": to_json(seeded)}
-    return replace(change, object=replace(change.object, purified=json.dumps(purified)))
-
-
-def _seeded(format_: Format, seed: SeedSchema) -> Format:
-    assert isinstance(format_, RegistryFormat)
-    return replace(format_, options=(*format_.options, seed))
+        side: Side = "KEY" if subject.endswith("-key") else "VALUE"
+        statement = with_seeds(statement, side, (SeedSchema(side, schema_id, text),))
+    purified = purified_text(statement, facts_of(change.object))
+    return replace(change, object=replace(change.object, purified=purified))

@@ -8,33 +8,33 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
-from headgate.catalog.definitions import STATEMENT, purified_text, statement_of
+from headgate.catalog.definitions import facts_of, purified_text, statement_of
 from headgate.catalog.graph import drop_order
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Comment, Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import view_query
+from headgate.plan.columns import evolved_columns, source_columns
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.sides import WrittenSchema
 from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
 from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
 from headgate.registry.schemas import Schema
-from headgate.schema.render import print_type
+from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.types import Type
-from headgate.sql.ast.formats import Format, Formats, RegistryFormat, SeedSchema, Side
+from headgate.sql.ast.formats import SeedSchema, Side
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.views import CreateView
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.seeds import format_of, seeds_of, unseeded, with_seeds
 
-S = TypeVar("S", CreateSource, CreateSink)
 AskTypes = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
 
 
@@ -78,14 +78,10 @@ def plan_follow(
 
 def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> DefinitionChanged:
     statement = statement_of(source, CreateSource)
-    known = _seeds(statement.formats.value, "VALUE")
+    known = seeds_of(statement.formats.value, "VALUE")
     new = tuple(SeedSchema("VALUE", schema.id or 0, schema.text, schema.references) for schema in schemas)
     statement = with_seeds(statement, "VALUE", (*known, *new))
-    planned = plan_source(statement).columns
-    columns = [
-        Column(0, c.name, print_type(c.type, full=True), c.nullable, c.key, comment=Comment(imported=c.doc))
-        for c in planned
-    ]
+    columns = source_columns(plan_source(statement))
     return definition(source, statement, evolved_columns(source, columns))
 
 
@@ -107,15 +103,12 @@ def _sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
     register: list[tuple[Side, RegisterSchema]] = []
     sides: tuple[tuple[Side, EncodedSide | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
     for side, encoded in sides:
-        format_ = (
-            statement.formats.key if side == "KEY" and statement.formats.key else statement.formats.value
-        )
-        frozen = _seeds(format_, side)
+        frozen = seeds_of(format_of(statement.formats, side), side)
         if encoded is None or encoded.schema is None or not frozen:
             continue
         old = json.loads(frozen[-1].schema)
-        new = with_defaults(old, json.loads(encoded.schema))
-        if new == old or (side == "KEY" and _shape(new) == _shape(old)):
+        new = grown(old, json.loads(encoded.schema))
+        if without_docs(new) == without_docs(old):
             continue
         schema = Schema(json.dumps(new, ensure_ascii=False))
         register.append((side, RegisterSchema(_registry(planned), f"{planned.topic}-{side.lower()}", schema)))
@@ -132,13 +125,10 @@ def _registry(plan: SinkPlan) -> int:
 
 def definition(object_: Object, statement: Statement, columns: tuple[Column, ...]) -> DefinitionChanged:
     """The object with another purified statement; what the user wrote stays."""
-    facts = {
-        name: value for name, value in object_.purified_json().items() if name not in (STATEMENT, "mark")
-    }
     return DefinitionChanged(
         object_.id,
         object_.statement,
-        purified_text(statement, facts),
+        purified_text(statement, facts_of(object_)),
         object_.dependencies,
         columns,
         object_.growth,
@@ -146,85 +136,51 @@ def definition(object_: Object, statement: Statement, columns: tuple[Column, ...
     )
 
 
-def _seeds(format_: Format, side: Side) -> tuple[SeedSchema, ...]:
-    options = format_.options if isinstance(format_, RegistryFormat) else ()
-    return tuple(o for o in options if isinstance(o, SeedSchema) and o.side == side)
-
-
-def with_seeds(statement: S, side: Side, seeds: Sequence[SeedSchema]) -> S:
-    """The statement with these schemas for one side in place of those it has."""
-    formats = statement.formats
-    if side == "KEY" and formats.key is not None:
-        return replace(statement, formats=Formats(formats.value, _with_seeds(formats.key, side, seeds)))
-    return replace(statement, formats=Formats(_with_seeds(formats.value, side, seeds), formats.key))
-
-
-def _with_seeds(format_: Format, side: Side, seeds: Sequence[SeedSchema]) -> Format:
-    assert isinstance(format_, RegistryFormat)
-    kept = tuple(o for o in format_.options if not (isinstance(o, SeedSchema) and o.side == side))
-    return replace(format_, options=(*kept, *seeds))
-
-
-def unseeded(statement: CreateSink) -> CreateSink:
-    def bare(format_: Format) -> Format:
-        if not isinstance(format_, RegistryFormat):
-            return format_
-        return replace(format_, options=tuple(o for o in format_.options if not isinstance(o, SeedSchema)))
-
-    key = statement.formats.key
-    return replace(statement, formats=Formats(bare(statement.formats.value), bare(key) if key else None))
-
-
-# columns
-
-
-def evolved_columns(old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """A column that keeps its name is the old one; new ones get ids never used."""
-    ids = {c.name: c.id for c in old.columns}
-    numbers = count(old.next_column)
-    return tuple(replace(c, id=ids.get(c.name) or next(numbers)) for c in columns)
-
-
 # schemas of sinks
 
 
-def with_defaults(old: Any, new: Any) -> Any:
-    """The new Avro schema, in which every field that the old one lacks has the default null: without one, nobody who
-    has it could read what was written before, and BACKWARD refuses it."""
+def grown(old: Any, new: Any) -> Any:
+    """The new Avro schema as the next version of the old one. What the old one has keeps the docs that it was published
+    with. Every field that it lacks brings its own, and has the default null: without one, nobody who has it could read
+    what was written before, and BACKWARD refuses it."""
     match old, new:
         case {"fields": list() as before}, {"fields": list() as fields}:
             known = {field["name"]: field for field in before}
             made = [
-                {**field, "type": with_defaults(known[field["name"]]["type"], field["type"])}
-                | ({"default": known[field["name"]]["default"]} if "default" in known[field["name"]] else {})
-                if field["name"] in known
-                else _defaulted(field)
+                _kept(known[field["name"]], field) if field["name"] in known else _defaulted(field)
                 for field in fields
             ]
-            return {**new, "fields": made}
+            return _documented(old, {**new, "fields": made})
+        case {"symbols": _}, {"symbols": _}:
+            return _documented(old, new)
         case {"items": inner}, {"items": items}:
-            return {**new, "items": with_defaults(inner, items)}
+            return {**new, "items": grown(inner, items)}
         case {"values": inner}, {"values": values}:
-            return {**new, "values": with_defaults(inner, values)}
+            return {**new, "values": grown(inner, values)}
         case _, ["null", branch]:
             inner = old[1] if isinstance(old, list) and len(old) == 2 and old[0] == "null" else old
-            return ["null", with_defaults(inner, branch)]
+            return ["null", grown(inner, branch)]
         case _:
             return new
+
+
+def _kept(old: dict[str, object], field: dict[str, object]) -> dict[str, object]:
+    bare = {key: value for key, value in field.items() if key != "doc"}
+    return {**bare, **old, "type": grown(old["type"], field["type"])}
+
+
+def _documented(old: dict[str, object], new: dict[str, object]) -> dict[str, object]:
+    """The new record or enum with the doc of the old one, behind its name."""
+    made: dict[str, object] = {}
+    for key, value in new.items():
+        if key in ("fields", "symbols") and "doc" in old:
+            made["doc"] = old["doc"]
+        if key != "doc":
+            made[key] = value
+    return made
 
 
 def _defaulted(field: dict[str, object]) -> dict[str, object]:
     type_ = field["type"]
     nullable = isinstance(type_, list) and type_[:1] == ["null"]
     return {**field, "default": None} if nullable and "default" not in field else field
-
-
-def _shape(schema: object) -> object:
-    """The schema without its docs."""
-    match schema:
-        case dict():
-            return {key: _shape(value) for key, value in schema.items() if key != "doc"}
-        case list():
-            return [_shape(item) for item in schema]
-        case _:
-            return schema

@@ -32,11 +32,11 @@ from headgate.sql.ast.formats import (
     RegexFormat,
     RegistryFormat,
     RegistryKind,
-    SeedSchema,
     Side,
     TextFormat,
 )
 from headgate.sql.ast.values import BooleanLiteral, option
+from headgate.sql.seeds import seeds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def _distinct(format_: str, names: list[str]) -> tuple[str, ...]:
 
 def _registry_side(format_: RegistryFormat, side: Side) -> SchemaSide | None:
     """The side's frozen schemas. A format given for the key alone holds only seeds of its own side."""
-    seeds = [o for o in format_.options if isinstance(o, SeedSchema) and o.side == side]
+    seeds = seeds_of(format_, side)
     if not seeds:
         return None
     schemas = tuple(WrittenSchema(seed.schema, seed.references, seed.id) for seed in seeds)

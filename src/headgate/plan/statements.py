@@ -30,7 +30,6 @@ from headgate.catalog.names import (
     resolve_schema,
 )
 from headgate.catalog.objects import (
-    Column,
     Comment,
     Dependency,
     Desired,
@@ -41,6 +40,7 @@ from headgate.catalog.objects import (
 )
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
+from headgate.plan.columns import source_columns
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
 from headgate.plan.rename import rename
@@ -56,7 +56,6 @@ from headgate.plan.views import (
 )
 from headgate.purify.sinks import sink_name
 from headgate.registry.compatibility.levels import Level
-from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.sql.ast.alter import ChangeTaskState, RenameObject
 from headgate.sql.ast.comments import CommentOn
@@ -73,6 +72,18 @@ from headgate.sql.ast.types import CreateType
 from headgate.sql.ast.values import Choice, MapLiteral, NumberLiteral, SecretReference, option
 from headgate.sql.ast.views import CreateView
 from headgate.sql.render.statements import render
+
+CREATED: dict[type[Statement], Kind] = {
+    CreateDatabase: Kind.DATABASE,
+    CreateSchema: Kind.SCHEMA,
+    CreateSecret: Kind.SECRET,
+    CreateConnection: Kind.CONNECTION,
+    CreateType: Kind.TYPE,
+    CreateSource: Kind.SOURCE,
+    CreateView: Kind.VIEW,
+    CreateSink: Kind.SINK,
+}
+"""What each CREATE statement makes."""
 
 
 def plan(
@@ -91,29 +102,17 @@ def plan(
 
 def skipped(statement: Statement, catalog: Catalog, path: SearchPath) -> Planned | None:
     """The plan of a CREATE … IF NOT EXISTS of what exists: known before anything is asked of the outside."""
-    kind = _CREATED.get(type(statement))
+    kind = CREATED.get(type(statement))
     if kind is None or not getattr(statement, "if_not_exists", False):
         return None
     named = getattr(statement, "name", None)
     name = sink_name(catalog, path, statement) if isinstance(statement, CreateSink) else named
     assert isinstance(name, ObjectName)
-    known = _find(catalog, path, kind, name)
+    known = find_object(catalog, path, kind, name)
     if known is None:
         return None
     notice = f'{known.kind} "{known.name}" exists already, skipped'
     return Planned(statement, f"CREATE {kind.value.upper()}", notices=(notice,), skipped=True)
-
-
-_CREATED: dict[type[Statement], Kind] = {
-    CreateDatabase: Kind.DATABASE,
-    CreateSchema: Kind.SCHEMA,
-    CreateSecret: Kind.SECRET,
-    CreateConnection: Kind.CONNECTION,
-    CreateType: Kind.TYPE,
-    CreateSource: Kind.SOURCE,
-    CreateView: Kind.VIEW,
-    CreateSink: Kind.SINK,
-}
 
 
 def named_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> Object:
@@ -125,7 +124,8 @@ def named_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectNam
     return resolve(catalog, path, name, kind)
 
 
-def _find(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> Object | None:
+def find_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> Object | None:
+    """Likewise, or None where there is none."""
     if kind not in (Kind.SCHEMA, Kind.DATABASE):
         return find(catalog, path, name, kind)
     try:
@@ -222,24 +222,13 @@ class _Planner:
 
     def _source(self, statement: CreateSource) -> Planned:
         planned = plan_source(statement)
-        columns = tuple(
-            Column(
-                position,
-                c.name,
-                print_type(c.type, full=True),
-                c.nullable,
-                c.key,
-                comment=Comment(imported=c.doc),
-            )
-            for position, c in enumerate(planned.columns, start=1)
-        )
         growth = Growth.KEYED if any(c.key for c in planned.columns) else Growth.APPEND
         facts = {"dropped_key": _dropped_key(statement, planned)}
         made = self._object(
             statement.name,
             Kind.SOURCE,
             statement,
-            columns=columns,
+            columns=source_columns(planned),
             growth=growth,
             dependencies=self._connections(statement),
             comment=Comment(imported=planned.doc),
@@ -309,7 +298,7 @@ class _Planner:
     def _missing(self, statement: DropObject | RenameObject | ChangeTaskState, tag: str) -> Planned | None:
         """The plan of an IF EXISTS of what does not exist."""
         kind = Kind(statement.kind.lower())
-        if not statement.if_exists or _find(self.catalog, self.path, kind, statement.name) is not None:
+        if not statement.if_exists or find_object(self.catalog, self.path, kind, statement.name) is not None:
             return None
         notice = f'{kind} "{statement.name}" does not exist, skipped'
         return Planned(statement, tag, notices=(notice,), skipped=True)

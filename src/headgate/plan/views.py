@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 
 from headgate.catalog.graph import holders, type_dependencies
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Column, Comment, Dependency, Growth, Object, Use
 from headgate.catalog.snapshot import Catalog
+from headgate.plan.columns import evolved_columns
 from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames, ViewInUse
 from headgate.plan.relations import analyse_query, find_type, origin_ref, relations_read
 from headgate.plan.type_names import called_again
@@ -48,9 +48,7 @@ def replaced_columns(catalog: Catalog, old: Object, columns: Sequence[Column]) -
     users = tuple((o.kind.value, catalog.shown(o.id)) for o in holders(catalog, old.id))
     if users and [_shape(c) for c in old.columns] != [_shape(c) for c in columns]:
         raise ViewInUse(old.name, users)
-    ids = {c.name: c.id for c in old.columns}
-    numbers = count(old.next_column)
-    return tuple(replace(c, id=ids.get(c.name) or next(numbers)) for c in columns)
+    return evolved_columns(old, columns)
 
 
 def _shape(column: Column) -> tuple[str, str, bool]:

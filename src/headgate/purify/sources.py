@@ -25,6 +25,7 @@ from headgate.sql.ast.formats import (
     Side,
 )
 from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
+from headgate.sql.seeds import seeded, seeds_of
 
 TYPES = {"AVRO": SchemaType.AVRO, "PROTOBUF": SchemaType.PROTOBUF, "JSON SCHEMA": SchemaType.JSON}
 WORDS = {SchemaType.AVRO: "AVRO", SchemaType.PROTOBUF: "PROTOBUF", SchemaType.JSON: "JSON SCHEMA"}
@@ -39,12 +40,12 @@ def purify_source(
     outside.topic(catalog, kafka_server(catalog, path, statement.kafka), topic)
     seeder = _Seeder(catalog, path, outside, topic, _needs_key(statement))
     value, key = formats.value, formats.key
-    seeded = (
+    frozen = (
         Formats(seeder.bare(value))
         if key is None
         else Formats(seeder.one(value, "VALUE"), seeder.one(key, "KEY"))
     )
-    return replace(statement, kafka=kafka, formats=seeded)
+    return replace(statement, kafka=kafka, formats=frozen)
 
 
 def _needs_key(statement: CreateSource) -> bool:
@@ -68,10 +69,10 @@ class _Seeder:
 
     def bare(self, format_: Format) -> Format:
         """FORMAT f alone: values must have a schema, keys may."""
-        seeded = self.one(format_, "VALUE")
-        if not isinstance(seeded, RegistryFormat):
-            return seeded
-        return self._seeded(seeded, "KEY", required=False)
+        value = self.one(format_, "VALUE")
+        if not isinstance(value, RegistryFormat):
+            return value
+        return self._seeded(value, "KEY", required=False)
 
     def one(self, format_: Format, side: Side) -> Format:
         return self._seeded(format_, side, required=True) if isinstance(format_, RegistryFormat) else format_
@@ -79,7 +80,7 @@ class _Seeder:
     def _seeded(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
         if isinstance(format_.registry, RegistryUrl) and has_password(format_.registry.url):
             raise PasswordInAddress(self.topic)
-        if any(isinstance(o, SeedSchema) and o.side == side for o in format_.options):
+        if seeds_of(format_, side):
             return format_
         registry = registry_server(self.catalog, self.path, format_.registry)
         found = self._find(format_, side, registry)
@@ -91,8 +92,7 @@ class _Seeder:
             if not required and not self.needs_key:
                 return format_
             raise SchemaOfOtherType(self._subject(side), WORDS[found.schema.type], format_.kind)
-        seed = SeedSchema(side, found.id, found.schema.text, found.references)
-        return replace(format_, options=(*format_.options, seed))
+        return seeded(format_, SeedSchema(side, found.id, found.schema.text, found.references))
 
     def _find(self, format_: RegistryFormat, side: Side, registry: Server) -> KnownSchema | None:
         strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == side]

@@ -22,15 +22,10 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record, Type
 from tests.laws import examples
 from tests.schema import strategies as s
+from tests.schema.records import record_type
 from tests.schema.round_trip import EVERY_KIND, Lost, declared, lost, without_arrays
 
 pytestmark = pytest.mark.unit
-
-
-def _record(text: str) -> Record:
-    type_ = parse_type(text)
-    assert isinstance(type_, Record)
-    return type_
 
 
 def _back(type_: Type) -> Type:
@@ -97,7 +92,7 @@ def test_the_field_is(type_: str, mapping: dict[str, object]) -> None:
 
 
 def test_the_mapping_is_strict_and_carries_the_docs() -> None:
-    record = _record(
+    record = record_type(
         "record comment 'orders of the shop' (id bigint comment 'from the till', lines array<record(sku text comment 'part')>,"
         " home record comment 'an address' (street text))"
     )
@@ -113,7 +108,7 @@ def test_the_mapping_is_strict_and_carries_the_docs() -> None:
 
 
 def test_the_values_of_a_map_are_typed_by_a_template() -> None:
-    mapping = to_elasticsearch(_record("record(a record(m map<text, bigint>))"))
+    mapping = to_elasticsearch(record_type("record(a record(m map<text, bigint>))"))
     assert mapping["dynamic_templates"] == [
         {"values of a.m": {"path_match": "a.m.*", "mapping": {"type": "long"}}}
     ]
@@ -142,7 +137,7 @@ def test_a_name_that_an_index_cannot_have_is_refused(name: str) -> None:
 
 def test_all_bad_names_are_raised_together_with_their_paths() -> None:
     with pytest.raises(SeveralErrors) as raised:
-        to_elasticsearch(_record('record("a.b" text, c array<record("d.e" text, "_id" text)>)'))
+        to_elasticsearch(record_type('record("a.b" text, c array<record("d.e" text, "_id" text)>)'))
     assert [getattr(e, "path", "") for e in raised.value.errors] == ['$."a.b"', '$.c[]."d.e"']
 
 
@@ -188,5 +183,5 @@ def test_what_is_no_mapping_is_refused(mapping: dict[str, object]) -> None:
 
 def test_a_type_of_the_catalog_must_be_resolved_first() -> None:
     with pytest.raises(UnresolvedType) as raised:
-        to_elasticsearch(_record("record(a record(p point))"))
+        to_elasticsearch(record_type("record(a record(p point))"))
     assert raised.value.path == "$.a.p"

@@ -14,15 +14,10 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Array, Enum, Field, Record, Text, Type
 from tests.laws import examples
 from tests.schema import strategies as s
+from tests.schema.records import record_type
 from tests.schema.round_trip import EVERY_KIND, Lost, declared, lost
 
 pytestmark = pytest.mark.unit
-
-
-def _record(text: str) -> Record:
-    type_ = parse_type(text)
-    assert isinstance(type_, Record)
-    return type_
 
 
 @examples(30)
@@ -102,7 +97,7 @@ def test_the_database_s_own_types_are_read_where_they_are_known() -> None:
 
 
 def test_a_record_becomes_its_leaves_joined_by_underscores() -> None:
-    record = _record(
+    record = record_type(
         "record(id bigint not null, home record(street text not null comment 'with number', at record(x double) not null),"
         " tags array<text> not null, lines array<record(n integer)>, none record() not null)"
     )
@@ -118,12 +113,12 @@ def test_a_record_becomes_its_leaves_joined_by_underscores() -> None:
 
 def test_two_fields_that_become_one_column_are_refused() -> None:
     with pytest.raises(NameClash) as raised:
-        columns(_record("record(a_b text, a record(b text))"))
+        columns(record_type("record(a_b text, a record(b text))"))
     assert raised.value.message() == 'fields $.a_b and $.a.b would both become the column "a_b"'
 
 
 def test_names_that_differ_only_in_case_are_two_columns() -> None:
-    assert [c.name for c in columns(_record('record(a text, "A" text)'))] == ["a", "A"]
+    assert [c.name for c in columns(record_type('record(a text, "A" text)'))] == ["a", "A"]
 
 
 @pytest.mark.parametrize(
@@ -147,5 +142,5 @@ def test_the_limit_holds_for_the_joined_name_and_all_problems_are_raised_togethe
 
 def test_a_type_of_the_catalog_must_be_resolved_first() -> None:
     with pytest.raises(UnresolvedType) as raised:
-        columns(_record("record(a record(p point))"))
+        columns(record_type("record(a record(p point))"))
     assert raised.value.path == "$.a.p"

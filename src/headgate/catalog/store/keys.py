@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import assert_never
 
 from headgate.catalog.errors import KeyFileExposed, SecretKeyMissing, SecretSourceMissing
-from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret, SecretSource, Vault, new_key
+from headgate.catalog.objects import Object
+from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret, Vault, new_key
+from headgate.catalog.snapshot import Catalog
 
 VARIABLE = "HEADGATE_SECRET_KEY"
 
@@ -38,8 +40,9 @@ class Keys:
             _write_private(self._file, new_key(), exclusive=True)
         return Vault(self._read(), f'file "{self._file}"')
 
-    def reveal(self, name: str, source: SecretSource) -> Secret:
-        """The value of a secret, at the moment of its use."""
+    def reveal(self, catalog: Catalog, secret: Object) -> Secret:
+        """The value of a secret, at the moment of its use. The catalog may be one in which it is only planned yet."""
+        name, source = catalog.shown(secret.id), catalog.secrets[secret.id]
         match source:
             case Sealed():
                 return self.vault(create=False).open(name, source)

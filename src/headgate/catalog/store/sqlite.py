@@ -69,7 +69,7 @@ class SqliteReader:
     def reveal(self, secret: int) -> Secret:
         """The value of a secret, read from wherever it is kept, to be used and not to be stored."""
         catalog = self.load()
-        return self.keys.reveal(catalog.shown(secret), catalog.secrets[secret])
+        return self.keys.reveal(catalog, catalog.get(secret))
 
     def history(self, object_id: int | None = None) -> tuple[Entry, ...]:
         return self._all(lambda database: log.read_history(database, object_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence
+from collections.abc import Callable, MutableSequence
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto
 
@@ -38,37 +38,31 @@ def parse_extensions(cursor: Cursor, message: DescriptorProto, path: Path) -> No
 
 def parse_reserved(cursor: Cursor, message: DescriptorProto, path: Path) -> None:
     """`reserved 2, 9 to 11;` or `reserved "a", "b";` in a message."""
-    start = cursor.expect("reserved")
-    if cursor.peek.kind in (Kind.STRING, Kind.IDENTIFIER):
-        with cursor.place((*path, DescriptorProto.RESERVED_NAME_FIELD_NUMBER), start) as place:
-            _parse_names(cursor, message.reserved_name, place.path)
-            cursor.expect_end(";", place)
-        return
-    with cursor.place((*path, DescriptorProto.RESERVED_RANGE_FIELD_NUMBER), start) as place:
-        while True:
-            with cursor.place((*place.path, len(message.reserved_range))):
-                first, end = _parse_range(cursor, "a field name or a range of numbers")
-            message.reserved_range.add(start=first, end=end)
-            if not cursor.accept(","):
-                break
-        cursor.expect_end(";", place)
+    _parse_reserved(cursor, message, path, lambda: _parse_range(cursor, "a field name or a range of numbers"))
 
 
 def parse_enum_reserved(cursor: Cursor, enum: EnumDescriptorProto, path: Path) -> None:
     """Likewise in an enum, where ranges may be negative and hold their end."""
+    _parse_reserved(cursor, enum, path, lambda: _parse_enum_range(cursor))
+
+
+def _parse_reserved(
+    cursor: Cursor,
+    owner: DescriptorProto | EnumDescriptorProto,
+    path: Path,
+    parse_range: Callable[[], tuple[int, int]],
+) -> None:
     start = cursor.expect("reserved")
     if cursor.peek.kind in (Kind.STRING, Kind.IDENTIFIER):
-        with cursor.place((*path, EnumDescriptorProto.RESERVED_NAME_FIELD_NUMBER), start) as place:
-            _parse_names(cursor, enum.reserved_name, place.path)
+        with cursor.place((*path, type(owner).RESERVED_NAME_FIELD_NUMBER), start) as place:
+            _parse_names(cursor, owner.reserved_name, place.path)
             cursor.expect_end(";", place)
         return
-    with cursor.place((*path, EnumDescriptorProto.RESERVED_RANGE_FIELD_NUMBER), start) as place:
+    with cursor.place((*path, type(owner).RESERVED_RANGE_FIELD_NUMBER), start) as place:
         while True:
-            with cursor.place((*place.path, len(enum.reserved_range))):
-                first = last = cursor.signed_number("a value's name or a range of numbers")
-                if cursor.accept("to"):
-                    last = MAX_INT32 if cursor.accept("max") else cursor.signed_number("an integer")
-            enum.reserved_range.add(start=first, end=last)
+            with cursor.place((*place.path, len(owner.reserved_range))):
+                first, end = parse_range()
+            owner.reserved_range.add(start=first, end=end)
             if not cursor.accept(","):
                 break
         cursor.expect_end(";", place)
@@ -91,6 +85,14 @@ def _parse_range(cursor: Cursor, expected: str) -> tuple[int, int]:
     if cursor.accept("max"):
         return start, _OPEN
     return start, cursor.number("an integer", MAX_INT32 - 1) + 1
+
+
+def _parse_enum_range(cursor: Cursor) -> tuple[int, int]:
+    """First number and last."""
+    first = last = cursor.signed_number("a value's name or a range of numbers")
+    if cursor.accept("to"):
+        last = MAX_INT32 if cursor.accept("max") else cursor.signed_number("an integer")
+    return first, last
 
 
 def _parse_names(cursor: Cursor, names: MutableSequence[str], path: Path) -> None:
