@@ -12,7 +12,15 @@ from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import ColumnCollision
 from headgate.plan.follow import FollowPlan, plan_follow, with_defaults
-from headgate.plan.sides import SchemaSide, WrittenSchema, differences, grows, place_of, unreadable
+from headgate.plan.sides import (
+    FieldPath,
+    SchemaSide,
+    WrittenSchema,
+    differences,
+    grows,
+    place_of,
+    unreadable,
+)
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.sql.query.relation import AnalysedQuery
@@ -118,11 +126,13 @@ def test_a_new_field_with_the_name_of_a_column_is_refused(world: Planning) -> No
         (schema(("id", "long"), ("item", "string")), "record(id bigint not null, item text not null)", ()),
         (schema(("id", "int")), "record(id integer not null, item text)", ()),
         (schema(("id", ["null", "int"]), ("item", "string")), "record(id integer, item text not null)", ()),
-        (schema(("id", "string"), ("item", "string")), "record(id text not null, item text not null)", ("id",)),
-        (schema(("id", "int"), ("item", {"type": "array", "items": "string"})), "record(id integer not null, item json not null)", ("item",)),
+        (schema(("id", "string"), ("item", "string")), "record(id text not null, item text not null)", (("id",),)),
+        (schema(("id", "int"), ("item", {"type": "array", "items": "string"})), "record(id integer not null, item json not null)", (("item",),)),
     ],
 )  # fmt: skip
-def test_what_a_schema_makes_of_a_side(arriving: WrittenSchema, reads: str, broken: tuple[str, ...]) -> None:
+def test_what_a_schema_makes_of_a_side(
+    arriving: WrittenSchema, reads: str, broken: tuple[FieldPath, ...]
+) -> None:
     side = SchemaSide("AVRO", (WrittenSchema(json.dumps(FIRST), (), 1),))
     assert unreadable(side, arriving) == broken
     assert broken or grows(side, arriving)
@@ -131,6 +141,16 @@ def test_what_a_schema_makes_of_a_side(arriving: WrittenSchema, reads: str, brok
     assert differences(side, arriving)
     assert unreadable(taken, arriving) == ()
     assert not grows(taken, arriving)
+
+
+def test_of_a_record_within_only_the_field_that_changed_cannot_be_read() -> None:
+    def nested(*fields: tuple[str, object]) -> object:
+        return {"type": "record", "name": "row", "fields": [{"name": n, "type": t} for n, t in fields]}
+
+    old = schema(("id", "int"), ("after", nested(("x", "string"), ("y", "int"))))
+    new = schema(("id", "int"), ("after", nested(("x", "long"), ("y", "long"), ("z", "int"))))
+    side = SchemaSide("AVRO", (old,))
+    assert unreadable(side, new) == (("after", "x"),)
 
 
 def test_a_schema_with_other_docs_changes_nothing() -> None:
