@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from headgate.plan.sides import SchemaSide, SidePlan, WrittenSchema, differences, grows, unreadable
@@ -9,6 +10,9 @@ from headgate.plan.source import Following
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.formats.side import Writers
+
+ASK_AGAIN = 2.0  # seconds after which an id that the registry did not know is asked for again
+MOST_AGAIN = 20  # such ids that one look asks for
 
 
 class SideSchemas:
@@ -28,7 +32,7 @@ class SideSchemas:
         self._subject = subject
         self._versions: dict[int, int] = {}  # version -> id
         self._known: dict[int, WrittenSchema] = {}
-        self._refused: set[int] = set()
+        self._refused: dict[int, float] = {}  # id -> when it was asked for last
         for schema in self.side.schemas if self.side is not None else ():
             if schema.id:
                 self._known[schema.id] = schema
@@ -48,6 +52,7 @@ class SideSchemas:
         """Look at the subject's versions: every id that records up to now can hold is known after it."""
         if self.side is None or self._client is None:
             return
+        self._ask_for_refused()
         try:
             versions = self._client.versions(self._subject)
         except (SubjectNotFound, SubjectDeleted):
@@ -55,9 +60,16 @@ class SideSchemas:
         for version in versions:
             if version not in self._versions:
                 schema_id = self._client.version(self._subject, version).schema_id
-                self._refused.discard(schema_id)
+                self._refused.pop(schema_id, None)
                 self.learn(schema_id)
                 self._versions[version] = schema_id
+
+    def _ask_for_refused(self) -> None:
+        """An id may be registered after the first record that names it, also under another subject."""
+        since = time.monotonic() - ASK_AGAIN
+        for schema_id in [id_ for id_, asked in self._refused.items() if asked < since][:MOST_AGAIN]:
+            del self._refused[schema_id]
+            self.learn(schema_id)
 
     def learn(self, schema_id: int) -> None:
         """Take up a schema that a record names, also one that no version of the subject has."""
@@ -67,7 +79,7 @@ class SideSchemas:
             schema = self._client.schema_by_id(schema_id)
             parsed = self._client.resolved(schema)
         except SchemaIdNotFound:
-            self._refused.add(schema_id)
+            self._refused[schema_id] = time.monotonic()
             return
         references = tuple((d.name, d.schema.text) for d in parsed.dependencies)
         self._known[schema_id] = WrittenSchema(schema.text, references, schema_id)
