@@ -114,8 +114,27 @@ class SinkCannotFollow(RunError):
         return "Its relation gained them from its source, and the registry refused the schema that has them."
 
     def hint(self) -> str:
+        return f"Let the subject's compatibility level take new fields, then write ALTER SINK {self.sink} RESUME."
+
+
+@error
+class TargetTopicGone(RunError):
+    """The topic that a sink made and writes to does not exist any more."""
+
+    code = "RUN-0106"
+    topic: str
+    sink: str
+
+    def message(self) -> str:
+        return f'topic "{self.topic}", which sink "{self.sink}" writes to, was deleted'
+
+    def detail(self) -> str:
+        return "What was written to it is gone. Nothing was read since."
+
+    def hint(self) -> str:
         return (
-            "Let the subject's compatibility level take new fields, then drop the sink and create it again."
+            f"Drop sink {self.sink} and create it again: it then writes everything anew. To go on from where it stopped, "
+            f"create the topic and write ALTER SINK {self.sink} RESUME."
         )
 
 

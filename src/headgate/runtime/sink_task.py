@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -30,7 +30,7 @@ from headgate.plan.chain import source_of
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
-from headgate.runtime.errors import RecordsLost, SinkCannotFollow, TopicReplaced
+from headgate.runtime.errors import RecordsLost, SinkCannotFollow, TargetTopicGone, TopicReplaced
 from headgate.runtime.failures import bad_record, path_of, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
@@ -117,11 +117,17 @@ class SinkTask:
     def begin(self) -> None:
         """Look at the topic and the ledger. A new generation, because a new query counts its batches from 0."""
         self.topic = self.source.cluster.topic(self.source.topic_name)
+        self.check_target(self.target.topics({self.plan.topic}))
         ledger = self.store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.reached = self._start(ledger)
         self.there = self.source.cluster.offsets(self.topic, latest=True)
         self.progress.lag = self._lag(self.there)
+
+    def check_target(self, topics: Collection[str]) -> None:
+        """That its own topic is among those that the target has. A producer would wait for it as for a broker."""
+        if self.plan.topic not in topics:
+            raise TargetTopicGone(self.plan.topic, self.object.name)
 
     def _start(self, ledger: Ledger | None) -> dict[int, int]:
         """The ledger's offsets; partitions that it does not know begin at 0. A topic that is another one is refused."""

@@ -133,6 +133,8 @@ class TaskGroup:
             return
         cluster = self.tasks[0].source.cluster
         topics = cluster.topics({task.topic.name for task in due})
+        targets = self.tasks[0].target.topics({task.plan.topic for task in due})
+        due = [t for t in due if self._attempt(t, lambda t: t.check_target(targets))]
         ready = self._attempt_all(due, lambda t: t.intend(batch, *_at(t, ends, topics)))
         ready = [t for t in ready if self._attempt(t, lambda t: self._keep_up(t, ends))]
         ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
