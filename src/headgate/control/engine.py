@@ -72,6 +72,7 @@ class Engine:
             spark_gone,
             fenced,
             follow=self._follower.follow,
+            catch_up=self._follower.catch_up,
         )
         self._spark_gone = spark_gone
 

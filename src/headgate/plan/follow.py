@@ -72,7 +72,7 @@ def plan_follow(
                 changes.append(change)
                 after = apply(after, change)
     sinks = [o for o in drop_order(catalog, [source.id]) if o.kind is Kind.SINK]
-    found = [_sink_change(after, sink) for sink in reversed(sinks)]
+    found = [sink_change(after, sink) for sink in reversed(sinks)]
     return FollowPlan(tuple(changes), tuple(change for change in found if change is not None))
 
 
@@ -101,7 +101,8 @@ def _view_change(catalog: Catalog, view: Object, ask: AskTypes) -> ColumnsChange
     )
 
 
-def _sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
+def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
+    """What a sink needs for its relation as it is now; None if it has it."""
     statement = statement_of(sink, CreateSink)
     planned = plan_sink(catalog, DEFAULT_PATH, unseeded(statement))
     register: list[tuple[Side, RegisterSchema]] = []
