@@ -8,10 +8,12 @@ from collections.abc import Sequence
 import pytest
 
 from headgate.catalog.apply import apply
+from headgate.catalog.definitions import statement_of
+from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import ColumnCollision
-from headgate.plan.follow import FollowPlan, plan_follow, with_defaults
+from headgate.plan.follow import FollowPlan, definition, plan_follow, unwritable, with_defaults, with_seeds
 from headgate.plan.sides import (
     FieldPath,
     SchemaSide,
@@ -21,8 +23,11 @@ from headgate.plan.sides import (
     place_of,
     unreadable,
 )
+from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
+from headgate.sql.ast.formats import SeedSchema
+from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.query.relation import AnalysedQuery
 from tests.plan.planning import Planning
 
@@ -118,6 +123,26 @@ def test_a_new_field_with_the_name_of_a_column_is_refused(world: Planning) -> No
     world.do(SOURCE.format(names=""))
     with pytest.raises(ColumnCollision):
         followed(world, schema(("id", "int"), ("item", "string"), ("offset", "long")))
+
+
+def test_a_sink_that_was_refused_its_schema_cannot_write_what_came_or_changed(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    world.do(
+        "CREATE SINK s FROM orders INTO KAFKA CONNECTION kafka (TOPIC 'out') "
+        "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;"
+    )
+    sink = next(o for o in world.catalog.objects.values() if o.kind is Kind.SINK)
+    statement = statement_of(sink, CreateSink)
+    value = plan_sink(world.catalog, DEFAULT_PATH, statement).value
+    assert value.schema is not None
+    seeded = with_seeds(statement, "VALUE", (SeedSchema("VALUE", 1, value.schema),))
+    world.catalog = apply(world.catalog, definition(sink, seeded, sink.columns))
+    assert unwritable(world.catalog, world.catalog.get(sink.id)) == ()
+    plan, after = followed(world, WIDER)
+    assert unwritable(after, after.get(sink.id)) == ("id", "weight")
+    [change] = plan.sinks
+    after = apply(after, change.change([2]))
+    assert unwritable(after, after.get(sink.id)) == ()
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ class SchemaChanged(RunError):
 
 @error
 class SinkCannotFollow(RunError):
-    """The registry refused the schema that a sink needed after its relation had grown."""
+    """The registry refused the schema that a sink needed after its relation had changed."""
 
     code = "RUN-0105"
     sink: str
@@ -111,7 +111,7 @@ class SinkCannotFollow(RunError):
         return f'sink "{self.sink}" has no schema for {", ".join(self.columns)}'
 
     def detail(self) -> str:
-        return "Its relation gained them from its source, and the registry refused the schema that has them."
+        return "They came or changed with a schema that its source followed, and the registry refused the one for them."
 
     def hint(self) -> str:
         return f"Let the subject's compatibility level take new fields, then write ALTER SINK {self.sink} RESUME."

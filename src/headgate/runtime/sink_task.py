@@ -7,7 +7,6 @@ same. Which query brings the records is the group's business (``task_group``).
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.errors import HeadgateError
 from headgate.plan.chain import source_of
+from headgate.plan.follow import unwritable
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
@@ -82,7 +82,8 @@ class SinkTask:
     ) -> None:
         self.object = sink
         self.plan: SinkPlan = plan_sink(catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
-        self._check_schemas()
+        if missing := unwritable(catalog, sink):
+            raise SinkCannotFollow(sink.name, missing)
         self.source = SourceReader(catalog, source_of(catalog, self.plan.relation), connections)
         self.target = connections.kafka(catalog, self.plan.connection)
         self.progress = Progress()
@@ -102,15 +103,6 @@ class SinkTask:
     def group(self) -> tuple[str, str]:
         """Tasks with the same are run by one query."""
         return self.source.cluster.brokers, self.target.brokers
-
-    def _check_schemas(self) -> None:
-        """That the sink's schemas have all that its relation has."""
-        for side in (self.plan.key, self.plan.value):
-            if side is not None and side.schema is not None:
-                known = {field["name"] for field in json.loads(side.schema)["fields"]}
-                missing = tuple(c for c, n in zip(side.columns, side.names, strict=True) if n not in known)
-                if missing:
-                    raise SinkCannotFollow(self.object.name, missing)
 
     # where it stands
 
