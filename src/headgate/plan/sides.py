@@ -15,6 +15,7 @@ from headgate.plan.errors import (
 )
 from headgate.plan.patterns import read_pattern
 from headgate.registry.protobuf_files import read_files
+from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import holds, merge
@@ -232,6 +233,19 @@ def followed(known: Field, arriving: Field, *, accept: bool = False) -> Field:
     return merged.fields[0]
 
 
+def usable(side: SchemaSide, schema: WrittenSchema) -> bool:
+    """Whether a schema has a type at all."""
+    return _no_type(side, schema) is None
+
+
+def _no_type(side: SchemaSide, schema: WrittenSchema) -> SchemaError | None:
+    try:
+        schema_place(side.kind, schema, side.message)
+    except SchemaError as wrong:
+        return wrong
+    return None
+
+
 def unreadable(side: SchemaSide, schema: WrittenSchema) -> tuple[FieldPath, ...]:
     """The fields that a schema changed so that a reader cannot follow by itself."""
     # What a schema that was accepted has, may come again.
@@ -261,6 +275,8 @@ def grows(side: SchemaSide, schema: WrittenSchema) -> bool:
 
 def differences(side: SchemaSide, schema: WrittenSchema) -> tuple[str, ...]:
     """What a schema changes, in words."""
+    if (wrong := _no_type(side, schema)) is not None:
+        return (f"it cannot be read: {wrong.message()}",)
     known, arriving = place_of(side), schema_place(side.kind, schema, side.message)
     old = known.type if isinstance(known.type, Record) else Record((known,))
     new = (

@@ -51,7 +51,7 @@ class Decoder:
         writers = {"key": key, "value": value}
         for name, of_side in writers.items():
             if of_side.halting:
-                self._good = self._good & ~_changed(name, of_side.halting)
+                self._good = ~_changed(name, of_side.halting) & self._good
         self._columns = [
             _usable(_column(column), column, writers).alias(column.name) for column in plan.columns
         ]
