@@ -9,14 +9,26 @@ import pytest
 
 from headgate.catalog.apply import apply
 from headgate.catalog.definitions import statement_of
+from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import ColumnCollision
-from headgate.plan.follow import FollowPlan, SinkChange, grown, plan_follow
+from headgate.plan.follow import FollowPlan, SinkChange, definition, grown, plan_follow, unwritable
 from headgate.plan.planned import RegisterSchema
-from headgate.plan.sides import SchemaSide, WrittenSchema, differences, grows, place_of, unreadable
+from headgate.plan.sides import (
+    FieldPath,
+    SchemaSide,
+    WrittenSchema,
+    differences,
+    grows,
+    place_of,
+    unreadable,
+)
+from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
+from headgate.sql.ast.formats import SeedSchema
+from headgate.sql.seeds import with_seeds
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.query.relation import AnalysedQuery
 from tests.plan.planning import Planning
@@ -128,17 +140,39 @@ def test_a_new_field_with_the_name_of_a_column_is_refused(world: Planning) -> No
         followed(world, schema(("id", "int"), ("item", "string"), ("offset", "long")))
 
 
+def test_a_sink_that_was_refused_its_schema_cannot_write_what_came_or_changed(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    world.do(
+        "CREATE SINK s FROM orders INTO KAFKA CONNECTION kafka (TOPIC 'out') "
+        "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;"
+    )
+    sink = next(o for o in world.catalog.objects.values() if o.kind is Kind.SINK)
+    statement = statement_of(sink, CreateSink)
+    value = plan_sink(world.catalog, DEFAULT_PATH, statement).value
+    assert value.schema is not None
+    seeded = with_seeds(statement, "VALUE", (SeedSchema("VALUE", 1, value.schema),))
+    world.catalog = apply(world.catalog, definition(sink, seeded, sink.columns))
+    assert unwritable(world.catalog, world.catalog.get(sink.id)) == ()
+    plan, after = followed(world, WIDER)
+    assert unwritable(after, after.get(sink.id)) == ("id", "weight")
+    [change] = plan.sinks
+    after = apply(after, change.change([2]))
+    assert unwritable(after, after.get(sink.id)) == ()
+
+
 @pytest.mark.parametrize(
     ("arriving", "reads", "broken"),
     [
         (schema(("id", "long"), ("item", "string")), "record(id bigint not null, item text not null)", ()),
         (schema(("id", "int")), "record(id integer not null, item text)", ()),
         (schema(("id", ["null", "int"]), ("item", "string")), "record(id integer, item text not null)", ()),
-        (schema(("id", "string"), ("item", "string")), "record(id text not null, item text not null)", ("id",)),
-        (schema(("id", "int"), ("item", {"type": "array", "items": "string"})), "record(id integer not null, item json not null)", ("item",)),
+        (schema(("id", "string"), ("item", "string")), "record(id text not null, item text not null)", (("id",),)),
+        (schema(("id", "int"), ("item", {"type": "array", "items": "string"})), "record(id integer not null, item json not null)", (("item",),)),
     ],
 )  # fmt: skip
-def test_what_a_schema_makes_of_a_side(arriving: WrittenSchema, reads: str, broken: tuple[str, ...]) -> None:
+def test_what_a_schema_makes_of_a_side(
+    arriving: WrittenSchema, reads: str, broken: tuple[FieldPath, ...]
+) -> None:
     side = SchemaSide("AVRO", (WrittenSchema(json.dumps(FIRST), (), 1),))
     assert unreadable(side, arriving) == broken
     assert broken or grows(side, arriving)
@@ -147,6 +181,16 @@ def test_what_a_schema_makes_of_a_side(arriving: WrittenSchema, reads: str, brok
     assert differences(side, arriving)
     assert unreadable(taken, arriving) == ()
     assert not grows(taken, arriving)
+
+
+def test_of_a_record_within_only_the_field_that_changed_cannot_be_read() -> None:
+    def nested(*fields: tuple[str, object]) -> object:
+        return {"type": "record", "name": "row", "fields": [{"name": n, "type": t} for n, t in fields]}
+
+    old = schema(("id", "int"), ("after", nested(("x", "string"), ("y", "int"))))
+    new = schema(("id", "int"), ("after", nested(("x", "long"), ("y", "long"), ("z", "int"))))
+    side = SchemaSide("AVRO", (old,))
+    assert unreadable(side, new) == (("after", "x"),)
 
 
 def test_a_schema_with_other_docs_changes_nothing() -> None:

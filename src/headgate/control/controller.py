@@ -23,7 +23,7 @@ from headgate.connectors.connections import Connections
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.registry.errors import RegistryFailed, RegistryUnreachable
-from headgate.runtime.errors import DiskFull, SparkGone, TaskFailed, TaskNotRunning
+from headgate.runtime.errors import DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
 from headgate.runtime.replay import Replayed
 from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress, SinkTask
@@ -77,9 +77,11 @@ class Controller:
         fenced: Callable[[LeaseLost], None] = lambda _: None,
         *,
         follow: Follow,
+        catch_up: Callable[[int], bool] = lambda _: False,
     ) -> None:
         """``spark_gone`` is told when Spark has died under the tasks; whoever is told starts it again. ``fenced`` is told
-        when another engine has taken the catalog over; whoever is told ends this one."""
+        when another engine has taken the catalog over; whoever is told ends this one. ``catch_up`` gives a sink the schema
+        that it was refused before, if it can."""
         self._store = store
         self._connections = connections
         self._session = session
@@ -87,6 +89,7 @@ class Controller:
         self._spark_gone = spark_gone
         self._fenced = fenced
         self._follow = follow
+        self._catch_up = catch_up
         self._tasks: dict[int, Running] = {}
         self._groups: dict[tuple[str, str], TaskGroup] = {}
         self._ended = threading.Event()
@@ -202,8 +205,22 @@ class Controller:
         try:
             running.task = SinkTask(catalog, catalog.get(id_), self._connections, self._store, told)
             running.task.progress = running.progress
+        except SinkCannotFollow as error:
+            self._caught_up(id_, running, catalog, error)
         except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
             self._failed(id_, running, catalog, _ours(error, catalog.get(id_).name))
+
+    def _caught_up(self, id_: int, running: Running, catalog: Catalog, behind: SinkCannotFollow) -> None:
+        """Its registry may take by now what it refused; the sink is then another one, which the next look prepares."""
+        try:
+            done = self._catch_up(id_)
+        except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
+            self._failed(id_, running, catalog, _ours(error, catalog.get(id_).name))
+            return
+        if done:
+            self.wake()
+        else:
+            self._failed(id_, running, catalog, behind)
 
     def _look_after(self, catalog: Catalog) -> None:
         """Take the tasks that failed out of their groups. A group whose query ended is tried again as a whole: the tasks

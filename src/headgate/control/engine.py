@@ -70,6 +70,7 @@ class Engine:
             spark_gone,
             fenced,
             follow=self.follower.follow,
+            catch_up=self.follower.catch_up,
         )
         self._spark_gone = spark_gone
 

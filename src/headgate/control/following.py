@@ -13,8 +13,9 @@ from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.connectors.connections import Connections
 from headgate.errors import HeadgateError
-from headgate.plan.follow import AskTypes, SinkChange, plan_follow
+from headgate.plan.follow import AskTypes, SinkChange, plan_follow, sink_change
 from headgate.plan.sides import SchemaSide, sides_of
+from headgate.registry.errors import IncompatibleSchema
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.sql.ast.sources import CreateSource
 
@@ -42,6 +43,23 @@ class Follower:
                 except CatalogMoved:  # a statement came in between
                     continue
             return self._follow(self._store.load(), source_id, arrived)
+
+    def catch_up(self, sink_id: int) -> bool:
+        """Register what a sink was refused, in case its registry takes it now. Whether it did; a registry that does not
+        answer raises."""
+        with self._guard:
+            catalog = self._store.load()
+            needed = sink_change(catalog, catalog.get(sink_id))
+            if needed is None:
+                return False
+            try:
+                unit = Unit(
+                    (needed.change(self._register(catalog, needed)),), "the registry takes its schema now"
+                )
+                self._store.commit_all([unit], planned=catalog.version)
+            except (IncompatibleSchema, CatalogMoved):  # if the catalog moved, the sink is tried again anyway
+                return False
+            return True
 
     def accept(self, source_id: int) -> tuple[int, ...]:
         """Take up every change of the source's schema that the registry has now, also what nobody follows by himself;

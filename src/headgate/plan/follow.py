@@ -6,7 +6,7 @@ Pure: from the catalog and the new schemas to changes of the catalog, and the sc
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,8 +25,10 @@ from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
 from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
 from headgate.registry.schemas import Schema
+from headgate.schema.evolve.merge import holds
 from headgate.schema.formats.avro.docs import without_docs
-from headgate.schema.types import Type
+from headgate.schema.formats.avro.read import from_avro as avro_type
+from headgate.schema.types import Record, Type
 from headgate.sql.ast.formats import SeedSchema, Side
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
@@ -72,7 +74,7 @@ def plan_follow(
                 changes.append(change)
                 after = apply(after, change)
     sinks = [o for o in drop_order(catalog, [source.id]) if o.kind is Kind.SINK]
-    found = [_sink_change(after, sink) for sink in reversed(sinks)]
+    found = [sink_change(after, sink) for sink in reversed(sinks)]
     return FollowPlan(tuple(changes), tuple(change for change in found if change is not None))
 
 
@@ -97,7 +99,8 @@ def _view_change(catalog: Catalog, view: Object, ask: AskTypes) -> ColumnsChange
     )
 
 
-def _sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
+def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
+    """What a sink needs for its relation as it is now; None if it has it."""
     statement = statement_of(sink, CreateSink)
     planned = plan_sink(catalog, DEFAULT_PATH, unseeded(statement))
     register: list[tuple[Side, RegisterSchema]] = []
@@ -113,6 +116,29 @@ def _sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
         schema = Schema(json.dumps(new, ensure_ascii=False))
         register.append((side, RegisterSchema(_registry(planned), f"{planned.topic}-{side.lower()}", schema)))
     return SinkChange(sink, statement, tuple(register)) if register else None
+
+
+def unwritable(catalog: Catalog, sink: Object) -> tuple[str, ...]:
+    """The columns of a sink's relation whose values its schemas cannot hold, because a registry refused others."""
+    statement = statement_of(sink, CreateSink)
+    frozen = plan_sink(catalog, DEFAULT_PATH, statement)
+    needed = plan_sink(catalog, DEFAULT_PATH, unseeded(statement))
+    sides = ((frozen.key, needed.key), (frozen.value, needed.value))
+    return tuple(column for old, new in sides if old and new for column in _unwritable(old, new))
+
+
+def _unwritable(old: EncodedSide, new: EncodedSide) -> Iterator[str]:
+    if old.schema is None or new.schema is None:
+        return
+    have, want = avro_type(old.schema), avro_type(new.schema)
+    assert isinstance(have, Record)
+    assert isinstance(want, Record)
+    for column, name in zip(new.columns, new.names or new.columns, strict=True):
+        known, field = have.field(name), want.field(name)
+        if field is not None and (
+            known is None or not holds(known.type, field.type) or (field.nullable and not known.nullable)
+        ):
+            yield column
 
 
 def _registry(plan: SinkPlan) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import TypeAlias, assert_never
@@ -14,13 +15,14 @@ from headgate.plan.errors import (
 )
 from headgate.plan.patterns import read_pattern
 from headgate.registry.protobuf_files import read_files
+from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import holds, merge
 from headgate.schema.formats.avro.read import read_place as avro_place
 from headgate.schema.formats.jsonschema.read import read_place as json_place
 from headgate.schema.formats.protobuf import from_protobuf
-from headgate.schema.types import Bytes, Field, Json, Record, Text
+from headgate.schema.types import Bytes, Field, Json, Record, Text, Type
 from headgate.sql.ast.formats import (
     AvroInline,
     BytesFormat,
@@ -98,6 +100,7 @@ class SchemaSide:
         return self.schemas[0]
 
 
+FieldPath: TypeAlias = tuple[str, ...]  # names from the outermost record inwards; empty for the whole
 SidePlan: TypeAlias = TextSide | BytesSide | JsonSide | CsvSide | RegexSide | SchemaSide
 
 
@@ -230,22 +233,38 @@ def followed(known: Field, arriving: Field, *, accept: bool = False) -> Field:
     return merged.fields[0]
 
 
-def unreadable(side: SchemaSide, schema: WrittenSchema) -> tuple[str | None, ...]:
-    """The fields that a schema changed so that a reader cannot follow by itself; None stands for the whole."""
-    arriving = schema_place(side.kind, schema, side.message)
+def usable(side: SchemaSide, schema: WrittenSchema) -> bool:
+    """Whether a schema has a type at all."""
+    return _no_type(side, schema) is None
+
+
+def _no_type(side: SchemaSide, schema: WrittenSchema) -> SchemaError | None:
+    try:
+        schema_place(side.kind, schema, side.message)
+    except SchemaError as wrong:
+        return wrong
+    return None
+
+
+def unreadable(side: SchemaSide, schema: WrittenSchema) -> tuple[FieldPath, ...]:
+    """The fields that a schema changed so that a reader cannot follow by itself."""
     # What a schema that was accepted has, may come again.
+    arriving = schema_place(side.kind, schema, side.message)
     readable = [followed(place_of(side), arriving).type]
     readable += [schema_place(side.kind, taken, side.message).type for taken in side.schemas]
-    if not isinstance(arriving.type, Record):
-        return () if any(holds(type_, arriving.type) for type_ in readable) else (None,)
-    records = [type_ for type_ in readable if isinstance(type_, Record)]
-    if not records:
-        return (None,)
-    return tuple(f.name for f in arriving.type.fields if not any(_has(record, f) for record in records))
+    return tuple(_unreadable(readable, arriving.type, ()))
 
 
-def _has(record: Record, field: Field) -> bool:
-    return any(known.name == field.name and holds(known.type, field.type) for known in record.fields)
+def _unreadable(readable: Sequence[Type], type_: Type, path: FieldPath) -> Iterator[FieldPath]:
+    if any(holds(known, type_) for known in readable):
+        return
+    records = [known for known in readable if isinstance(known, Record)]
+    if not isinstance(type_, Record) or not records:
+        yield path
+        return
+    for field in type_.fields:
+        inner = [known.type for record in records for known in record.fields if known.name == field.name]
+        yield from _unreadable(inner, field.type, (*path, field.name))
 
 
 def grows(side: SchemaSide, schema: WrittenSchema) -> bool:
@@ -256,6 +275,8 @@ def grows(side: SchemaSide, schema: WrittenSchema) -> bool:
 
 def differences(side: SchemaSide, schema: WrittenSchema) -> tuple[str, ...]:
     """What a schema changes, in words."""
+    if (wrong := _no_type(side, schema)) is not None:
+        return (f"it cannot be read: {wrong.message()}",)
     known, arriving = place_of(side), schema_place(side.kind, schema, side.message)
     old = known.type if isinstance(known.type, Record) else Record((known,))
     new = (

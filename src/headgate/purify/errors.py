@@ -94,3 +94,22 @@ class PasswordInAddress(PurifyError):
 
     def hint(self) -> str:
         return "Write CREATE CONNECTION c TO CONFLUENT SCHEMA REGISTRY (…, PASSWORD SECRET s), and then CONNECTION c."
+
+
+@error
+class TooManyOffsets(PurifyError):
+    code = "PLN-0407"
+    topic: str
+    offsets: int
+    partitions: int
+
+    def message(self) -> str:
+        return f'START OFFSET has {self.offsets} offsets, but topic "{self.topic}" {self._partitions()}'
+
+    def _partitions(self) -> str:
+        return "has 1 partition" if self.partitions == 1 else f"has {self.partitions} partitions"
+
+    def hint(self) -> str:
+        return (
+            "Write one offset for each partition, beginning with partition 0, or one number for all of them."
+        )

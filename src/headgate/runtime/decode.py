@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.plan.debezium import AFTER, OP, has_op
-from headgate.plan.sides import SidePlan
+from headgate.plan.sides import FieldPath, SidePlan
 from headgate.plan.source import SourceColumn, SourcePlan
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
@@ -51,7 +51,7 @@ class Decoder:
         writers = {"key": key, "value": value}
         for name, of_side in writers.items():
             if of_side.halting:
-                self._good = self._good & ~_changed(name, of_side.halting)
+                self._good = ~_changed(name, of_side.halting) & self._good
         self._columns = [
             _usable(_column(column), column, writers).alias(column.name) for column in plan.columns
         ]
@@ -139,12 +139,24 @@ def _column(column: SourceColumn) -> Column:
 
 def _usable(value: Column, column: SourceColumn, writers: Mapping[str, Writers]) -> Column:
     """The column, but for records whose schema made something else of it: to use those stops whoever does."""
-    part, field = column.origin.part, column.origin.name
-    if part == "after":
-        part, field = "value", AFTER
+    part, path = _place(column)
     side = writers.get(part)
-    changed = [id_ for id_, fields in side.broken.items() if field in fields] if side else []
+    changed = [id_ for id_, broken in side.broken.items() if _meets(path, broken)] if side else []
     return F.when(_changed(part, changed), F.lit(None)).otherwise(value) if changed else value
+
+
+def _place(column: SourceColumn) -> tuple[str, FieldPath]:
+    """The side that a column is read from, and the field."""
+    origin = column.origin
+    name = () if origin.name is None else (origin.name,)
+    if origin.part == "after":
+        return ("key", name) if column.key else ("value", (AFTER, *name))
+    return origin.part, name
+
+
+def _meets(path: FieldPath, broken: Iterable[FieldPath]) -> bool:
+    """Whether one of the fields is the path's own, or within it, or around it."""
+    return any(all(a == b for a, b in zip(path, field, strict=False)) for field in broken)
 
 
 def _changed(side: str, ids: Iterable[int]) -> Column:

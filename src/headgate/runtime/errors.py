@@ -101,7 +101,7 @@ class SchemaChanged(RunError):
 
 @error
 class SinkCannotFollow(RunError):
-    """The registry refused the schema that a sink needed after its relation had grown."""
+    """The registry refused the schema that a sink needed after its relation had changed."""
 
     code = "RUN-0105"
     sink: str
@@ -111,11 +111,30 @@ class SinkCannotFollow(RunError):
         return f'sink "{self.sink}" has no schema for {", ".join(self.columns)}'
 
     def detail(self) -> str:
-        return "Its relation gained them from its source, and the registry refused the schema that has them."
+        return "They came or changed with a schema that its source followed, and the registry refused the one for them."
+
+    def hint(self) -> str:
+        return f"Let the subject's compatibility level take new fields, then write ALTER SINK {self.sink} RESUME."
+
+
+@error
+class TargetTopicGone(RunError):
+    """The topic that a sink made and writes to does not exist any more."""
+
+    code = "RUN-0106"
+    topic: str
+    sink: str
+
+    def message(self) -> str:
+        return f'topic "{self.topic}", which sink "{self.sink}" writes to, was deleted'
+
+    def detail(self) -> str:
+        return "What was written to it is gone. Nothing was read since."
 
     def hint(self) -> str:
         return (
-            "Let the subject's compatibility level take new fields, then drop the sink and create it again."
+            f"Drop sink {self.sink} and create it again: it then writes everything anew. To go on from where it stopped, "
+            f"create the topic and write ALTER SINK {self.sink} RESUME."
         )
 
 

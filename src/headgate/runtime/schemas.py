@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headgate.plan.sides import SchemaSide, SidePlan, WrittenSchema, differences, grows, unreadable
+from headgate.plan.sides import SchemaSide, SidePlan, WrittenSchema, differences, grows, unreadable, usable
 from headgate.plan.source import Following
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.formats.side import Writers
+
+MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
 
 
 class SideSchemas:
@@ -28,7 +30,7 @@ class SideSchemas:
         self._subject = subject
         self._versions: dict[int, int] = {}  # version -> id
         self._known: dict[int, WrittenSchema] = {}
-        self._refused: set[int] = set()
+        self._refused: dict[int, None] = {}  # in the order in which they were asked for
         for schema in self.side.schemas if self.side is not None else ():
             if schema.id:
                 self._known[schema.id] = schema
@@ -48,6 +50,7 @@ class SideSchemas:
         """Look at the subject's versions: every id that records up to now can hold is known after it."""
         if self.side is None or self._client is None:
             return
+        self._ask_for_refused()
         try:
             versions = self._client.versions(self._subject)
         except (SubjectNotFound, SubjectDeleted):
@@ -55,9 +58,15 @@ class SideSchemas:
         for version in versions:
             if version not in self._versions:
                 schema_id = self._client.version(self._subject, version).schema_id
-                self._refused.discard(schema_id)
+                self._refused.pop(schema_id, None)
                 self.learn(schema_id)
                 self._versions[version] = schema_id
+
+    def _ask_for_refused(self) -> None:
+        """An id may be registered after the first record that names it, also under another subject."""
+        for schema_id in [*self._refused][:MOST_AGAIN]:
+            del self._refused[schema_id]
+            self.learn(schema_id)
 
     def learn(self, schema_id: int) -> None:
         """Take up a schema that a record names, also one that no version of the subject has."""
@@ -67,7 +76,7 @@ class SideSchemas:
             schema = self._client.schema_by_id(schema_id)
             parsed = self._client.resolved(schema)
         except SchemaIdNotFound:
-            self._refused.add(schema_id)
+            self._refused[schema_id] = None
             return
         references = tuple((d.name, d.schema.text) for d in parsed.dependencies)
         self._known[schema_id] = WrittenSchema(schema.text, references, schema_id)
@@ -80,18 +89,21 @@ class SideSchemas:
     def writers(self) -> Writers:
         if self.side is None or self._policy == "PIN":
             return Writers(dict(self._known), frozenset(self._refused))
-        newer = self._newer()
+        newer = [id_ for id_ in self._newer() if usable(self.side, self._known[id_])]
         broken = {id_: fields for id_ in newer if (fields := unreadable(self.side, self._known[id_]))}
         growing = {id_ for id_ in newer if id_ not in broken and grows(self.side, self._known[id_])}
-        halting = frozenset({*broken, *growing}) if self._policy == "HALT" else frozenset()
-        return Writers(dict(self._known), frozenset(self._refused), frozenset(newer), broken, halting)
+        halting = {*broken, *growing} if self._policy == "HALT" else set()
+        halting |= {*self._newer()} - {*newer}  # nobody can follow those
+        return Writers(
+            dict(self._known), frozenset(self._refused), frozenset(newer), broken, frozenset(halting)
+        )
 
     def growing(self) -> list[WrittenSchema]:
         """The schemas that FOLLOW takes up once a record has them, in the order of their versions."""
         if self.side is None or self._policy != "FOLLOW":
             return []
         side = self.side
-        new = [self._known[id_] for id_ in self._newer()]
+        new = [schema for id_ in self._newer() if usable(side, schema := self._known[id_])]
         return [schema for schema in new if not unreadable(side, schema) and grows(side, schema)]
 
     def changed(self) -> list[WrittenSchema]:

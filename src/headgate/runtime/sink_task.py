@@ -7,9 +7,8 @@ same. Which query brings the records is the group's business (``task_group``).
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -27,10 +26,11 @@ from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.errors import HeadgateError
 from headgate.plan.chain import source_of
+from headgate.plan.follow import unwritable
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
-from headgate.runtime.errors import RecordsLost, SinkCannotFollow, TopicReplaced
+from headgate.runtime.errors import RecordsLost, SinkCannotFollow, TargetTopicGone, TopicReplaced
 from headgate.runtime.failures import bad_record, path_of, records_are_gone, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
@@ -82,7 +82,8 @@ class SinkTask:
     ) -> None:
         self.object = sink
         self.plan: SinkPlan = plan_sink(catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
-        self._check_schemas()
+        if missing := unwritable(catalog, sink):
+            raise SinkCannotFollow(sink.name, missing)
         self.source = SourceReader(catalog, source_of(catalog, self.plan.relation), connections)
         self.target = connections.kafka(catalog, self.plan.connection)
         self.progress = Progress()
@@ -103,20 +104,12 @@ class SinkTask:
         """Tasks with the same are run by one query."""
         return self.source.cluster.brokers, self.target.brokers
 
-    def _check_schemas(self) -> None:
-        """That the sink's schemas have all that its relation has."""
-        for side in (self.plan.key, self.plan.value):
-            if side is not None and side.schema is not None:
-                known = {field["name"] for field in json.loads(side.schema)["fields"]}
-                missing = tuple(c for c, n in zip(side.columns, side.names, strict=True) if n not in known)
-                if missing:
-                    raise SinkCannotFollow(self.object.name, missing)
-
     # where it stands
 
     def begin(self) -> None:
         """Look at the topic and the ledger. A new generation, because a new query counts its batches from 0."""
         self.topic = self.source.cluster.topic(self.source.topic_name)
+        self.check_target(self.target.topics({self.plan.topic}))
         ledger = self.store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.reached = self._start(ledger)
@@ -124,6 +117,11 @@ class SinkTask:
             raise lost
         self.there = self.source.cluster.offsets(self.topic, latest=True)
         self.progress.lag = self._lag(self.there)
+
+    def check_target(self, topics: Collection[str]) -> None:
+        """That its own topic is among those that the target has. A producer would wait for it as for a broker."""
+        if self.plan.topic not in topics:
+            raise TargetTopicGone(self.plan.topic, self.object.name)
 
     def _start(self, ledger: Ledger | None) -> dict[int, int]:
         """The ledger's offsets; partitions that it does not know begin at 0. A topic that is another one is refused."""

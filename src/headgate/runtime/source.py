@@ -42,6 +42,14 @@ READER = {
     "kafkaConsumer.pollTimeoutMs": "30000",
 }
 
+LATEST = """
+SELECT hg_last.* FROM (
+  SELECT max_by(hg_last, struct(hg_last.timestamp, hg_partition)) AS hg_last FROM (
+    SELECT hg_group, hg_last.partition AS hg_partition, max_by(hg_last, hg_last.offset) AS hg_last
+    FROM {keyed} GROUP BY hg_group, hg_last.partition
+  ) GROUP BY hg_group
+)"""
+
 
 class SourceReader:
     """One source of the catalog. Keeps what it learned of the registry, so that it asks once for each schema."""
@@ -211,7 +219,8 @@ Follow = Callable[[int, Sequence[Arrived]], None]  # the source's id, and what i
 def latest_per_key(decoded: DataFrame, plan: SourcePlan) -> DataFrame:
     """The last record of every key. Offsets order within a partition; between partitions, which a key changes only
     when partitions are added, the time of the record does. All records of a key are brought together first: both
-    steps then need one shuffle and one sort."""
+    steps then need one shuffle and one sort. In SQL, because `groupBy` does not go by the session's settings in a thread
+    that is not the session's own, and without them Spark has no times of day."""
     keys = [c for c in plan.columns if c.key]
     key: Column = (
         F.struct(*[F.col("hg_value").getField(c.origin.name) for c in keys])
@@ -220,10 +229,7 @@ def latest_per_key(decoded: DataFrame, plan: SourcePlan) -> DataFrame:
     )
     whole = F.struct(*[F.col(name) for name in decoded.columns]).alias("hg_last")
     keyed = decoded.select(key.alias("hg_group"), whole).repartition("hg_group")
-    partition = F.col("hg_last.partition").alias("hg_partition")
-    each = keyed.groupBy("hg_group", partition).agg(F.max_by("hg_last", "hg_last.offset").alias("hg_last"))
-    order = F.struct("hg_last.timestamp", "hg_partition")
-    return each.groupBy("hg_group").agg(F.max_by("hg_last", order).alias("hg_last")).select("hg_last.*")
+    return decoded.sparkSession.sql(LATEST, keyed=keyed)
 
 
 def offsets_json(topic: str, offsets: Mapping[int, int]) -> str:

@@ -133,7 +133,7 @@ class TaskGroup:
             return
         cluster = self.tasks[0].source.cluster
         topics = cluster.topics({task.topic.name for task in due})
-        ready = self._attempt_all(due, lambda t: t.intend(batch, *_at(t, ends, topics)))
+        ready = self._attempt_all(self._with_targets(due), lambda t: t.intend(batch, *_at(t, ends, topics)))
         ready = [t for t in ready if self._attempt(t, lambda t: self._keep_up(t, ends))]
         ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
         written = self._write_each(ready, ends)
@@ -142,6 +142,16 @@ class TaskGroup:
         self._attempt_all(
             written, lambda t: t.finish(batch, t.until(ends[t.topic.name]), latest[t.topic.name])
         )
+
+    def _with_targets(self, tasks: Sequence[SinkTask]) -> list[SinkTask]:
+        """Those whose own topics are there, asked once for all."""
+        try:
+            there = self.tasks[0].target.topics({task.plan.topic for task in tasks})
+        except Exception as error:  # noqa: BLE001 - the target may be away while the source is not
+            for task in tasks:
+                self.failed[task.object.id] = task.translated(error)
+            return []
+        return [task for task in tasks if self._attempt(task, lambda t: t.check_target(there))]
 
     def _attempt_all(self, tasks: Sequence[SinkTask], step: Callable[[SinkTask], None]) -> list[SinkTask]:
         """A step that only writes to the catalog, durable for all tasks at once: to wait for the disk 40 times would

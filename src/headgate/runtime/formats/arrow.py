@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -21,11 +21,13 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
-from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
-from headgate.runtime.formats.side import Writers, framed_id, wrong_frame
+from headgate.plan.sides import SchemaSide, WrittenSchema, place_of, schema_place
+from headgate.runtime.formats.conform import conform
+from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
 from headgate.schema.errors import ValueDoesNotFit
+from headgate.schema.evolve.merge import holds
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.types import Field
+from headgate.schema.types import Field, Record
 
 FRAME = 5  # bytes: a zero and the schema's id
 NO_SCHEMA = "its frame names no known schema"
@@ -80,46 +82,92 @@ def arrow_type(field: Field) -> pa.DataType:
 
 
 class ArrowReader:
-    """``inner`` is a struct of the value and why there is none. ``make`` must be a function of a module."""
+    """``inner`` has a struct for every shape that bodies are read in, of the value and why there is none. Most are read
+    in the side's own type; those whose schema made something else of a field keep it so, and `conform` judges what
+    becomes of it. ``make`` must be a function of a module."""
 
     def __init__(self, side: SchemaSide, writers: Writers, make: MakeBodies) -> None:
         self._side = side
         self._writers = writers
-        known = tuple(writers.known.values()) if side.framed else (side.first,)
-        self._decoding = Decoding(place_of(side), side.schemas, known, side.framed, side.message)
         self._make = make
+        self._target = place_of(side)
+        shapes: dict[Field, list[WrittenSchema]] = {self._target: []}
+        for schema in writers.known.values() if side.framed else (side.first,):
+            shapes.setdefault(_shape(side, schema, writers), []).append(schema)
+        self._main, *self._others = [
+            _Part(f"part{number}", Decoding(shape, side.schemas, tuple(known), side.framed, side.message))
+            for number, (shape, known) in enumerate(shapes.items())
+        ]
 
     def costly(self, data: Column) -> Column:
-        decoding, make = self._decoding, self._make
+        elsewhere = [id_ for part in self._others for id_ in part.ids]
+        rest = F.when(~has_id(data, elsewhere), data) if elsewhere else data
+        parts = [self._main.read(rest, self._make)]
+        parts += [part.read(F.when(has_id(data, part.ids), data), self._make) for part in self._others]
+        return F.struct(*parts)
+
+    def fits(self, data: Column, inner: Column) -> Column:
+        """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
+        reason = self._told(inner)
+        good = reason.isNull()
+        if not self._side.framed:
+            return good
+        wrong = wrong_frame(data, self._writers, F.lit(""))
+        return F.when(reason == F.lit(NO_SCHEMA), wrong == F.lit("")).otherwise(good)
+
+    def reason(self, data: Column, inner: Column) -> Column:
+        told = self._told(inner)
+        return wrong_frame(data, self._writers, told) if self._side.framed else told
+
+    def _told(self, inner: Column) -> Column:
+        return F.coalesce(*[inner[part.name]["reason"] for part in (self._main, *self._others)])
+
+    def value(self, data: Column, inner: Column) -> Column:
+        value = inner[self._main.name]["v"]
+        for part in self._others:
+            brought = conform(inner[part.name]["v"], part.type, self._target.type)
+            value = F.when(has_id(data, part.ids), brought).otherwise(value)
+        return F.explode(F.array(value)) if self._others else value
+
+    def schema_id(self, data: Column) -> Column:
+        return framed_id(data) if self._side.framed else F.lit(None).cast("int")
+
+
+class _Part:
+    """Bodies that are read in one shape."""
+
+    def __init__(self, name: str, decoding: Decoding) -> None:
+        self.name = name
+        self.type = decoding.target.type
+        self.ids = [writer.id or 0 for writer in decoding.writers]
+        self._decoding = decoding
+
+    def read(self, data: Column, make: MakeBodies) -> Column:
+        decoding = self._decoding
 
         def decoded(bodies: pa.Array) -> pa.Array:
             return batch_decoder(decoding, make)(bodies)
 
         type_ = spark.StructType(
-            [
-                spark.StructField("v", to_spark(decoding.target.type)),
-                spark.StructField("reason", spark.StringType()),
-            ]
+            [spark.StructField("v", to_spark(self.type)), spark.StructField("reason", spark.StringType())]
         )
         inner: Column = arrow_udf(decoded, type_)(data)  # type: ignore[call-overload]
-        return inner
+        return inner.alias(self.name)
 
-    def fits(self, data: Column, inner: Column) -> Column:
-        """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
-        good = inner["reason"].isNull()
-        if not self._side.framed:
-            return good
-        wrong = wrong_frame(data, self._writers, F.lit(""))
-        return F.when(inner["reason"] == F.lit(NO_SCHEMA), wrong == F.lit("")).otherwise(good)
 
-    def reason(self, data: Column, inner: Column) -> Column:
-        return wrong_frame(data, self._writers, inner["reason"]) if self._side.framed else inner["reason"]
-
-    def value(self, data: Column, inner: Column) -> Column:
-        return inner["v"]
-
-    def schema_id(self, data: Column) -> Column:
-        return framed_id(data) if self._side.framed else F.lit(None).cast("int")
+def _shape(side: SchemaSide, schema: WrittenSchema, writers: Writers) -> Field:
+    """What bodies of a schema are read as: the side's type, but for the fields of which it has another one. Those of
+    schemas that are not newer than the frozen one are read as it says."""
+    target = place_of(side)
+    own = schema_place(side.kind, schema if schema.id in writers.own else side.first, side.message)
+    if holds(target.type, own.type):
+        return target
+    if not (isinstance(target.type, Record) and isinstance(own.type, Record)):
+        return own
+    theirs = {field.name: field for field in own.type.fields}
+    mine = target.type.fields
+    fields = tuple(f if holds(f.type, theirs.get(f.name, f).type) else theirs[f.name] for f in mine)
+    return replace(target, type=replace(target.type, fields=fields))
 
 
 @lru_cache(maxsize=64)

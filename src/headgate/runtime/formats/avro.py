@@ -16,6 +16,7 @@ from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
 from headgate.runtime.formats.avro_reshape import differs, reshape
+from headgate.runtime.formats.avro_texts import wrong_text
 from headgate.runtime.formats.conform import conform
 from headgate.runtime.formats.side import (
     MAGIC,
@@ -78,15 +79,25 @@ class AvroReader:
         """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
         ends = [inner[w.name][END_FIELD] for w in (self._frozen, *self._own)]
         good = (F.coalesce(*ends) if self._own else ends[0]) == F.lit(END)
+        if (wrong := self._wrong_text(inner)) is not None:
+            good = good & wrong.isNull()
         return F.when(good, F.lit(True)).otherwise(self.reason(data, inner).isNull())
 
     def reason(self, data: Column, inner: Column) -> Column:
-        malformed = F.lit(MALFORMED)
+        malformed: Column = F.lit(MALFORMED)
+        if (wrong := self._wrong_text(inner)) is not None:
+            malformed = F.coalesce(wrong, malformed)
         if not self._side.framed:
             return malformed
         if self._side.first.id is None:
             return F.when(~is_framed(data), F.lit(MAGIC)).otherwise(malformed)
         return wrong_frame(data, self._writers, malformed)
+
+    def _wrong_text(self, inner: Column) -> Column | None:
+        """Why a text within is not what its schema says, of bodies that are well-formed."""
+        written = (self._frozen, *self._own)
+        found = [reason for w in written if (reason := wrong_text(w.value(inner), w.type)) is not None]
+        return F.coalesce(*found) if found else None
 
     def value(self, data: Column, inner: Column) -> Column:
         target = place_of(self._side).type

@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import WrittenSchema
+from headgate.plan.sides import FieldPath, WrittenSchema
 
 UNKNOWN_ID = "headgate-unknown-schema-id:"
 MAGIC = "its first byte is not the 0 of a registry's frame"
@@ -51,7 +51,7 @@ class Writers:
     known: Mapping[int, WrittenSchema]
     refused: frozenset[int] = frozenset()
     own: frozenset[int] = frozenset()
-    broken: Mapping[int, tuple[str | None, ...]] = field(default_factory=dict)
+    broken: Mapping[int, tuple[FieldPath, ...]] = field(default_factory=dict)
     halting: frozenset[int] = frozenset()
 
 

@@ -314,7 +314,9 @@ def _distinct(table: OptionTable, found: Found) -> tuple[FormatOption, ...]:
     seen: set[Hashable] = set()
     for span, option in found:
         once, name = identity(option)
-        if table is READ_FORMAT_OPTIONS and isinstance(option, SeedSchema):  # what a source followed stays with it
+        if table is READ_FORMAT_OPTIONS and isinstance(
+            option, SeedSchema
+        ):  # what a source followed stays with it
             once = (once, option.id)
         if once in seen:
             raise RepeatedOption(name, table.owner).at(span)

@@ -1,4 +1,4 @@
-"""`kafka-create-topic`, `kafka-add-partitions` and `kafka-verify-topic`."""
+"""`kafka-create-topic`, `kafka-add-partitions`, `kafka-delete-topic` and `kafka-verify-topic`."""
 
 from __future__ import annotations
 
@@ -41,6 +41,20 @@ def _check_partitions(topic: str, wanted: int, stage: Stage) -> None:
         raise Mismatch(
             f'topic "{topic}" has another shape', (f"partitions={wanted}",), (f"partitions={found}",)
         )
+
+
+def delete(call: Invocation, stage: Stage) -> None:
+    topic = call.text("topic")
+    client = admin(stage)
+    with kafka_errors():
+        client.delete_topics([topic], operation_timeout=TIMEOUT)[topic].result()
+    stage.eventually(lambda _: _check_gone(topic, stage))
+    stage.producer = None  # which knows the topic as it was
+
+
+def _check_gone(topic: str, stage: Stage) -> None:
+    if has_topic(topic, stage):
+        raise Mismatch(f'topic "{topic}" is still there', (), (topic,))
 
 
 def verify(call: Invocation, stage: Stage) -> None:
@@ -109,5 +123,6 @@ def _wait_until_known(topic: str, stage: Stage) -> None:
 ACTIONS = (
     Action("kafka-create-topic", create, required=("topic",), options=("partitions", "config.")),
     Action("kafka-add-partitions", add_partitions, required=("topic", "partitions")),
+    Action("kafka-delete-topic", delete, required=("topic",)),
     Action("kafka-verify-topic", verify, required=("topic",), options=("partitions", "config.")),
 )
