@@ -28,9 +28,9 @@ from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.sql.ast.formats import SeedSchema
-from headgate.sql.seeds import with_seeds
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.seeds import with_seeds
 from tests.plan.planning import Planning
 
 pytestmark = pytest.mark.unit
