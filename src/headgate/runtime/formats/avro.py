@@ -52,7 +52,8 @@ _END_BYTES = bytes((0xBD, 0xAC, 0x8D, 0xCA, 0x0B))
 
 
 class AvroReader:
-    """``inner`` has a struct for each part: the fields and the number read behind them, NULL for the ids of others.
+    """``inner`` has a struct for each part: the fields and the number read behind them, NULL for the ids of others. If
+    there is one part, it is that struct.
 
     Most records are in the first part, ``grown``, which Avro resolves to the side's type. What it cannot bring there is
     read as the frozen schema, or as it was written, and brought over by us.
@@ -69,7 +70,12 @@ class AvroReader:
             reads = [F.coalesce(*[read.column(data) for read in part.reads]) for part in self._parts]
         else:
             reads = [self._as_frozen(data)]
+        if len(reads) == 1:
+            return reads[0]
         return F.struct(*[read.alias(part.name) for read, part in zip(reads, self._parts, strict=True)])
+
+    def _read(self, inner: Column, part: _Part) -> Column:
+        return inner if len(self._parts) == 1 else inner[part.name]
 
     def _as_frozen(self, data: Column) -> Column:
         """The statement has the schema, and no registry: it holds for every record, whatever id a frame names."""
@@ -80,7 +86,7 @@ class AvroReader:
 
     def fits(self, data: Column, inner: Column) -> Column:
         """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
-        good = F.coalesce(*[inner[part.name][END_FIELD] for part in self._parts]) == F.lit(END)
+        good = F.coalesce(*[self._read(inner, part)[END_FIELD] for part in self._parts]) == F.lit(END)
         if not self._by_id:
             return good
         return F.when(good, F.lit(True)).otherwise(known_frame(data, self._writers))
@@ -98,11 +104,12 @@ class AvroReader:
         first, *others = self._parts
         if not others and to_spark(first.type) == to_spark(target):
             # Again a barrier, where there is something to be computed: each use of a field would do it anew.
-            return F.explode(F.array(first.value(inner))) if first.reshaped else first.value(inner)
+            value = first.value(self._read(inner, first))
+            return F.explode(F.array(value)) if first.reshaped else value
         value = F.when(F.lit(False), F.lit(None).cast(to_spark(target)))
         for part in self._parts:
-            found = conform(part.value(inner), part.type, target)
-            value = value.when(inner[part.name][END_FIELD] == F.lit(END), found)
+            read = self._read(inner, part)
+            value = value.when(read[END_FIELD] == F.lit(END), conform(part.value(read), part.type, target))
         return F.explode(F.array(value))
 
     def schema_id(self, data: Column) -> Column:
@@ -145,8 +152,7 @@ class _Part:
         self._flat = _is_record(self._schema)
         self.reshaped = differs(self._schema)
 
-    def value(self, inner: Column) -> Column:
-        read = inner[self.name]
+    def value(self, read: Column) -> Column:
         whole = read.dropFields(END_FIELD) if self._flat else read[WHOLE_FIELD]
         return reshape(whole, self._schema, self.type) if self.reshaped else whole
 
