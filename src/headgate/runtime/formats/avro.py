@@ -97,7 +97,7 @@ class AvroReader:
             return malformed
         if self._side.first.id is None:
             return F.when(~is_framed(data), F.lit(MAGIC)).otherwise(malformed)
-        return wrong_frame(data, self._writers, malformed)
+        return wrong_frame(data, self._writers, malformed, checked=True)  # by `fits`, which is asked first
 
     def value(self, data: Column, inner: Column) -> Column:
         target = place_of(self._side).type
