@@ -20,13 +20,13 @@ DEFAULTS: dict[str, Any] = {"boolean": True, "int": 7, "long": 8, "double": 1.5,
 
 
 class Chain:
-    """Versions of one record. With ``by_avro`` they change only what every library resolves in the same way."""
+    """Versions of one record. Those up to ``frozen`` are resolved by Avro: they change only what its rules know."""
 
-    def __init__(self, random: Random, versions: int, *, by_avro: bool) -> None:
+    def __init__(self, random: Random, versions: int, frozen: int) -> None:
         self._random = random
-        self._by_avro = by_avro
+        self._frozen = frozen
         self._count = 0
-        self.versions = [self._record(depth=2)]
+        self.versions: list[Any] = [self._record(depth=2)]
         while len(self.versions) < versions:
             later = copy.deepcopy(self.versions[-1])
             for _ in range(random.randint(1, 3)):
@@ -58,8 +58,7 @@ class Chain:
         return {"type": kind, "items" if kind == "array" else "values": inner}
 
     def _edit(self, record: dict[str, Any]) -> None:
-        records = list(_records(record))
-        target, fields = self._random.choice(records), None
+        target = self._random.choice(_records(record))
         fields = target["fields"]
         place = self._random.randrange(len(fields))
         match self._random.choice(["add", "add", "drop", "widen", "null", "symbol", "order", "doc", "other"]):
@@ -96,7 +95,7 @@ class Chain:
 
     def _other(self, field: dict[str, Any]) -> None:
         """Another name, which Avro finds by the alias; or another meaning of the same bytes, which Avro does not see."""
-        if self._by_avro:
+        if len(self.versions) <= self._frozen:
             field["aliases"] = [field["name"]]
             field["name"] = self._name("f")
         elif field["type"] == MILLIS:

@@ -43,10 +43,10 @@ class Topic:
     """A side, the schemas of its records, and records beside what fastavro makes of them."""
 
     def __init__(self, random: Random, *, follow: bool) -> None:
-        chain = Chain(random, VERSIONS, by_avro=not follow)
+        self._frozen = random.randrange(0, VERSIONS)
+        chain = Chain(random, VERSIONS, self._frozen if follow else VERSIONS)
         self._schemas = chain.versions
         written = [WrittenSchema(json.dumps(s), (), n) for n, s in enumerate(self._schemas)]
-        self._frozen = random.randrange(0, VERSIONS)
         self.side = SchemaSide("AVRO", (written[self._frozen],))
         newer = written[self._frozen + 1 :] if follow else []
         for schema in newer:
