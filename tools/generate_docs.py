@@ -52,7 +52,10 @@ def errors() -> str:
     for module in pkgutil.walk_packages(headgate.__path__, "headgate."):
         if module.name.endswith(".errors"):
             importlib.import_module(module.name)
-    by_code = {cls.code: cls for cls in _subclasses(HeadgateError) if cls.code}
+    classes = [cls for cls in _subclasses(HeadgateError) if cls.code]
+    by_code = {cls.code: cls for cls in classes}
+    twice = {cls.code for cls in classes if by_code[cls.code] is not cls}
+    assert not twice, f"two errors have the code {', '.join(twice)}"
     parts = [GENERATED, "# Errors\n\n", ERRORS_INTRO]
     for family, title in FAMILIES.items():
         rows = [_error_row(by_code[code]) for code in sorted(by_code) if code.startswith(family)]

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from headgate.plan.debezium import AFTER, OP, has_op
 from headgate.plan.sides import FieldPath, SidePlan
 from headgate.plan.source import SourceColumn, SourcePlan
+from headgate.runtime.formats.plain import PLAIN
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
 
@@ -39,12 +40,13 @@ class Decoder:
         # The barrier: what stands in it is computed once per record. Only what is costly does; what is said of it
         # comes after, because within the barrier every mention is computed for itself (from_avro stood in the plan 3
         # times, now once; decoding alone took 8.8-10.2 CPU seconds for a million small records, now 5.4).
-        costly = F.struct(*[_costly(name, reader).alias(name) for name, reader in readers.items()])
-        self._barrier = (F.col("*"), F.explode(F.array(costly)).alias("hg_in"))
-        self._decoded = [F.col("*"), _problem(plan, readers).alias("hg_problem")]
+        costly = {name: r.costly(F.col(name)) for name, r in readers.items() if r and type(r) not in PLAIN}
+        self._barrier = (F.col("*"), F.explode(F.array(_together(costly))).alias("hg_in"))
+        inner = {name: _inner(name, costly) for name in readers}
+        self._decoded = [F.col("*"), _problem(plan, readers, inner).alias("hg_problem")]
         if plan.inline_errors:
-            self._decoded.append(_inline_error(readers["value"]).alias("hg_error"))
-        self._values = [_value(name, reader, plan).alias(f"hg_{name}") for name, reader in readers.items()]
+            self._decoded.append(_inline_error(readers["value"], inner["value"]).alias("hg_error"))
+        self._values = [_value(n, r, inner[n], plan).alias(f"hg_{n}") for n, r in readers.items()]
         self._present = _present(plan)
         self._event_problem = _event_problem(plan, readers["value"])
         self._good = _good() if plan.on_error == "HALT" else F.col("hg_problem").isNull()
@@ -85,15 +87,17 @@ class Decoder:
 
 
 def _good() -> Column:
-    place = F.to_json(F.struct("topic", "partition", "offset", F.col("hg_problem.*")))
+    # The problem as a whole: asked for one by one, each of its fields would be computed with all conditions again, and
+    # a method of more than 8,000 bytes is one that Java never compiles (a million records took 5.3 CPU seconds, then 2.0).
+    place = F.to_json(F.struct("topic", "partition", "offset", F.col("hg_problem").alias("problem")))
     bad = F.raise_error(F.concat(F.lit(BAD), place)).cast("boolean")
     return F.when(F.col("hg_problem").isNotNull(), bad).otherwise(F.lit(True))
 
 
-def _value(name: str, reader: SideReader | None, plan: SourcePlan) -> Column:
+def _value(name: str, reader: SideReader | None, inner: Column, plan: SourcePlan) -> Column:
     if reader is None:
         return F.lit(None)
-    data, inner = F.col(name), F.col(f"hg_in.{name}")
+    data = F.col(name)
     if name == "value" and plan.inline_errors:  # what was read of a value that does not fit is no value
         fits = F.col("hg_error").isNull()
         data, inner = F.when(fits, data), F.when(fits, inner)
@@ -114,8 +118,18 @@ def _reader(side: SidePlan | None, writers: Writers) -> SideReader | None:
     return None if side is None else side_reader(side, writers)
 
 
-def _costly(name: str, reader: SideReader | None) -> Column:
-    return F.lit(None).cast("string") if reader is None else reader.costly(F.col(name))
+def _together(costly: Mapping[str, Column]) -> Column:
+    """One column of what is costly on either side. A struct around what stands alone would cost some of its time."""
+    if len(costly) == 1:
+        return next(iter(costly.values()))
+    return F.struct(*[column.alias(name) for name, column in costly.items()]) if costly else F.lit("")
+
+
+def _inner(name: str, costly: Mapping[str, Column]) -> Column:
+    """What was computed for a side within the barrier."""
+    if name not in costly:
+        return F.lit(None)
+    return F.col("hg_in") if len(costly) == 1 else F.col(f"hg_in.{name}")
 
 
 def _column(column: SourceColumn) -> Column:
@@ -180,11 +194,13 @@ def _found(side: str, reason: Column, schema_id: Column) -> Column:
     )
 
 
-def _problem(plan: SourcePlan, readers: dict[str, SideReader | None]) -> Column:
+def _problem(
+    plan: SourcePlan, readers: Mapping[str, SideReader | None], inners: Mapping[str, Column]
+) -> Column:
     """The first thing that is wrong with a record, the key's before the value's."""
     problem = F.when(F.lit(False), _found("key", F.lit(""), F.lit(0)))
     for name, reader in readers.items():
-        data, inner = F.col(name), F.col(f"hg_in.{name}")
+        data, inner = F.col(name), inners[name]
         if (missing := _missing(plan, name)) is not None:
             problem = problem.when(data.isNull(), _found(name, F.lit(missing), F.lit(None)))
         if reader is not None and not (name == "value" and plan.inline_errors):
@@ -209,9 +225,9 @@ def _is_bad(reader: SideReader, data: Column, inner: Column) -> Column:
     return data.isNotNull() & ~F.coalesce(reader.fits(data, inner), F.lit(False))
 
 
-def _inline_error(reader: SideReader | None) -> Column:
+def _inline_error(reader: SideReader | None, inner: Column) -> Column:
     assert reader is not None
-    data, inner = F.col("value"), F.col("hg_in.value")
+    data = F.col("value")
     told = F.struct(F.concat(F.lit(UNDECODABLE), reader.reason(data, inner)).alias("description"))
     return F.when(_is_bad(reader, data, inner), told)
 

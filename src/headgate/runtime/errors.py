@@ -203,7 +203,7 @@ class DiskFull(RunError):
 class NotANumber(RunError):
     """A value that a query computed and that its target cannot hold."""
 
-    code = "RUN-0104"
+    code = "RUN-0107"
     reason: str
 
     def message(self) -> str:

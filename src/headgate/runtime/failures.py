@@ -60,7 +60,8 @@ def translated(
         return error
     text = _words(error)
     if BAD in text:
-        return bad_record(_told_of(text, BAD), reader_of)
+        place = _told_of(text, BAD)
+        return bad_record({**place, **cast("dict[str, object]", place["problem"])}, reader_of)
     if CHANGED in text:
         return schema_changed(_told_of(text, CHANGED), reader_of)
     if (

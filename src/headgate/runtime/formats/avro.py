@@ -1,4 +1,4 @@
-"""Avro, on the JVM: one CASE over the schema ids that a batch can hold, each branch `from_avro(body, writer, reader)`.
+"""Avro, on the JVM: the schema ids that a batch can hold are the branches of one union, read by one `from_avro`.
 
 Writer and reader get one more field at their end, an int whose bytes we append: a malformed record gives a null there,
 and one with bytes left over gives another number. What is not a record becomes the first field of one. (A record put
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -16,6 +17,16 @@ from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
 from headgate.runtime.formats.avro_reshape import differs, reshape
+from headgate.runtime.formats.avro_schemas import (
+    Tree,
+    alone,
+    grown,
+    is_simple,
+    resolves,
+    together,
+    tree,
+    varint,
+)
 from headgate.runtime.formats.avro_texts import wrong_text
 from headgate.runtime.formats.conform import conform
 from headgate.runtime.formats.side import (
@@ -24,64 +35,65 @@ from headgate.runtime.formats.side import (
     Writers,
     framed_id,
     has_id,
+    id_bytes,
     is_framed,
+    known_frame,
     wrong_frame,
 )
+from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.spark import to_spark
 
 # Five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it. Negative, because a record that ends
 # before a text or an array takes it for a length: of a positive one Avro makes room for 1.5 GB before it reads on.
 END = -1_554_098_975
-FROZEN = "frozen"
+GROWN, FROZEN = "grown", "frozen"
 PERMISSIVE = {"mode": "PERMISSIVE"}
 END_FIELD, WHOLE_FIELD = "headgate_end", "headgate_whole"
 _END_BYTES = bytes((0xBD, 0xAC, 0x8D, 0xCA, 0x0B))
 
 
 class AvroReader:
-    """``inner`` has a struct for the frozen schema, and one for each that is read on its own terms: the fields and the
-    number read behind them. All are NULL for ids that are not known."""
+    """``inner`` has a struct for each part: the fields and the number read behind them, NULL for the ids of others. If
+    there is one part, it is that struct.
+
+    Most records are in the first part, ``grown``, which Avro resolves to the side's type. What it cannot bring there is
+    read as the frozen schema, or as it was written, and brought over by us.
+    """
 
     def __init__(self, side: SchemaSide, writers: Writers) -> None:
         self._side = side
         self._writers = writers
-        self._frozen = _Written(FROZEN, side.first, [])
-        own, self._resolved = _by_shape(writers, own=True), _by_shape(writers, own=False)
-        self._frozen.ids += own.pop(self._frozen.shape, []) + self._resolved.pop(self._frozen.shape, [])
-        self._own = [_Written(f"own{ids[0]}", writers.known[ids[0]], ids) for ids in own.values()]
+        self._by_id = side.framed and side.first.id is not None
+        self._parts = _parts(side, writers)
 
     def costly(self, data: Column) -> Column:
-        if not self._side.framed:  # every record is a body written with the reader's own schema
-            plain = from_avro(F.concat(data, F.lit(_END_BYTES)), self._frozen.ended, PERMISSIVE)
-            return F.struct(plain.alias(FROZEN))
-        body = F.concat(F.substring(data, 6, 2**31 - 1), F.lit(_END_BYTES))
-        frozen = self._by_frozen(data, body).alias(FROZEN)
-        own = [
-            F.when(has_id(data, w.ids), from_avro(body, w.ended, PERMISSIVE)).alias(w.name) for w in self._own
-        ]
-        return F.struct(frozen, *own)
+        if self._by_id:
+            reads = [F.coalesce(*[read.column(data) for read in part.reads]) for part in self._parts]
+        else:
+            reads = [self._as_frozen(data)]
+        if len(reads) == 1:
+            return reads[0]
+        return F.struct(*[read.alias(part.name) for read, part in zip(reads, self._parts, strict=True)])
 
-    def _by_frozen(self, data: Column, body: Column) -> Column:
-        plain = from_avro(body, self._frozen.ended, PERMISSIVE)
-        if (
-            self._side.first.id is None
-        ):  # the statement has the schema, and no registry: whatever id a frame names
-            return F.when(is_framed(data), plain)
-        case = F.when(has_id(data, self._frozen.ids) if self._frozen.ids else F.lit(False), plain)
-        for ids in self._resolved.values():
-            options = {**PERMISSIVE, "avroSchema": self._frozen.ended}
-            writer = ended(self._writers.known[ids[0]], flat=self._frozen.flat)
-            case = case.when(has_id(data, ids), from_avro(body, writer, options))
-        return case
+    def _read(self, inner: Column, part: _Part) -> Column:
+        return inner if len(self._parts) == 1 else inner[part.name]
+
+    def _as_frozen(self, data: Column) -> Column:
+        """The statement has the schema, and no registry: it holds for every record, whatever id a frame names."""
+        text = _Written(self._side.first, []).text
+        if not self._side.framed:
+            return from_avro(F.concat(data, F.lit(_END_BYTES)), text, PERMISSIVE)
+        return F.when(is_framed(data), from_avro(F.concat(*_body(data)), text, PERMISSIVE))
 
     def fits(self, data: Column, inner: Column) -> Column:
         """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
-        ends = [inner[w.name][END_FIELD] for w in (self._frozen, *self._own)]
-        good = (F.coalesce(*ends) if self._own else ends[0]) == F.lit(END)
+        good = F.coalesce(*[self._read(inner, part)[END_FIELD] for part in self._parts]) == F.lit(END)
         if (wrong := self._wrong_text(inner)) is not None:
             good = good & wrong.isNull()
-        return F.when(good, F.lit(True)).otherwise(self.reason(data, inner).isNull())
+        if not self._by_id:
+            return good
+        return F.when(good, F.lit(True)).otherwise(known_frame(data, self._writers))
 
     def reason(self, data: Column, inner: Column) -> Column:
         malformed: Column = F.lit(MALFORMED)
@@ -91,73 +103,152 @@ class AvroReader:
             return malformed
         if self._side.first.id is None:
             return F.when(~is_framed(data), F.lit(MAGIC)).otherwise(malformed)
-        return wrong_frame(data, self._writers, malformed)
+        return wrong_frame(data, self._writers, malformed, checked=True)  # by `fits`, which is asked first
 
     def _wrong_text(self, inner: Column) -> Column | None:
         """Why a text within is not what its schema says, of bodies that are well-formed."""
-        written = (self._frozen, *self._own)
-        found = [reason for w in written if (reason := wrong_text(w.value(inner), w.type)) is not None]
-        return F.coalesce(*found) if found else None
+        found = [wrong_text(part.value(self._read(inner, part)), part.type) for part in self._parts]
+        told = [reason for reason in found if reason is not None]
+        return F.coalesce(*told) if told else None
 
     def value(self, data: Column, inner: Column) -> Column:
         target = place_of(self._side).type
-        frozen = self._frozen.value(inner)
-        if not self._own and to_spark(self._frozen.type) == to_spark(target):
+        first, *others = self._parts
+        if not others and to_spark(first.type) == to_spark(target):
             # Again a barrier, where there is something to be computed: each use of a field would do it anew.
-            return F.explode(F.array(frozen)) if self._frozen.reshaped else frozen
-        value = F.when(inner[FROZEN][END_FIELD] == F.lit(END), conform(frozen, self._frozen.type, target))
-        for own in self._own:
-            found = conform(own.value(inner), own.type, target)
-            value = value.when(inner[own.name][END_FIELD] == F.lit(END), found)
+            value = first.value(self._read(inner, first))
+            return F.explode(F.array(value)) if first.reshaped else value
+        value = F.when(F.lit(False), F.lit(None).cast(to_spark(target)))
+        for part in self._parts:
+            read = self._read(inner, part)
+            value = value.when(read[END_FIELD] == F.lit(END), conform(part.value(read), part.type, target))
         return F.explode(F.array(value))
 
     def schema_id(self, data: Column) -> Column:
         return framed_id(data) if self._side.framed else F.lit(None).cast("int")
 
 
-class _Written:
-    """A schema that values are read with: as Spark's reader takes it, and what comes of it."""
+# what is read together
 
-    def __init__(self, name: str, schema: WrittenSchema, ids: list[int]) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One `from_avro`, for the records with these ids. Where the writer is a union, ``branches`` has that of each id."""
+
+    writer: str
+    reader: str
+    ids: Sequence[int]
+    branches: Mapping[int, int] = field(default_factory=dict)
+
+    def column(self, data: Column) -> Column:
+        options = PERMISSIVE if self.writer == self.reader else {**PERMISSIVE, "avroSchema": self.reader}
+        body = _body(data)
+        if self.branches:
+            return from_avro(F.concat(self._branch(data), *body), self.writer, options)
+        return F.when(has_id(data, self.ids), from_avro(F.concat(*body), self.writer, options))
+
+    def _branch(self, data: Column) -> Column:
+        """The number of the branch as Avro writes it; NULL for other ids, which makes all that is read NULL."""
+        pairs = [F.lit(part) for id_ in self.ids for part in (id_bytes(id_), varint(2 * self.branches[id_]))]
+        return F.try_element_at(F.create_map(*pairs), F.substring(data, 1, 5))
+
+
+class _Part:
+    """A struct of ``inner``: the records that are read to one type."""
+
+    def __init__(self, name: str, schema: WrittenSchema, reads: list[_Read]) -> None:
         self.name = name
-        self.ids = ids
-        self.shape = _shape(schema)
+        self.reads = reads
         self._schema = json.loads(_json(schema.text))
-        self.flat = _is_record(self._schema)
-        self.ended = ended(schema, flat=self.flat)
         self.type = avro_type(schema.text, texts(schema))
+        self._flat = _is_record(self._schema)
         self.reshaped = differs(self._schema)
 
-    def value(self, inner: Column) -> Column:
-        read = inner[self.name]
-        whole = read.dropFields(END_FIELD) if self.flat else read[WHOLE_FIELD]
+    def value(self, read: Column) -> Column:
+        whole = read.dropFields(END_FIELD) if self._flat else read[WHOLE_FIELD]
         return reshape(whole, self._schema, self.type) if self.reshaped else whole
 
 
-def _by_shape(writers: Writers, *, own: bool) -> dict[str, list[int]]:
-    """The ids that are read on their own terms, or those that are resolved; together where their bytes are alike."""
-    found: dict[str, list[int]] = {}
+def _parts(side: SchemaSide, writers: Writers) -> list[_Part]:
+    frozen = _Written(side.first, [])
+    own, old = _by_shape(writers, own=True), _by_shape(writers, own=False, flat=frozen.flat)
+    for alike in (own.pop(frozen.shape, None), old.pop(frozen.shape, None)):
+        frozen.ids += alike.ids if alike is not None else []
+    reader = _grown(side) if own else None
+    new = [w for w in own.values() if reader is not None and w.is_simple and resolves(w.tree, reader)]
+    if reader is None or not new:
+        parts = [_Part(GROWN, frozen.schema, _reads([frozen, *old.values()], frozen.text, frozen.is_simple))]
+    else:
+        reads = _reads([frozen, *new], alone(_ended(reader)), simple=True)
+        parts = [_Part(GROWN, WrittenSchema(alone(reader)), reads)]
+        parts += _old_parts(parts[0], frozen, list(old.values()))
+    left = [w for w in own.values() if w not in new]
+    return [*parts, *(_Part(f"own{w.ids[0]}", w.schema, _reads([w], w.text, simple=False)) for w in left)]
+
+
+def _old_parts(grown: _Part, frozen: _Written, old: list[_Written]) -> list[_Part]:
+    """What is older than the frozen schema gets the defaults that stand in it, and nothing of what came later."""
+    part = _Part(FROZEN, frozen.schema, _reads(old, frozen.text, frozen.is_simple))
+    if to_spark(part.type) != to_spark(grown.type):
+        return [part] if old else []
+    grown.reads += part.reads
+    return []
+
+
+def _grown(side: SchemaSide) -> Tree | None:
+    """The reader for all schemas that were followed, if there is one that gives the side's type."""
+    schemas = [_Written(schema, []) for schema in side.schemas]
+    if not all(schema.flat and schema.is_simple for schema in schemas):
+        return None
+    made = grown([schema.tree for schema in schemas])
+    fits = made is not None and to_spark(avro_type(made)) == to_spark(place_of(side).type)
+    return made if fits else None
+
+
+def _reads(writers: Sequence[_Written], reader: str, simple: bool) -> list[_Read]:
+    """As few as can be. ``simple``: whether the reader is, so that writers may be renamed."""
+    by_union = [w for w in writers if simple and w.is_simple]
+    union, members = together([_ended(w.tree) for w in by_union])
+    joined = [by_union[number] for number in members]
+    if len(joined) < 2:
+        joined = []
+    reads = [_Read(w.text, reader, w.ids) for w in writers if w not in joined]
+    branches = {id_: number for number, w in enumerate(joined) for id_ in w.ids}
+    return [_Read(union, reader, list(branches), branches), *reads] if branches else reads
+
+
+class _Written:
+    """A schema that records are written with, under some ids."""
+
+    def __init__(self, schema: WrittenSchema, ids: list[int], flat: bool = True) -> None:
+        self.schema = schema
+        self.ids = ids
+        self.shape = _shape(schema)
+        whole = tree(json.loads(_json(schema.text)), [json.loads(_json(text)) for text in texts(schema)])
+        self.flat = flat and _is_record(whole)
+        self.tree = whole if self.flat else _wrapped(whole)
+        self.is_simple = is_simple(self.tree)
+        self.text = ended(schema, flat=self.flat)
+
+
+def _by_shape(writers: Writers, *, own: bool, flat: bool = True) -> dict[str, _Written]:
+    """The ids that are newer than the frozen schema, or the others; together where their bytes are alike."""
+    found: dict[str, _Written] = {}
     for id_, schema in sorted(writers.known.items()):
         if (id_ in writers.own) is own:
-            found.setdefault(_shape(schema), []).append(id_)
+            found.setdefault(_shape(schema), _Written(schema, [], flat)).ids.append(id_)
     return found
 
 
 def _shape(schema: WrittenSchema) -> str:
     """The schema without what does not show in the bytes: its docs."""
+    parts = (schema.text, *texts(schema))
+    return json.dumps([without_docs(json.loads(_json(text))) for text in parts], sort_keys=True)
 
-    def bare(node: object) -> object:
-        match node:
-            case dict():
-                return {key: bare(value) for key, value in node.items() if key != "doc"}
-            case list():
-                return [bare(item) for item in node]
-            case _:
-                return node
 
-    return json.dumps(
-        [bare(json.loads(_json(text))) for text in (schema.text, *texts(schema))], sort_keys=True
-    )
+def _body(data: Column) -> tuple[Column, Column]:
+    """What stands behind the frame, and the end of it."""
+    return F.substring(data, 6, 2**31 - 1), F.lit(_END_BYTES)
 
 
 def texts(schema: WrittenSchema) -> tuple[str, ...]:
@@ -168,11 +259,16 @@ def ended(schema: WrittenSchema, *, flat: bool) -> str:
     """The schema with the field of the end: as the last one of a record, or else behind the whole. References are put
     where they are first used."""
     whole = inlined(json.loads(_json(schema.text)), texts(schema))
-    end = {"name": END_FIELD, "type": "int"}
-    if flat and isinstance(whole, dict) and _is_record(whole):
-        return json.dumps({**whole, "fields": [*whole["fields"], end]})
-    fields = [{"name": WHOLE_FIELD, "type": whole}, end]
-    return json.dumps({"type": "record", "name": "headgate_wrapped", "fields": fields})
+    return json.dumps(_ended(whole if flat else _wrapped(whole)))
+
+
+def _wrapped(whole: object) -> dict[str, Tree]:
+    fields = [{"name": WHOLE_FIELD, "type": whole}]
+    return {"type": "record", "name": "headgate_wrapped", "fields": fields}
+
+
+def _ended(record: Tree) -> Tree:
+    return {**record, "fields": [*record["fields"], {"name": END_FIELD, "type": "int"}]}
 
 
 def _is_record(schema: object) -> bool:

@@ -48,3 +48,7 @@ class JsonReader(TextReader):
 
     def reason(self, data: Column, inner: Column) -> Column:
         return F.when(~super().fits(data, inner), F.lit(NOT_UTF8)).otherwise(inner)
+
+
+# Those that compute nothing within the barrier.
+PLAIN = (BytesReader, TextReader)

@@ -1,0 +1,131 @@
+"""Random chains of Avro schemas: what Spark decodes by schema id is what fastavro reads, under FOLLOW and under PIN."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from collections.abc import Iterator
+from random import Random
+from typing import Any, cast
+
+import fastavro
+import pytest
+from fastavro.schema import parse_schema
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from headgate.embedded.jars import fetch
+from headgate.plan.sides import SchemaSide, WrittenSchema, grows, place_of, unreadable
+from headgate.runtime.formats.readers import side_reader
+from headgate.runtime.formats.side import MALFORMED, Writers
+from headgate.runtime.session import open_session
+from headgate.schema.types import Array, Map, Record, Type
+from tests.laws import examples
+from tests.runtime.formats.avro_chains import Chain
+from tests.runtime.formats.decoding import Bad, framed
+
+pytestmark = pytest.mark.spark
+
+CHAINS, VERSIONS, RECORDS = 4, 5, 6  # in one job: making the code of a job takes longer than running it
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    opened = open_session(fetch("spark"), master="local[2]")
+    yield opened
+    opened.stop()
+
+
+class Topic:
+    """A side, the schemas of its records, and records beside what fastavro makes of them."""
+
+    def __init__(self, random: Random, *, follow: bool) -> None:
+        self._frozen = random.randrange(0, VERSIONS)
+        chain = Chain(random, VERSIONS, self._frozen if follow else VERSIONS)
+        self._schemas = chain.versions
+        written = [WrittenSchema(json.dumps(s), (), n) for n, s in enumerate(self._schemas)]
+        self.side = SchemaSide("AVRO", (written[self._frozen],))
+        newer = written[self._frozen + 1 :] if follow else []
+        for schema in newer:
+            if not unreadable(self.side, schema) and grows(self.side, schema):
+                self.side = SchemaSide("AVRO", (*self.side.schemas, schema))
+        self._own = frozenset(schema.id or 0 for schema in newer)
+        self.writers = Writers(dict(enumerate(written)), own=self._own)
+        self.records = [self._record(random, chain, n) for n in range(VERSIONS) for _ in range(RECORDS)]
+
+    def _record(self, random: Random, chain: Chain, id_: int) -> tuple[bytes, Any]:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, _parsed(self._schemas[id_]), chain.value(self._schemas[id_]))
+        body = out.getvalue()
+        if not random.randrange(8):
+            spoilt = body[:-1] if body and random.random() < 0.5 else body + b"\x00"
+            return framed(id_, spoilt), Bad(MALFORMED)
+        return framed(id_, body), self._expected(id_, body)
+
+    def _expected(self, id_: int, body: bytes) -> Any:
+        """Of newer schemas as it was written, of all others as Avro resolves it to the frozen one."""
+        reader = None if id_ in self._own else _parsed(self._schemas[self._frozen])
+        try:
+            value = fastavro.schemaless_reader(io.BytesIO(body), _parsed(self._schemas[id_]), reader)
+        except Exception:  # noqa: BLE001 - its errors have no type in common
+            return Bad(MALFORMED)
+        return _as(value, place_of(self.side).type)
+
+
+def _parsed(schema: Any) -> Any:
+    return parse_schema(cast("dict[str, Any]", json.loads(json.dumps(schema))))
+
+
+def _as(value: Any, type_: Type) -> Any:
+    """With the fields of the type, and None for those that it lacks."""
+    match type_:
+        case Record() if value is not None:
+            return {f.name: _as(value.get(f.name), f.type) for f in type_.fields}
+        case Array() if value is not None:
+            return [_as(item, type_.element) for item in value]
+        case Map() if value is not None:
+            return {key: _as(item, type_.value) for key, item in value.items()}
+        case _ if isinstance(value, dt.datetime):
+            return value.astimezone().replace(tzinfo=None)  # as PySpark shows it
+        case _:
+            return value
+
+
+def decoded(session: SparkSession, topics: list[Topic]) -> list[list[Any]]:
+    """The records of all topics, by one job."""
+    rows = [
+        tuple(map(bytearray, data)) for data in zip(*[[r[0] for r in t.records] for t in topics], strict=True)
+    ]
+    frame = session.createDataFrame(rows, ", ".join(f"d{n} binary" for n in range(len(topics)))).coalesce(1)
+    for n, topic in enumerate(topics):
+        reader = side_reader(topic.side, topic.writers)
+        data, inner = F.col(f"d{n}"), F.col(f"i{n}")
+        frame = frame.withColumn(f"i{n}", F.explode(F.array(reader.costly(data))))
+        frame = frame.withColumn(f"v{n}", reader.value(data, inner))
+        fits = F.coalesce(reader.fits(data, inner), F.lit(False))
+        frame = frame.withColumn(f"r{n}", F.when(~fits, reader.reason(data, inner)))
+    found = [row.asDict(recursive=True) for row in frame.collect()]
+    return [
+        [Bad(row[f"r{n}"]) if row[f"r{n}"] else row[f"v{n}"] for row in found] for n in range(len(topics))
+    ]
+
+
+SEEDS = st.lists(st.integers(0, 2**32), min_size=CHAINS, max_size=CHAINS)
+# A seed cannot be made smaller, and every try is a job of Spark's.
+WITHOUT_SHRINKING = settings(examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))
+
+
+@pytest.mark.parametrize("follow", [True, False], ids=["follow", "pin"])
+def test_records_of_every_id_are_what_fastavro_reads(session: SparkSession, follow: bool) -> None:
+    @given(SEEDS)
+    @WITHOUT_SHRINKING
+    def law(seeds: list[int]) -> None:
+        topics = [Topic(Random(seed), follow=follow) for seed in seeds]
+        for topic, found in zip(topics, decoded(session, topics), strict=True):
+            for (_, expected), one in zip(topic.records, found, strict=True):
+                assert one == expected, (topic.side, topic.writers)
+
+    law()
