@@ -44,8 +44,7 @@ class Frames:
         return self._session.sql(analysed.spark_sql)
 
     def relation(self, relation_id: int) -> DataFrame:
-        self._register((relation_id,), ())
-        return self._session.table(spark_name(relation_id))
+        return self._frame(self._catalog.get(relation_id))
 
     def _register(self, relations: Iterable[int], system: Iterable[str]) -> None:
         for name in system:
@@ -64,7 +63,9 @@ class Frames:
             case Kind.VIEW:
                 if relation.id not in self._views:
                     self._views[relation.id] = view_query(self._catalog, relation)
-                return self.query(self._views[relation.id]).toDF(*[c.name for c in relation.columns])
+                analysed, names = self._views[relation.id], [c.name for c in relation.columns]
+                found = self.query(analysed)
+                return found if [c.name for c in analysed.columns] == names else found.toDF(*names)
             case _:
                 raise NotSupportedYet(f"reading a {relation.kind}")
 

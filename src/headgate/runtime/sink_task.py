@@ -116,7 +116,7 @@ class SinkTask:
         if ledger is not None and (lost := self._lost()) is not None:
             raise lost
         self.there = self.source.cluster.offsets(self.topic, latest=True)
-        self.progress.lag = self._lag(self.there)
+        self.progress.lag = self.waiting(self.there)
 
     def check_target(self, topics: Collection[str]) -> None:
         """That its own topic is among those that the target has. A producer would wait for it as for a broker."""
@@ -134,7 +134,11 @@ class SinkTask:
         return {p: known[p].offset if p in known else first for p, first in earliest.items()}
 
     def wants(self, end: Offsets) -> bool:
-        return any(offset > self.reached.get(p, 0) for p, offset in end.items())
+        return self.waiting(end) > 0
+
+    def waiting(self, end: Offsets) -> int:
+        """How many offsets there are up to a batch's end."""
+        return sum(max(0, offset - self.reached.get(p, 0)) for p, offset in end.items())
 
     def until(self, end: Offsets) -> Offsets:
         """Where a batch ends for this task. One that begins at an offset which the topic does not have yet stays there."""
@@ -178,18 +182,14 @@ class SinkTask:
     def finish(self, batch: int, end: Offsets, latest: Offsets) -> None:
         """The batch is written and its bad records are aside: move the ledger, tell. ``latest`` is where the topic ends."""
         self.store.advance(Ledger(self.object.id, self._generation, batch, self._partition_offsets(end)))
-        read = sum(end[p] - self.reached.get(p, 0) for p in end)
+        self.progress.rows += self.waiting(end)
         self.reached = dict(end)
         self.progress.batch = batch
-        self.progress.rows += read
         self.progress.batches += 1
         self.progress.batch_seconds += time.monotonic() - self._began
         self.progress.last_commit = datetime.now(UTC)
-        self.progress.lag = self._lag(latest)
+        self.progress.lag = self.waiting(latest)
         self._told(self.progress)
-
-    def _lag(self, latest: Offsets) -> int:
-        return sum(max(0, latest[p] - self.reached.get(p, 0)) for p in latest)
 
     def _partition_offsets(self, offsets: Offsets) -> tuple[PartitionOffset, ...]:
         topic = self.topic

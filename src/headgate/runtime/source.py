@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -106,11 +107,12 @@ class SourceReader:
             case _:
                 return earliest
 
+    @property
+    def wants_headers(self) -> bool:
+        return any(c.origin.name == "HEADERS" or c.origin.part == "header" for c in self.plan.columns)
+
     def options(self) -> dict[str, str]:
-        wants_headers = any(
-            c.origin.name == "HEADERS" or c.origin.part == "header" for c in self.plan.columns
-        )
-        return {**self.cluster.spark(), **READER, "includeHeaders": str(wants_headers).lower()}
+        return {**self.cluster.spark(), **READER, "includeHeaders": str(self.wants_headers).lower()}
 
     # what is there
 
@@ -121,9 +123,20 @@ class SourceReader:
         start = {p: min(offset, end[p]) for p, offset in start.items()}
         return self.between(session, start, end)
 
-    def between(self, session: SparkSession, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
-        """The raw records from ``start`` up to, and without, ``end``; both tell of every partition."""
-        reader = session.read.format("kafka").options(**self.options()).option("subscribe", self.topic_name)
+    def between(
+        self,
+        session: SparkSession,
+        start: Mapping[int, int],
+        end: Mapping[int, int],
+        group: str | None = None,
+    ) -> DataFrame:
+        """The raw records from ``start`` up to, and without, ``end``; both tell of every partition. Whoever reads again
+        and again names a ``group``: Spark keeps consumers by group and partition, and insists on one's same settings."""
+        options = self.options()
+        reader = session.read.format("kafka").options(**options).option("subscribe", self.topic_name)
+        if group is not None:
+            settings = hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
+            reader = reader.option("kafka.group.id", f"{group}-{settings[:8]}")
         reader = reader.option("startingOffsets", offsets_json(self.topic_name, start))
         return reader.option("endingOffsets", offsets_json(self.topic_name, end)).load()
 

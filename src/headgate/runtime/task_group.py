@@ -8,7 +8,6 @@ Spark's checkpoint is only the query's clock: a group begins at its tasks' ledge
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shutil
@@ -21,12 +20,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.connectors.errors import BrokerUnreachable
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.replay import Replayed, SourceMustGrow, replay
 from headgate.runtime.sink_task import Offsets, SinkTask, send
-from headgate.runtime.source import Follow, offsets_json
+from headgate.runtime.small_batches import SmallBatches
+from headgate.runtime.source import Follow
 
 log = logging.getLogger(__name__)
 
@@ -53,17 +54,16 @@ class TaskGroup:
         further with their present plan: whoever made the group makes it anew."""
         self.tasks = tuple(tasks)
         self.failed: dict[int, HeadgateError] = {}
-        self._outgrown: set[int] = (
-            set()
-        )  # sources that have other columns now than the tasks were planned with
+        self._outgrown: set[int] = set()  # sources with other columns than the tasks were planned with
         self._follow = follow
         self._session = session.newSession()
         # Of each task its own: tasks over one source call different frames by the same name.
         self._sessions = {task.object.id: session.newSession() for task in self.tasks}
         self._threads = ThreadPoolExecutor(min(AT_ONCE, len(self.tasks)), "task")
+        self._small = SmallBatches(session, self._sessions, self._threads)
         self._checkpoint = checkpoints / f"group-{uuid.uuid4().hex}"
         self._query: StreamingQuery | None = None
-        self._start: dict[str, dict[int, int]] = {}
+        self._start: dict[str, dict[int, int]] = {}  # of the next batch
         self._busy = threading.Lock()
         self._stopping = False
 
@@ -73,7 +73,8 @@ class TaskGroup:
 
     def start(self) -> None:
         self._start = _earliest(self.tasks)
-        options = self.tasks[0].source.options()
+        headers = any(task.source.wants_headers for task in self.tasks)
+        options = {**self.tasks[0].source.options(), "includeHeaders": str(headers).lower()}
         reader = self._session.readStream.format("kafka").options(**options)
         offsets = {topic: {str(p): o for p, o in each.items()} for topic, each in self._start.items()}
         reader = reader.option("startingOffsets", json.dumps(offsets)).option(
@@ -119,24 +120,28 @@ class TaskGroup:
 
     # a batch
 
-    def _batch(self, _: DataFrame, batch: int) -> None:
+    def _batch(self, raw: DataFrame, batch: int) -> None:
         """Called by Spark. Nothing is raised for a task's own trouble: the other tasks' progress must count."""
         with self._busy:
             if not self._stopping:
-                self._dispatch(batch)
+                ends = self._ends(batch)
+                self._dispatch(raw, batch, ends)
+                self._start = ends
 
-    def _dispatch(self, batch: int) -> None:
+    def _dispatch(self, raw: DataFrame, batch: int, ends: Ends) -> None:
         """The cluster is asked once for all tasks: two requests for each of forty would take longer than the batch."""
-        ends = self._ends(batch)
         due = [t for t in self.tasks if self._runs(t) and t.wants(ends[t.topic.name])]
         if not due:
             return
         cluster = self.tasks[0].source.cluster
         topics = cluster.topics({task.topic.name for task in due})
         ready = self._attempt_all(self._with_targets(due), lambda t: t.intend(batch, *_at(t, ends, topics)))
-        ready = [t for t in ready if self._attempt(t, lambda t: self._keep_up(t, ends))]
+        ready = self._side_by_side(ready, lambda t: self._keep_up(t, ends))
         ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
-        written = self._write_each(ready, ends)
+        written = self._write_together(raw, ready, ends)
+        written += self._side_by_side(
+            [t for t in ready if t not in written and self._runs(t)], lambda t: self._write_alone(t, ends)
+        )
         written = [t for t in written if self._attempt(t, SinkTask.set_aside)]
         latest = cluster.ends([topics[name] for name in {t.topic.name for t in written}]) if written else {}
         self._attempt_all(
@@ -175,11 +180,20 @@ class TaskGroup:
             self._outgrown.add(task.source.object.id)
             self._follow(task.source.object.id, arrived)
 
-    def _write_each(self, tasks: Sequence[SinkTask], ends: Ends) -> list[SinkTask]:
-        """Side by side, each in a job of its own. Not in one job for all: when one task fails, nobody could say what of
-        the others was written."""
-        wrote = self._threads.map(lambda t: self._attempt(t, lambda t: self._write_alone(t, ends)), tasks)
-        return [task for task, done in zip(tasks, wrote, strict=True) if done]
+    def _side_by_side(self, tasks: Sequence[SinkTask], step: Callable[[SinkTask], None]) -> list[SinkTask]:
+        """A step that waits for others, or for Spark; every task in a job of its own."""
+        done = self._threads.map(lambda task: self._attempt(task, step), tasks)
+        return [task for task, well in zip(tasks, done, strict=True) if well]
+
+    def _write_together(self, raw: DataFrame, tasks: Sequence[SinkTask], ends: Ends) -> list[SinkTask]:
+        """The tasks that were written with others. Where one has trouble, all that were with it are left to be written
+        alone, unless a broker is away, which is everybody's trouble."""
+        chosen = self._small.choose(tasks, self._start, ends)
+        return self._small.write(raw, chosen, self._failed_together) if chosen else []
+
+    def _failed_together(self, tasks: Sequence[SinkTask], error: Exception) -> None:
+        if isinstance(tasks[0].translated(error), BrokerUnreachable):
+            self.failed.update({task.object.id: task.translated(error) for task in tasks})
 
     def _write_alone(self, task: SinkTask, ends: Ends) -> None:
         """An id that no version of the subject has fails the write before anything of the batch counts; the schema is
@@ -203,19 +217,8 @@ class TaskGroup:
     def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
         """The records that the task has not had. Not from the query's own frame: there every task would read the topics
         of all others too, and 40 tasks on 40 topics would make 1,600 reads of a batch."""
-        name = task.topic.name
-        reader = (
-            self._sessions[task.object.id]
-            .read.format("kafka")
-            .options(**task.source.options())
-            .option("subscribe", name)
-        )
-        # A group that stays: Spark keeps consumers by group and partition, and insists on the same settings for both.
-        settings = hashlib.sha256(json.dumps(task.source.options(), sort_keys=True).encode()).hexdigest()
-        reader = reader.option("kafka.group.id", f"headgate-task-{task.object.id}-{settings[:8]}")
-        start = {p: task.reached.get(p, 0) for p in end}
-        reader = reader.option("startingOffsets", offsets_json(name, start))
-        return reader.option("endingOffsets", offsets_json(name, end)).load()
+        session, start = self._sessions[task.object.id], {p: task.reached.get(p, 0) for p in end}
+        return task.source.between(session, start, end, f"headgate-task-{task.object.id}")
 
     def _attempt(self, task: SinkTask, step: Callable[[SinkTask], None]) -> bool:
         try:
