@@ -246,6 +246,7 @@ def _no_type(side: SchemaSide, schema: WrittenSchema) -> SchemaError | None:
     return None
 
 
+@lru_cache(maxsize=1024)
 def unreadable(side: SchemaSide, schema: WrittenSchema) -> tuple[FieldPath, ...]:
     """The fields that a schema changed so that a reader cannot follow by itself."""
     # What a schema that was accepted has, may come again.
@@ -267,6 +268,7 @@ def _unreadable(readable: Sequence[Type], type_: Type, path: FieldPath) -> Itera
         yield from _unreadable(inner, field.type, (*path, field.name))
 
 
+@lru_cache(maxsize=1024)
 def grows(side: SchemaSide, schema: WrittenSchema) -> bool:
     """Whether following the schema would change what the side gives."""
     known = place_of(side)

@@ -17,6 +17,7 @@ from headgate.schema.formats.spark import SETTINGS
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.sql.ui.explainMode": "simple",  # every query prints its plan for the UI, also where there is none
     "spark.sql.shuffle.partitions": "4",  # small batches: 200 tasks cost more than the rows in them
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
