@@ -72,7 +72,9 @@ class Chain:
         target = self._random.choice(_records(record))
         fields = target["fields"]
         place = self._random.randrange(len(fields))
-        match self._random.choice(["add", "add", "drop", "widen", "null", "symbol", "order", "doc", "other"]):
+        match self._random.choice(
+            ["add", "add", "drop", "widen", "null", "symbol", "order", "doc", "name", "mean", "mean"]
+        ):
             case "add":
                 fields.insert(place, self._added())
             case "drop" if len(fields) > 1:
@@ -85,8 +87,11 @@ class Chain:
                 fields[place]["type"]["symbols"].insert(self._random.randint(0, 2), self._name("S"))
             case "order":
                 self._random.shuffle(fields)
-            case "other":
-                self._other(fields[place])
+            case "name" if self._is_resolved():
+                fields[place]["aliases"] = [fields[place]["name"]]
+                fields[place]["name"] = self._name("f")
+            case "mean":
+                self._mean(record)
             case _:
                 target["doc"] = self._name("version ")
 
@@ -104,15 +109,19 @@ class Chain:
         if isinstance(kind, str) and kind in WIDER:
             field["type"] = self._random.choice(WIDER[kind])
 
-    def _other(self, field: dict[str, Any]) -> None:
-        """Another name, which Avro finds by the alias; or another meaning of the same bytes, which Avro does not see."""
-        resolved = len(self.versions) <= self._frozen
-        if resolved and self._random.random() < 0.3:
-            field["aliases"] = [field["name"]]
-            field["name"] = self._name("f")
-        elif field.get("default") is None:
-            exact = not resolved or self._random.random() < 0.7
-            field["type"] = self._meant(field["type"], EXACT if exact else INEXACT)
+    def _is_resolved(self) -> bool:
+        """Whether the version that is made now is, in which Avro finds another name by its alias."""
+        return len(self.versions) <= self._frozen
+
+    def _mean(self, record: dict[str, Any]) -> None:
+        """Another meaning of the same bytes, which Avro does not see."""
+        exact = not self._is_resolved() or self._random.random() < 0.8
+        changes = EXACT if exact else INEXACT
+        fields = [f for inner in _records(record) for f in inner["fields"] if f.get("default") is None]
+        can = [f for f in fields if self._meant(f["type"], changes) != f["type"]]
+        if can:
+            chosen = self._random.choice(can)
+            chosen["type"] = self._meant(chosen["type"], changes)
 
     def _meant(self, schema: Any, changes: list[tuple[Any, Any]]) -> Any:
         """The schema with another meaning of the leaf that it is or holds, if there is one."""
