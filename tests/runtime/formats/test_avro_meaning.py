@@ -101,8 +101,9 @@ def test_one_of_several_records_that_nobody_named_means_nothing_else() -> None:
         meant(record(field(MILLIS), name="z"), [first, second])
 
 
-def test_a_writer_that_holds_itself_is_followed_as_far_as_the_reader_goes() -> None:
-    writer = record(field(MILLIS), field(["null", "r"], "next"), name="n.r")
+@pytest.mark.parametrize("itself", ["r", "n.r", {"type": "r"}])
+def test_a_writer_that_holds_itself_is_followed_as_far_as_the_reader_goes(itself: Any) -> None:
+    writer = record(field(MILLIS), field(["null", itself], "next"), name="n.r")
     reader = record(field(MICROS), field(["null", record(field(MICROS), name="n.last")], "next"), name="n.r")
     assert meant(writer, reader)["fields"][1]["type"][1]["fields"] == [field(MILLIS)]
 

@@ -17,6 +17,7 @@ from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, anno
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Bytes, Json, Text, Type, Uuid
 
+KINDS = {*PRIMITIVES, *NAMED, "null", "array", "map"}
 PROMOTED = {
     "int": ("long", "float", "double"),
     "long": ("float", "double"),
@@ -53,7 +54,7 @@ class _Walk:
         options = reader if isinstance(reader, list) else [reader]
         made: dict[int, Tree] = {}
         for named in writer if isinstance(writer, list) else [writer]:
-            branch = self.around.get(named, named) if isinstance(named, str) else named
+            branch = named if kind_of(named) in KINDS else self.around.get(kind_of(named), named)
             chosen = self._chosen(branch, options)
             for number in chosen:
                 found = self._type(branch, options[number], path)
