@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.embedded.jars import fetch
 from headgate.plan.source import SourcePlan, plan_source
 from headgate.runtime.decode import Decoder
 from headgate.runtime.session import open_session
@@ -26,7 +27,7 @@ Raw = tuple[int, int, int, bytes | None, bytes | None, list[tuple[str, bytes | N
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    opened = open_session([], master="local[2]")
+    opened = open_session(fetch("spark"), master="local[2]")
     yield opened
     opened.stop()
 

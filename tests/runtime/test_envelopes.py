@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.embedded.jars import fetch
 from headgate.plan.sides import SchemaSide
 from headgate.plan.source import SourcePlan
 from headgate.registry.schemas import SchemaType
@@ -39,7 +40,7 @@ class Told(NamedTuple):
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    opened = open_session([], master="local[2]")
+    opened = open_session(fetch("spark"), master="local[2]")
     yield opened
     opened.stop()
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from headgate.catalog.tasks import Quarantined
 from headgate.connectors.kafka import Topic
+from headgate.embedded.jars import fetch
 from headgate.plan.source import SourcePlan
 from headgate.runtime import replay as replaying
 from headgate.runtime.decode import Decoder
@@ -28,7 +29,7 @@ EARLIEST = 2  # offsets below are deleted
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    opened = open_session([], master="local[2]")
+    opened = open_session(fetch("spark"), master="local[2]")
     yield opened
     opened.stop()
 

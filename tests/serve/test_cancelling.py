@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.embedded.jars import fetch
 from headgate.embedded.java import find_java
 from headgate.runtime.session import open_session
 from headgate.serve.protocol import Columns, Rows
@@ -25,7 +26,7 @@ ENDLESS_ROWS = "SELECT id FROM range(0, 1000000000, 1, 100000)"
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = open_session([], application="cancelling", java=find_java().path)
+    session = open_session(fetch("spark"), application="cancelling", java=find_java().path)
     yield session
     session.stop()
 

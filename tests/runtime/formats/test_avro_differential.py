@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any, cast
 
@@ -24,8 +24,8 @@ from headgate.runtime.formats.side import MALFORMED, Writers
 from headgate.runtime.session import open_session
 from headgate.schema.types import Array, Map, Record, Type
 from tests.laws import examples
-from tests.runtime.formats.avro_chains import Chain
-from tests.runtime.formats.decoding import Bad, framed
+from tests.runtime.formats.avro_chains import TIME_MICROS, TIME_MILLIS, Chain, other_meaning
+from tests.runtime.formats.decoding import Bad, framed, written
 
 pytestmark = pytest.mark.spark
 
@@ -60,13 +60,19 @@ class Topic:
         out = io.BytesIO()
         fastavro.schemaless_writer(out, _parsed(self._schemas[id_]), chain.value(self._schemas[id_]))
         body = out.getvalue()
+        other = None if id_ in self._own else other_meaning(self._schemas[id_], self._schemas[self._frozen])
+        if other:
+            return framed(id_, body), Bad(
+                f"what is at {other} has another meaning in its schema than in the source's"
+            )
         if not random.randrange(8):
             spoilt = body[:-1] if body and random.random() < 0.5 else body + b"\x00"
             return framed(id_, spoilt), Bad(MALFORMED)
         return framed(id_, body), self._expected(id_, body)
 
     def _expected(self, id_: int, body: bytes) -> Any:
-        """Of newer schemas as it was written, of all others as Avro resolves it to the frozen one."""
+        """Of newer schemas as it was written, of all others as Avro resolves it to the frozen one; fastavro goes by the
+        logical types of the writer."""
         reader = None if id_ in self._own else _parsed(self._schemas[self._frozen])
         try:
             value = fastavro.schemaless_reader(io.BytesIO(body), _parsed(self._schemas[id_]), reader)
@@ -94,7 +100,18 @@ def _as(value: Any, type_: Type) -> Any:
             return value
 
 
-def decoded(session: SparkSession, topics: list[Topic]) -> list[list[Any]]:
+class Given:
+    """A side and records that stand in a test."""
+
+    def __init__(
+        self, side: SchemaSide, writers: list[WrittenSchema], records: list[tuple[bytes, Any]]
+    ) -> None:
+        self.side = side
+        self.writers = Writers({schema.id or 0: schema for schema in writers})
+        self.records = records
+
+
+def decoded(session: SparkSession, topics: Sequence[Topic | Given]) -> list[list[Any]]:
     """The records of all topics, by one job."""
     rows = [
         tuple(map(bytearray, data)) for data in zip(*[[r[0] for r in t.records] for t in topics], strict=True)
@@ -124,8 +141,33 @@ def test_records_of_every_id_are_what_fastavro_reads(session: SparkSession, foll
     @WITHOUT_SHRINKING
     def law(seeds: list[int]) -> None:
         topics = [Topic(Random(seed), follow=follow) for seed in seeds]
-        for topic, found in zip(topics, decoded(session, topics), strict=True):
+        for seed, topic, found in zip(seeds, topics, decoded(session, topics), strict=True):
             for (_, expected), one in zip(topic.records, found, strict=True):
-                assert one == expected, (topic.side, topic.writers)
+                assert one == expected, (f"seed {seed} of {seeds}", topic.side, topic.writers)
 
     law()
+
+
+def test_what_is_no_record_is_not_read_as_the_defaults_of_one(session: SparkSession) -> None:
+    frozen = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int", "default": 7}]}
+    frozen_schema, maybe, text = written(frozen, 1), written(["null", frozen], 2), written("string", 3)
+    records = [
+        (framed(1, b"\x02"), {"a": 1}),
+        (framed(2, b"\x02\x04"), {"a": 2}),
+        (framed(2, b"\x00"), Bad(MALFORMED)),
+        (framed(3, b"\x02x"), Bad(MALFORMED)),
+    ]
+    given_ = Given(SchemaSide("AVRO", (frozen_schema,)), [frozen_schema, maybe, text], records)
+    assert decoded(session, [given_]) == [[expected for _, expected in records]]
+
+
+def test_types_of_a_reference_are_read_like_those_of_the_schema(session: SparkSession) -> None:
+    inner = {"type": "record", "name": "i", "fields": [{"name": "t", "type": TIME_MILLIS}]}
+    outer = {"type": "record", "name": "o", "fields": [{"name": "x", "type": "i"}]}
+    finer = {"type": "record", "name": "i", "fields": [{"name": "t", "type": TIME_MICROS}]}
+    one, other = written(outer, 1, i=inner), written(outer, 2, i=finer)
+    seen = {"x": {"t": dt.time(0, 0, 0, 1000)}}
+    records = [(framed(1, b"\x02"), seen), (framed(2, b"\xd0\x0f"), seen)]
+    newer = Given(SchemaSide("AVRO", (other,)), [one, other], records)
+    older = Given(SchemaSide("AVRO", (one,)), [one], [records[0], records[0]])
+    assert decoded(session, [newer, older]) == [[seen, seen], [seen, seen]]

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from headgate.embedded.jars import fetch
 from headgate.runtime.formats.avro_texts import wrong_text
 from headgate.runtime.session import open_session
 from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type, Uuid
@@ -24,7 +25,7 @@ ID = "16fd95b0-65b7-4249-9b66-1547cd95923d"
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    opened = open_session([], master="local[2]")
+    opened = open_session(fetch("spark"), master="local[2]")
     yield opened
     opened.stop()
 

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from headgate.embedded.jars import fetch
 from headgate.plan.patterns import read_pattern
 from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
 from headgate.runtime.formats.readers import side_reader
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    opened = open_session([], master="local[2]")
+    opened = open_session(fetch("spark"), master="local[2]")
     yield opened
     opened.stop()
 

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from headgate.embedded.jars import fetch
 from headgate.runtime.session import open_session
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
@@ -61,7 +62,7 @@ NEED_A_WINDOW = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist"
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = open_session((), settings={"spark.sql.caseSensitive": "true"})
+    session = open_session(fetch("spark"), settings={"spark.sql.caseSensitive": "true"})
     for relation in RELATIONS.values():
         fields = tuple(
             Field(c.name, c.type, c.nullable)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.embedded.jars import fetch
 from headgate.runtime.session import open_session
 from headgate.sql.query.analyse import analyse
 from tests.sql.query.relations import find_relation, resolve
@@ -54,7 +55,9 @@ PARTS: list[tuple[str | None, str, str | None, str | None]] = [
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = open_session((), settings={"spark.sql.caseSensitive": "true", "spark.sql.ansi.enabled": "true"})
+    session = open_session(
+        fetch("spark"), settings={"spark.sql.caseSensitive": "true", "spark.sql.ansi.enabled": "true"}
+    )
     yield session
     session.stop()
 

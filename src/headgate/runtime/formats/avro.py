@@ -16,8 +16,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
+from headgate.runtime.formats.avro_meaning import OtherMeaning, meant
 from headgate.runtime.formats.avro_reshape import differs, reshape
 from headgate.runtime.formats.avro_schemas import (
+    DefinedOtherwise,
     Tree,
     alone,
     grown,
@@ -26,6 +28,7 @@ from headgate.runtime.formats.avro_schemas import (
     together,
     tree,
     varint,
+    written_out,
 )
 from headgate.runtime.formats.avro_texts import wrong_text
 from headgate.runtime.formats.conform import conform
@@ -43,6 +46,7 @@ from headgate.runtime.formats.side import (
 from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.spark import to_spark
+from headgate.schema.paths import ROOT
 
 # Five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it. Negative, because a record that ends
 # before a text or an array takes it for a length: of a positive one Avro makes room for 1.5 GB before it reads on.
@@ -58,14 +62,15 @@ class AvroReader:
     there is one part, it is that struct.
 
     Most records are in the first part, ``grown``, which Avro resolves to the side's type. What it cannot bring there is
-    read as the frozen schema, or as it was written, and brought over by us.
+    read as the frozen schema, or as it was written, and brought over by us. Of ids whose values mean something else than
+    the frozen schema's, nothing is read.
     """
 
     def __init__(self, side: SchemaSide, writers: Writers) -> None:
         self._side = side
         self._writers = writers
         self._by_id = side.framed and side.first.id is not None
-        self._parts = _parts(side, writers)
+        self._parts, self._other = _parts(side, writers)
 
     def costly(self, data: Column) -> Column:
         if self._by_id:
@@ -103,6 +108,10 @@ class AvroReader:
             return malformed
         if self._side.first.id is None:
             return F.when(~is_framed(data), F.lit(MAGIC)).otherwise(malformed)
+        for path in sorted({*self._other.values()}):
+            ids = [id_ for id_, other in self._other.items() if other == path]
+            told = f"what is at {path} has another meaning in its schema than in the source's"
+            malformed = F.when(has_id(data, ids), F.lit(told)).otherwise(malformed)
         return wrong_frame(data, self._writers, malformed, checked=True)  # by `fits`, which is asked first
 
     def _wrong_text(self, inner: Column) -> Column | None:
@@ -156,12 +165,12 @@ class _Read:
 class _Part:
     """A struct of ``inner``: the records that are read to one type."""
 
-    def __init__(self, name: str, schema: WrittenSchema, reads: list[_Read]) -> None:
+    def __init__(self, name: str, schema: WrittenSchema, reads: list[_Read], *, flat: bool = True) -> None:
         self.name = name
         self.reads = reads
-        self._schema = json.loads(_json(schema.text))
+        self._schema = inlined(json.loads(_json(schema.text)), texts(schema))
         self.type = avro_type(schema.text, texts(schema))
-        self._flat = _is_record(self._schema)
+        self._flat = flat and _is_record(self._schema)
         self.reshaped = differs(self._schema)
 
     def value(self, read: Column) -> Column:
@@ -169,21 +178,52 @@ class _Part:
         return reshape(whole, self._schema, self.type) if self.reshaped else whole
 
 
-def _parts(side: SchemaSide, writers: Writers) -> list[_Part]:
+def _parts(side: SchemaSide, writers: Writers) -> tuple[list[_Part], dict[int, str]]:
+    """All parts; and the ids that none of them reads, with the path of what means something else there."""
     frozen = _Written(side.first, [])
-    own, old = _by_shape(writers, own=True), _by_shape(writers, own=False, flat=frozen.flat)
-    for alike in (own.pop(frozen.shape, None), old.pop(frozen.shape, None)):
+    own, older = _by_shape(writers, own=True), _by_shape(writers, own=False, flat=frozen.flat)
+    for alike in (own.pop(frozen.shape, None), older.pop(frozen.shape, None)):
         frozen.ids += alike.ids if alike is not None else []
+    old, meant_parts, other = _by_meaning(frozen, list(older.values()))
     reader = _grown(side) if own else None
     new = [w for w in own.values() if reader is not None and w.is_simple and resolves(w.tree, reader)]
     if reader is None or not new:
-        parts = [_Part(GROWN, frozen.schema, _reads([frozen, *old.values()], frozen.text, frozen.is_simple))]
+        parts = [_Part(GROWN, frozen.schema, _reads([frozen, *old], frozen.text, frozen.is_simple))]
     else:
         reads = _reads([frozen, *new], alone(_ended(reader)), simple=True)
         parts = [_Part(GROWN, WrittenSchema(alone(reader)), reads)]
-        parts += _old_parts(parts[0], frozen, list(old.values()))
+        parts += _old_parts(parts[0], frozen, old)
     left = [w for w in own.values() if w not in new]
-    return [*parts, *(_Part(f"own{w.ids[0]}", w.schema, _reads([w], w.text, simple=False)) for w in left)]
+    parts += [_Part(f"own{w.ids[0]}", w.schema, _reads([w], w.text, simple=False)) for w in left]
+    return [*parts, *meant_parts], other
+
+
+def _by_meaning(
+    frozen: _Written, old: Sequence[_Written]
+) -> tuple[list[_Written], list[_Part], dict[int, str]]:
+    """What Avro may resolve to the frozen schema itself, what it must resolve to one with another meaning at some places,
+    and the ids that cannot be read, with the first such place."""
+    alike: list[_Written] = []
+    found: dict[tuple[str, bool], list[_Written]] = {}
+    other: dict[int, str] = {}
+    for writer in old:
+        try:
+            reader = meant(writer.whole, frozen.whole)
+            if reader == frozen.whole and writer.flat == frozen.flat:
+                alike.append(writer)
+                continue
+            text = alone(reader) if frozen.is_simple else written_out(reader)
+            found.setdefault((text, writer.flat), []).append(writer)
+        except OtherMeaning as place:
+            other |= dict.fromkeys(writer.ids, place.path)
+        except DefinedOtherwise:
+            other |= dict.fromkeys(writer.ids, ROOT)
+    parts = []
+    for (text, flat), writers in found.items():
+        schema = WrittenSchema(text)
+        reads = _reads(writers, ended(schema, flat=flat), frozen.is_simple)
+        parts.append(_Part(f"meant{writers[0].ids[0]}", schema, reads, flat=flat))
+    return alike, parts, other
 
 
 def _old_parts(grown: _Part, frozen: _Written, old: list[_Written]) -> list[_Part]:
@@ -224,9 +264,9 @@ class _Written:
         self.schema = schema
         self.ids = ids
         self.shape = _shape(schema)
-        whole = tree(json.loads(_json(schema.text)), [json.loads(_json(text)) for text in texts(schema)])
-        self.flat = flat and _is_record(whole)
-        self.tree = whole if self.flat else _wrapped(whole)
+        self.whole = tree(json.loads(_json(schema.text)), [json.loads(_json(text)) for text in texts(schema)])
+        self.flat = flat and _is_record(self.whole)
+        self.tree = self.whole if self.flat else _wrapped(self.whole)
         self.is_simple = is_simple(self.tree)
         self.text = ended(schema, flat=self.flat)
 

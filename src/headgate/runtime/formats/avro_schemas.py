@@ -100,7 +100,7 @@ def together(trees: Sequence[Tree]) -> tuple[str, list[int]]:
         names = dict(defined)
         try:
             branches.append(_renamed(one, names, [0], f"headgate_{number}"))
-        except _DefinedOtherwise:
+        except DefinedOtherwise:
             continue
         members.append(number)
         defined = names
@@ -120,8 +120,31 @@ def alone(one: Tree) -> str:
     return json.dumps(_renamed(one, {}, [0], "headgate"))
 
 
-class _DefinedOtherwise(Exception):
-    pass
+def written_out(one: Tree) -> str:
+    """The text of a tree with the names that it has, or `DefinedOtherwise`."""
+    return json.dumps(_once(one, {}))
+
+
+def _once(node: Tree, defined: dict[str, Tree]) -> Tree:
+    match node:
+        case list():
+            return [_once(branch, defined) for branch in node]
+        case {"type": str(kind), "name": str(name)} if kind in NAMED:
+            if name in defined and defined[name] != node:
+                raise DefinedOtherwise
+            if name in defined:
+                return name
+            defined[name] = node
+            fields = [{**f, "type": _once(f["type"], defined)} for f in node.get("fields", ())]
+            return {**node, "fields": fields} if fields else node
+        case dict():
+            return {**node, **{k: _once(node[k], defined) for k in ("items", "values") if k in node}}
+        case _:
+            return node
+
+
+class DefinedOtherwise(Exception):
+    """A name would stand for two things."""
 
 
 def _renamed(node: Tree, defined: dict[str, Tree], count: list[int], prefix: str) -> Tree:
@@ -138,7 +161,7 @@ def _renamed(node: Tree, defined: dict[str, Tree], count: list[int], prefix: str
                 defined[name] = node
                 return node
             if _bytes_of(defined[name]) != _bytes_of(node):
-                raise _DefinedOtherwise
+                raise DefinedOtherwise
             return name
         case dict():
             parts = {k: _renamed(node[k], defined, count, prefix) for k in ("items", "values") if k in node}
@@ -148,7 +171,7 @@ def _renamed(node: Tree, defined: dict[str, Tree], count: list[int], prefix: str
 
 
 def _bytes_of(node: Mapping[str, Tree]) -> Tree:
-    return [node["type"], node.get("symbols"), node.get("size"), _meaning(node)]
+    return [node["type"], node.get("symbols"), node.get("size"), meaning(node)]
 
 
 # one reader for all that was followed
@@ -166,9 +189,9 @@ def _grown(a: Tree, b: Tree) -> Tree | None:
 
 
 def _grown_type(old: Tree, new: Tree) -> Tree | None:
-    if _kind(old) != _kind(new):
+    if kind_of(old) != kind_of(new):
         return _wider(old, new)
-    match _kind(old):
+    match kind_of(old):
         case "record":
             return _grown_record(old, new)
         case "array" | "map" as kind:
@@ -224,9 +247,9 @@ def resolves(writer: Tree, reader: Tree) -> bool:
     (have, have_null), (want, want_null) = _place(writer), _place(reader)
     if have_null and not want_null:
         return False
-    if _kind(have) != _kind(want):
-        return _wider(have, want) == _kind(want)
-    match _kind(have):
+    if kind_of(have) != kind_of(want):
+        return _wider(have, want) == kind_of(want)
+    match kind_of(have):
         case "record":
             theirs = {field["name"]: field["type"] for field in have["fields"]}
             return all(
@@ -242,12 +265,12 @@ def resolves(writer: Tree, reader: Tree) -> bool:
         case "fixed":
             return bool(have["name"] == want["name"]) and _bytes_of(have) == _bytes_of(want)
         case _:
-            return _meaning(have) == _meaning(want)
+            return meaning(have) == meaning(want)
 
 
 def _wider(a: Tree, b: Tree) -> str | None:
     """The number that holds both numbers."""
-    return None if _meaning(a) or _meaning(b) else WIDER.get(frozenset((_kind(a), _kind(b))))
+    return None if meaning(a) or meaning(b) else WIDER.get(frozenset((kind_of(a), kind_of(b))))
 
 
 def _place(node: Tree) -> tuple[Tree, bool]:
@@ -257,10 +280,10 @@ def _place(node: Tree) -> tuple[Tree, bool]:
     return next(branch for branch in node if branch != "null"), "null" in node
 
 
-def _kind(node: Tree) -> str:
+def kind_of(node: Tree) -> str:
     kind = node["type"] if isinstance(node, dict) else node
     return "record" if kind == "error" else str(kind)
 
 
-def _meaning(node: Tree) -> dict[str, Tree]:
+def meaning(node: Tree) -> dict[str, Tree]:
     return {key: node[key] for key in MEANING if key in node} if isinstance(node, dict) else {}
