@@ -107,12 +107,11 @@ class SourceReader:
             case _:
                 return earliest
 
-    @property
-    def wants_headers(self) -> bool:
-        return any(c.origin.name == "HEADERS" or c.origin.part == "header" for c in self.plan.columns)
-
     def options(self) -> dict[str, str]:
-        return {**self.cluster.spark(), **READER, "includeHeaders": str(self.wants_headers).lower()}
+        wants_headers = any(
+            c.origin.name == "HEADERS" or c.origin.part == "header" for c in self.plan.columns
+        )
+        return {**self.cluster.spark(), **READER, "includeHeaders": str(wants_headers).lower()}
 
     # what is there
 

@@ -20,13 +20,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.connectors.errors import BrokerUnreachable
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.replay import Replayed, SourceMustGrow, replay
 from headgate.runtime.sink_task import Offsets, SinkTask, send
-from headgate.runtime.small_batches import SmallBatches
 from headgate.runtime.source import Follow
 
 log = logging.getLogger(__name__)
@@ -60,10 +58,8 @@ class TaskGroup:
         # Of each task its own: tasks over one source call different frames by the same name.
         self._sessions = {task.object.id: session.newSession() for task in self.tasks}
         self._threads = ThreadPoolExecutor(min(AT_ONCE, len(self.tasks)), "task")
-        self._small = SmallBatches(session, self._sessions, self._threads)
         self._checkpoint = checkpoints / f"group-{uuid.uuid4().hex}"
         self._query: StreamingQuery | None = None
-        self._start: dict[str, dict[int, int]] = {}  # of the next batch
         self._busy = threading.Lock()
         self._stopping = False
 
@@ -72,14 +68,11 @@ class TaskGroup:
         return frozenset(task.object.id for task in self.tasks)
 
     def start(self) -> None:
-        self._start = _earliest(self.tasks)
-        headers = any(task.source.wants_headers for task in self.tasks)
-        options = {**self.tasks[0].source.options(), "includeHeaders": str(headers).lower()}
+        start = _earliest(self.tasks)
+        options = self.tasks[0].source.options()
         reader = self._session.readStream.format("kafka").options(**options)
-        offsets = {topic: {str(p): o for p, o in each.items()} for topic, each in self._start.items()}
-        reader = reader.option("startingOffsets", json.dumps(offsets)).option(
-            "subscribe", ",".join(self._start)
-        )
+        offsets = {topic: {str(p): o for p, o in each.items()} for topic, each in start.items()}
+        reader = reader.option("startingOffsets", json.dumps(offsets)).option("subscribe", ",".join(start))
         raw = reader.option("maxOffsetsPerTrigger", str(PER_BATCH)).load()
         writer = raw.writeStream.foreachBatch(self._batch).trigger(processingTime=TRIGGER)
         self._query = writer.option("checkpointLocation", self._checkpoint.as_uri()).start()
@@ -120,16 +113,15 @@ class TaskGroup:
 
     # a batch
 
-    def _batch(self, raw: DataFrame, batch: int) -> None:
+    def _batch(self, _: DataFrame, batch: int) -> None:
         """Called by Spark. Nothing is raised for a task's own trouble: the other tasks' progress must count."""
         with self._busy:
             if not self._stopping:
-                ends = self._ends(batch)
-                self._dispatch(raw, batch, ends)
-                self._start = ends
+                self._dispatch(batch)
 
-    def _dispatch(self, raw: DataFrame, batch: int, ends: Ends) -> None:
+    def _dispatch(self, batch: int) -> None:
         """The cluster is asked once for all tasks: two requests for each of forty would take longer than the batch."""
+        ends = self._ends(batch)
         due = [t for t in self.tasks if self._runs(t) and t.wants(ends[t.topic.name])]
         if not due:
             return
@@ -138,10 +130,7 @@ class TaskGroup:
         ready = self._attempt_all(self._with_targets(due), lambda t: t.intend(batch, *_at(t, ends, topics)))
         ready = self._side_by_side(ready, lambda t: self._keep_up(t, ends))
         ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
-        written = self._write_together(raw, ready, ends)
-        written += self._side_by_side(
-            [t for t in ready if t not in written and self._runs(t)], lambda t: self._write_alone(t, ends)
-        )
+        written = self._side_by_side(ready, lambda t: self._write(t, ends))
         written = [t for t in written if self._attempt(t, SinkTask.set_aside)]
         latest = cluster.ends([topics[name] for name in {t.topic.name for t in written}]) if written else {}
         self._attempt_all(
@@ -181,26 +170,17 @@ class TaskGroup:
             self._follow(task.source.object.id, arrived)
 
     def _side_by_side(self, tasks: Sequence[SinkTask], step: Callable[[SinkTask], None]) -> list[SinkTask]:
-        """A step that waits for others, or for Spark; every task in a job of its own."""
+        """A step that waits for the registry, or for Spark. Not one job for all: when one task fails, nobody could say
+        what of the others was written."""
         done = self._threads.map(lambda task: self._attempt(task, step), tasks)
         return [task for task, well in zip(tasks, done, strict=True) if well]
 
-    def _write_together(self, raw: DataFrame, tasks: Sequence[SinkTask], ends: Ends) -> list[SinkTask]:
-        """The tasks that were written with others. Where one has trouble, all that were with it are left to be written
-        alone, unless a broker is away, which is everybody's trouble."""
-        chosen = self._small.choose(tasks, self._start, ends)
-        return self._small.write(raw, chosen, self._failed_together) if chosen else []
-
-    def _failed_together(self, tasks: Sequence[SinkTask], error: Exception) -> None:
-        if isinstance(tasks[0].translated(error), BrokerUnreachable):
-            self.failed.update({task.object.id: task.translated(error) for task in tasks})
-
-    def _write_alone(self, task: SinkTask, ends: Ends) -> None:
+    def _write(self, task: SinkTask, ends: Ends) -> None:
         """An id that no version of the subject has fails the write before anything of the batch counts; the schema is
         fetched, and the write done again."""
         for _ in range(LEARN_TRIES):
             try:
-                return self._write(task, ends)
+                return self._send(task, ends)
             except Exception as error:
                 unknown = unknown_schema_id(error)
                 if unknown is None:
@@ -209,14 +189,15 @@ class TaskGroup:
                 self._keep_up(task, ends)
                 if not self._runs(task):
                     raise _Outgrown from error
-        return self._write(task, ends)
+        return self._send(task, ends)
 
-    def _write(self, task: SinkTask, ends: Ends) -> None:
+    def _send(self, task: SinkTask, ends: Ends) -> None:
         send(task.records(self._read(task, task.until(ends[task.topic.name]))), task.target)
 
     def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
         """The records that the task has not had. Not from the query's own frame: there every task would read the topics
-        of all others too, and 40 tasks on 40 topics would make 1,600 reads of a batch."""
+        of all others too, and 40 tasks on 40 topics would make 1,600 reads of a batch. (To read once for all and keep
+        the records for the others took longer, too, and so did one write for ten tasks.)"""
         session, start = self._sessions[task.object.id], {p: task.reached.get(p, 0) for p in end}
         return task.source.between(session, start, end, f"headgate-task-{task.object.id}")
 
