@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench import catalog, compatibility, decoding, language, mappers, pipeline, queries, world
+from bench import catalog, changes, compatibility, decoding, language, mappers, pipeline, queries, world
 from bench.figures import Benchmark, Report, Row, Size
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -26,6 +26,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "decoding": decoding.run,
     "world": world.run,
     "pipeline": pipeline.run,
+    "changes": changes.run,
 }
 WIDTH = 140
 
