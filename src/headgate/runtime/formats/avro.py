@@ -241,7 +241,7 @@ def _grown(side: SchemaSide) -> Tree | None:
     if not all(schema.flat and schema.is_simple for schema in schemas):
         return None
     made = grown([schema.tree for schema in schemas])
-    fits = made is not None and to_spark(avro_type(made)) == to_spark(place_of(side).type)
+    fits = made is not None and to_spark(avro_type(alone(made))) == to_spark(place_of(side).type)
     return made if fits else None
 
 
