@@ -19,12 +19,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from bench.figures import Report, Row, Size
-from bench.pipeline import Receiver
+from bench.pipeline import Receiver, execute
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.process import EngineProcess, started_engine
-from headgate.serve.protocol import Failed
+from headgate.serve.process import started_engine
 
 MORE = 2.0  # seconds, promised
 EVERY = 0.05
@@ -63,7 +62,7 @@ def _measured(folder: Path, world: World, changes: int, warm: float, span: float
         first = client.register(f"{TOPIC}-value", Schema(_version(0)))
         environment = {"HEADGATE_WORLD": str(world.folder)}
         with started_engine(folder / "engine", environment=environment) as engine:
-            _execute(engine, PIPELINE)
+            execute(engine, PIPELINE)
             receiver = Receiver(brokers, [f"{TOPIC}_out"])
             receiver.start()
             producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0})
@@ -105,8 +104,3 @@ def _send(producer: Producer, schema_id: int, number: int, seconds: float) -> No
 
 def _longest(receiver: Receiver, start: float, end: float) -> float:
     return max(had - sent for sent, had in receiver.seen if start <= sent < end)
-
-
-def _execute(engine: EngineProcess, sql: str) -> None:
-    for event in engine.client.run(sql):
-        assert not isinstance(event, Failed), event.diagnostic.render()

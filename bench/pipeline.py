@@ -139,7 +139,7 @@ class Bench:
             return self._follow(engine, "whole"), tenth
 
     def _follow(self, engine: EngineProcess, topic: str) -> Course:
-        _run(engine, PIPELINE.format(name=topic))
+        execute(engine, PIPELINE.format(name=topic))
         course = Course()
         with SqliteReader(engine.project / ".headgate" / "catalog.db") as reader:
             sink = next(o.id for o in reader.load().objects.values() if o.name == f"{topic}_sink")
@@ -151,7 +151,7 @@ class Bench:
                     course.points.append(Point(status.rows, time.monotonic(), cpu_seconds(engine.pid)))
                 course.memory = max(course.memory, memory(engine.pid))
                 time.sleep(0.2)
-        _run(engine, f"DROP SINK {topic}_sink;")
+        execute(engine, f"DROP SINK {topic}_sink;")
         return course
 
     def _by_hand(self, topic: str, out: str) -> Course:
@@ -173,7 +173,7 @@ class Bench:
             self._topic(f"{topic}_out", 1)
         ids = [self._register(topic) for topic in topics]
         with self._engine("many") as engine:
-            _run(engine, "".join(PIPELINE.format(name=topic) for topic in topics))
+            execute(engine, "".join(PIPELINE.format(name=topic) for topic in topics))
             self._all_run(engine, idle)
             cores = self._cores(engine, seconds)
             yield Row(
@@ -292,7 +292,7 @@ def _environment() -> dict[str, str]:
     return {**given, "PYTHONPATH": os.pathsep.join((given["PYTHONPATH"], str(Path(__file__).parents[1])))}
 
 
-def _run(engine: EngineProcess, sql: str) -> None:
+def execute(engine: EngineProcess, sql: str) -> None:
     for event in engine.client.run(sql):
         assert not isinstance(event, Failed), event.diagnostic.render()
 

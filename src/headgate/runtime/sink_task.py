@@ -113,8 +113,6 @@ class SinkTask:
         ledger = self.store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.reached = self._start(ledger)
-        if ledger is not None and (lost := self._lost()) is not None:
-            raise lost
         self.there = self.source.cluster.offsets(self.topic, latest=True)
         self.progress.lag = self.waiting(self.there)
 
@@ -131,7 +129,10 @@ class SinkTask:
         if any(o.topic_id not in (None, self.topic.id) for o in known.values()):
             raise TopicReplaced(self.topic.name, f'sink "{self.object.name}"')
         earliest = self.source.cluster.offsets(self.topic, latest=False)
-        return {p: known[p].offset if p in known else first for p, first in earliest.items()}
+        start = {p: known[p].offset if p in known else first for p, first in earliest.items()}
+        if lost := self._lost(start, earliest):
+            raise lost
+        return start
 
     def wants(self, end: Offsets) -> bool:
         return self.waiting(end) > 0
@@ -200,18 +201,19 @@ class SinkTask:
     # what is wrong
 
     def translated(self, error: BaseException) -> HeadgateError:
-        if records_are_gone(error) and (lost := self._lost()) is not None:
-            return lost
+        if records_are_gone(error):
+            earliest = self.source.cluster.offsets(self.topic, latest=False)
+            if lost := self._lost(self.reached, earliest):
+                return lost
         brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
         return translated(error, self._reader_of, " or ".join(brokers))
 
-    def _lost(self) -> RecordsLost | None:
+    def _lost(self, reached: Offsets, earliest: Offsets) -> RecordsLost | None:
         """What was deleted before it was read: of the first partition that it happened to."""
-        earliest = self.source.cluster.offsets(self.topic, latest=False)
-        gone = [p for p, reached in sorted(self.reached.items()) if reached < earliest.get(p, 0)]
-        if not gone:
-            return None
-        return RecordsLost(self.topic.name, gone[0], self.reached[gone[0]], earliest[gone[0]])
+        for partition, wanted in sorted(reached.items()):
+            if wanted < (first := earliest.get(partition, 0)):
+                return RecordsLost(self.topic.name, partition, wanted, first)
+        return None
 
     def _reader_of(self, topic: str) -> SourceReader | None:
         return self.source if topic == self.source.topic_name else None
