@@ -107,7 +107,8 @@ class Given:
         self, side: SchemaSide, writers: list[WrittenSchema], records: list[tuple[bytes, Any]]
     ) -> None:
         self.side = side
-        self.writers = Writers({schema.id or 0: schema for schema in writers})
+        known = {schema.id or 0: schema for schema in writers}
+        self.writers = Writers(known, own=frozenset(s.id or 0 for s in side.schemas[1:]))
         self.records = records
 
 
@@ -171,3 +172,35 @@ def test_types_of_a_reference_are_read_like_those_of_the_schema(session: SparkSe
     newer = Given(SchemaSide("AVRO", (other,)), [one, other], records)
     older = Given(SchemaSide("AVRO", (one,)), [one], [records[0], records[0]])
     assert decoded(session, [newer, older]) == [[seen, seen], [seen, seen]]
+
+
+def test_names_that_versions_use_otherwise_are_followed(session: SparkSession) -> None:
+    """A record in two places, as Debezium's, and an enum that is dropped in one place and grows in another."""
+
+    def change(*fields: str) -> dict[str, Any]:
+        row = {"type": "record", "name": "row", "fields": [_optional(name, "string") for name in fields]}
+        return {"type": "record", "name": "change", "fields": [_optional("b", row), _optional("a", "row")]}
+
+    def choice(field: str, *symbols: str) -> dict[str, Any]:
+        kind = {"type": "enum", "name": "kind", "symbols": list(symbols)}
+        return {"type": "record", "name": "choice", "fields": [_optional(field, kind)]}
+
+    changes = [written(change("x"), 1), written(change("x", "y"), 2)]
+    choices = [written(choice("old", "k"), 1), written(choice("new", "k", "l"), 2)]
+    rows = [
+        (framed(1, b"\x00\x02\x02\x02p"), {"b": None, "a": {"x": "p", "y": None}}),
+        (framed(2, b"\x00\x02\x02\x02p\x02\x02q"), {"b": None, "a": {"x": "p", "y": "q"}}),
+    ]
+    kinds = [
+        (framed(1, b"\x02\x00"), {"old": "k", "new": None}),
+        (framed(2, b"\x02\x02"), {"old": None, "new": "l"}),
+    ]
+    topics = [
+        Given(SchemaSide("AVRO", tuple(changes)), changes, rows),
+        Given(SchemaSide("AVRO", tuple(choices)), choices, kinds),
+    ]
+    assert decoded(session, topics) == [[value for _, value in rows], [value for _, value in kinds]]
+
+
+def _optional(name: str, type_: object) -> dict[str, Any]:
+    return {"name": name, "type": ["null", type_], "default": None}

@@ -241,7 +241,10 @@ def _grown(side: SchemaSide) -> Tree | None:
     if not all(schema.flat and schema.is_simple for schema in schemas):
         return None
     made = grown([schema.tree for schema in schemas])
-    fits = made is not None and to_spark(avro_type(alone(made))) == to_spark(place_of(side).type)
+    try:
+        fits = made is not None and to_spark(avro_type(alone(made))) == to_spark(place_of(side).type)
+    except DefinedOtherwise:  # an enum that grew in one place and was dropped from another
+        return None
     return made if fits else None
 
 
