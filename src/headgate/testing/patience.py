@@ -13,9 +13,7 @@ Found = TypeVar("Found")
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
-LAST = (
-    5.0  # seconds that the last attempt has, too, so that it ends with what is wrong and not for want of time
-)
+LAST = 15.0  # seconds that any attempt has, so that it ends with what is wrong and not for want of time
 SETTLED = 5.0  # seconds without a change after which a result is taken for final when it is to be rewritten
 
 

@@ -56,6 +56,11 @@ class Stage:
     producer: Producer | None = None  # kept over steps, since a new one takes half a second to begin
 
     @property
+    def patience(self) -> float:
+        """Seconds for what is done once, in which a slow service is no failure of the step."""
+        return max(self.timeout, 30.0)
+
+    @property
     def kafka(self) -> str:
         return self.world.kafka()
 

@@ -159,7 +159,7 @@ def _send(records: Iterator[tuple[bytes | None, bytes | None]], to: Destination,
     with kafka_errors():
         for key, value in records:
             _produce(producer, to.topic, key, value, options)
-        left = producer.flush(stage.timeout)
+        left = producer.flush(stage.patience)
     if not failures and not left:
         stage.producer = producer
     else:
@@ -178,15 +178,15 @@ def _in_transaction(
     producer = _producer(
         stage, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
     )
-    producer.init_transactions(stage.timeout)
+    producer.init_transactions(stage.patience)
     producer.begin_transaction()
     for key, value in records:
         _produce(producer, to.topic, key, value, options)
-    producer.flush(stage.timeout)
+    producer.flush(stage.patience)
     if to.transaction == "commit":
-        producer.commit_transaction(stage.timeout)
+        producer.commit_transaction(stage.patience)
     else:
-        producer.abort_transaction(stage.timeout)
+        producer.abort_transaction(stage.patience)
 
 
 def _producer(stage: Stage, more: dict[str, Any] | None = None) -> Producer:
@@ -198,7 +198,7 @@ def _producer(stage: Stage, more: dict[str, Any] | None = None) -> Producer:
             "partitioner": "murmur2_random",
             "linger.ms": 5,
             "log_level": 0,
-            "message.timeout.ms": int(stage.timeout * 1000),
+            "message.timeout.ms": int(stage.patience * 1000),
             **(more or {}),
         }
     )

@@ -31,7 +31,7 @@ _COLUMN = re.compile(
 
 def execute(call: Invocation, stage: Stage) -> None:
     text = "\n".join(stage.fill(call.body))
-    with _connected(stage, stage.timeout) as connection:
+    with _connected(stage, stage.patience) as connection:
         connection.execute(text.encode())
 
 
