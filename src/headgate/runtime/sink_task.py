@@ -37,6 +37,7 @@ from headgate.runtime.source import SourceReader
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.query.relation import AnalysedQuery
 
+FURTHER = 10_000  # records of a partition that came since a batch's end was fixed, and are taken along
 CHUNK = 500  # bad records that are put into the quarantine at once
 
 QUARANTINED = (
@@ -140,10 +141,6 @@ class SinkTask:
     def waiting(self, end: Offsets) -> int:
         """How many offsets there are up to a batch's end."""
         return sum(max(0, offset - self.reached.get(p, 0)) for p, offset in end.items())
-
-    def until(self, end: Offsets) -> Offsets:
-        """Where a batch ends for this task. One that begins at an offset which the topic does not have yet stays there."""
-        return {p: max(offset, self.reached.get(p, 0)) for p, offset in end.items()}
 
     # a batch
 
@@ -256,6 +253,13 @@ class SinkTask:
             told.reason,
             bytes(row["raw"]) if row["raw"] is not None else None,
         )
+
+
+def end_of_batch(reached: Offsets, given: Offsets, latest: Offsets) -> dict[int, int]:
+    """Up to where a task reads: to where its topic ends now, unless that is far behind the end which the batch was given.
+    One that begins at an offset which the topic does not have yet stays there."""
+    begun = {p: max(given.get(p, 0), reached.get(p, 0)) for p in (*reached, *given, *latest)}
+    return {p: o if (new := latest.get(p, o)) - o > FURTHER else max(o, new) for p, o in begun.items()}
 
 
 def send(records: DataFrame, target: KafkaCluster) -> None:

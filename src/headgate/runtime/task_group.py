@@ -14,17 +14,16 @@ import shutil
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.replay import Replayed, SourceMustGrow, replay
-from headgate.runtime.sink_task import Offsets, SinkTask, send
+from headgate.runtime.sink_task import Offsets, SinkTask, end_of_batch, send
 from headgate.runtime.source import Follow
 
 log = logging.getLogger(__name__)
@@ -33,6 +32,9 @@ TRIGGER = "1 second"  # RUNTIME: shorter costs a core for nothing, and no batch 
 PER_BATCH = 500_000  # records, over all topics; bounds what one batch reads again after a crash
 LEARN_TRIES = 3
 AT_ONCE = 8  # tasks that write at the same time; as many as Spark has local threads
+LANES = (
+    2  # in which they take their turns, so that one computes while another waits for the disk or the cluster
+)
 DRAIN = 60.0  # seconds in which a batch must end when the group is told to stop
 
 Ends = Mapping[str, Offsets]  # by topic
@@ -58,6 +60,7 @@ class TaskGroup:
         # Of each task its own: tasks over one source call different frames by the same name.
         self._sessions = {task.object.id: session.newSession() for task in self.tasks}
         self._threads = ThreadPoolExecutor(min(AT_ONCE, len(self.tasks)), "task")
+        self._lanes = ThreadPoolExecutor(LANES, "lane")
         self._checkpoint = checkpoints / f"group-{uuid.uuid4().hex}"
         self._query: StreamingQuery | None = None
         self._busy = threading.Lock()
@@ -85,7 +88,8 @@ class TaskGroup:
             self._busy.release()
         if self._query is not None:
             self._query.stop()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._lanes, self._threads):
+            threads.shutdown(wait=False, cancel_futures=True)
         shutil.rmtree(self._checkpoint, ignore_errors=True)
 
     def failure(self) -> HeadgateError | None:
@@ -120,22 +124,37 @@ class TaskGroup:
                 self._dispatch(batch)
 
     def _dispatch(self, batch: int) -> None:
-        """The cluster is asked once for all tasks: two requests for each of forty would take longer than the batch."""
+        """All that have new records, a few at a time. Each reads up to where its topic ends when its turn comes: with
+        many tasks, a record that came while others wrote would else wait for all of them once more."""
         ends = self._ends(batch)
         due = [t for t in self.tasks if self._runs(t) and t.wants(ends[t.topic.name])]
-        if not due:
-            return
-        cluster = self.tasks[0].source.cluster
-        topics = cluster.topics({task.topic.name for task in due})
-        ready = self._attempt_all(self._with_targets(due), lambda t: t.intend(batch, *_at(t, ends, topics)))
-        ready = self._side_by_side(ready, lambda t: self._keep_up(t, ends))
-        ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
-        written = self._side_by_side(ready, lambda t: self._write(t, ends))
-        written = [t for t in written if self._attempt(t, SinkTask.set_aside)]
-        latest = cluster.ends([topics[name] for name in {t.topic.name for t in written}]) if written else {}
-        self._attempt_all(
-            written, lambda t: t.finish(batch, t.until(ends[t.topic.name]), latest[t.topic.name])
+        size = max(1, min(AT_ONCE // LANES, -(-len(due) // LANES)))
+        turns = [due[n : n + size] for n in range(0, len(due), size)]
+        taken = [self._lanes.submit(self._turn, batch, tasks, ends) for tasks in turns]
+        wait(
+            taken
+        )  # for all, before the first failure ends the batch: nobody may write any more when it has ended
+        for turn in taken:
+            turn.result()
+
+    def _turn(self, batch: int, tasks: Sequence[SinkTask], ends: Ends) -> None:
+        """A cluster is asked once for all of a turn: two requests for each of forty would take longer than the batch."""
+        source = self.tasks[0].source.cluster
+        topics = source.topics({task.topic.name for task in tasks})
+        latest = source.ends(list(topics.values()))
+        until = {
+            t.object.id: end_of_batch(t.reached, ends[t.topic.name], latest.get(t.topic.name, {}))
+            for t in tasks
+        }
+        ready = self._attempt_all(
+            self._with_targets(tasks),
+            lambda t: t.intend(batch, until[t.object.id], topics.get(t.topic.name)),
         )
+        ready = self._side_by_side(ready, lambda t: self._keep_up(t, until[t.object.id]))
+        ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
+        written = self._side_by_side(ready, lambda t: self._write(t, until[t.object.id]))
+        written = [t for t in written if self._attempt(t, SinkTask.set_aside)]
+        self._attempt_all(written, lambda t: t.finish(batch, until[t.object.id], latest[t.topic.name]))
 
     def _with_targets(self, tasks: Sequence[SinkTask]) -> list[SinkTask]:
         """Those whose own topics are there, asked once for all."""
@@ -161,10 +180,10 @@ class TaskGroup:
     def _runs(self, task: SinkTask) -> bool:
         return task.object.id not in self.failed and task.source.object.id not in self._outgrown
 
-    def _keep_up(self, task: SinkTask, ends: Ends) -> None:
+    def _keep_up(self, task: SinkTask, end: Offsets) -> None:
         """Look for schemas that change what the task's source gives, before anything of the batch is written."""
         task.source.refresh()
-        arrived = task.source.arrived(lambda: self._read(task, task.until(ends[task.topic.name])))
+        arrived = task.source.arrived(lambda: self._read(task, end))
         if arrived:
             self._outgrown.add(task.source.object.id)
             self._follow(task.source.object.id, arrived)
@@ -175,24 +194,24 @@ class TaskGroup:
         done = self._threads.map(lambda task: self._attempt(task, step), tasks)
         return [task for task, well in zip(tasks, done, strict=True) if well]
 
-    def _write(self, task: SinkTask, ends: Ends) -> None:
+    def _write(self, task: SinkTask, end: Offsets) -> None:
         """An id that no version of the subject has fails the write before anything of the batch counts; the schema is
         fetched, and the write done again."""
         for _ in range(LEARN_TRIES):
             try:
-                return self._send(task, ends)
+                return self._send(task, end)
             except Exception as error:
                 unknown = unknown_schema_id(error)
                 if unknown is None:
                     raise
                 task.source.learn(unknown)
-                self._keep_up(task, ends)
+                self._keep_up(task, end)
                 if not self._runs(task):
                     raise _Outgrown from error
-        return self._send(task, ends)
+        return self._send(task, end)
 
-    def _send(self, task: SinkTask, ends: Ends) -> None:
-        send(task.records(self._read(task, task.until(ends[task.topic.name]))), task.target)
+    def _send(self, task: SinkTask, end: Offsets) -> None:
+        send(task.records(self._read(task, end)), task.target)
 
     def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
         """The records that the task has not had. Not from the query's own frame: there every task would read the topics
@@ -217,10 +236,6 @@ class TaskGroup:
         text = (self._checkpoint / "offsets" / str(batch)).read_text()
         told = json.loads(text.strip().splitlines()[-1])
         return {topic: {int(p): int(offset) for p, offset in each.items()} for topic, each in told.items()}
-
-
-def _at(task: SinkTask, ends: Ends, topics: Mapping[str, Topic]) -> tuple[Offsets, Topic | None]:
-    return task.until(ends[task.topic.name]), topics.get(task.topic.name)
 
 
 def _earliest(tasks: Sequence[SinkTask]) -> dict[str, dict[int, int]]:
