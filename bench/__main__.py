@@ -13,7 +13,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench import catalog, changes, compatibility, decoding, language, mappers, pipeline, queries, world
+from bench import (
+    by_id,
+    catalog,
+    changes,
+    compatibility,
+    decoding,
+    language,
+    mappers,
+    pipeline,
+    queries,
+    world,
+)
 from bench.figures import Benchmark, Report, Row, Size
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -24,6 +35,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "avro": compatibility.avro_library,
     "registry": compatibility.registry,
     "decoding": decoding.run,
+    "by_id": by_id.run,
     "world": world.run,
     "pipeline": pipeline.run,
     "changes": changes.run,

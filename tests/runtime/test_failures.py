@@ -33,7 +33,7 @@ KAFKA = "org.apache.kafka.common.errors."
     ],
 )
 def test_a_broker_that_does_not_answer_is_told_as_such(text: str, said: str) -> None:
-    error = translated(RuntimeError(text), lambda _: None, "b:1")
+    error = translated(RuntimeError(text), brokers="b:1")
     assert isinstance(error, BrokerUnreachable)
     assert (error.brokers, error.reason) == ("b:1", said)
 
@@ -47,14 +47,14 @@ def test_a_broker_that_does_not_answer_is_told_as_such(text: str, said: str) -> 
     ],
 )
 def test_a_full_disk_is_told_with_its_folder(text: str, folder: str) -> None:
-    error = translated(RuntimeError(text), lambda _: None)
+    error = translated(RuntimeError(text))
     assert isinstance(error, DiskFull)
     assert error.folder == folder
 
 
 def test_a_lost_connection_to_spark_is_told_apart_from_a_refusal() -> None:
-    assert isinstance(translated(ConnectionRefusedError("no"), lambda _: None), SparkGone)
-    assert isinstance(translated(RuntimeError("no"), lambda _: None), SparkRefused)
+    assert isinstance(translated(ConnectionRefusedError("no")), SparkGone)
+    assert isinstance(translated(RuntimeError("no")), SparkRefused)
 
 
 def test_of_a_failed_call_the_innermost_cause_is_told() -> None:
@@ -62,7 +62,7 @@ def test_of_a_failed_call_the_innermost_cause_is_told() -> None:
         "An error occurred while calling o787.save.\n: org.apache.spark.SparkException: Job aborted.\n\tat a.b.C\n"
         "Caused by: java.lang.IllegalStateException: The partition 3 has no leader.\n\t... 32 more\n"
     )
-    error = translated(RuntimeError(text), lambda _: None)
+    error = translated(RuntimeError(text))
     assert "IllegalStateException: The partition 3 has no leader." in error.message()
 
 

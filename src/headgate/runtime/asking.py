@@ -27,7 +27,7 @@ def asked_types(session: SparkSession, catalog: Catalog, analysed: AnalysedQuery
     try:
         schema = session.sql(analysed.spark_sql).schema
     except Exception as error:
-        raise translated(error, lambda _: None) from error
+        raise translated(error) from error
     return tuple(from_spark(field.dataType) for field in schema.fields)
 
 

@@ -1,12 +1,13 @@
 """Records of a topic -> the columns of a source, with every record that does not fit told apart.
 
-What is costly in a format stands behind a barrier (`explode(array(..))`), because Spark otherwise decodes once per
-use of a field (RUNTIME: 160 times for 40 ids).
+What is costly in a format is computed `once`, because Spark otherwise decodes for every use of a field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,10 +17,12 @@ from headgate.plan.sides import FieldPath, SidePlan
 from headgate.plan.source import SourceColumn, SourcePlan
 from headgate.runtime.formats.plain import PLAIN
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
+from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id, once
 
-BAD = "headgate-bad-record:"  # before the JSON by which a bad record is told to the driver
-CHANGED = "headgate-schema-changed:"  # likewise for one with a schema that cannot be followed
+BAD = "headgate-bad-record:"  # before the source, partition and offset by which a bad record is told to the driver
+CHANGED = (
+    "headgate-schema-changed:"  # likewise, with side and id, for one with a schema that cannot be followed
+)
 NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
 NO_KEY_IN_VALUE = "the record has no value, which would hold its key"
@@ -34,29 +37,34 @@ class Decoder:
     """Decodes raw records of Spark's Kafka reader. Its columns are made once: making them anew for every batch took
     a thousand calls into the JVM, which with many small tasks was most of a batch's time."""
 
-    def __init__(self, plan: SourcePlan, key: Writers = NO_WRITERS, value: Writers = NO_WRITERS) -> None:
+    def __init__(
+        self, plan: SourcePlan, key: Writers = NO_WRITERS, value: Writers = NO_WRITERS, source: int = 0
+    ) -> None:
+        """``source`` is the id by which the driver finds the source of a record that stopped a job."""
         self.plan = plan
         readers = {"key": _reader(plan.key, key), "value": _reader(plan.value, value)}
-        # The barrier: what stands in it is computed once per record. Only what is costly does; what is said of it
-        # comes after, because within the barrier every mention is computed for itself (from_avro stood in the plan 3
-        # times, now once; decoding alone took 8.8-10.2 CPU seconds for a million small records, now 5.4).
+        # Only what is costly; what is said of it comes after (from_avro stood in the plan 3 times, now once; decoding
+        # alone took 8.8-10.2 CPU seconds for a million small records, then 5.4).
         costly = {name: r.costly(F.col(name)) for name, r in readers.items() if r and type(r) not in PLAIN}
-        self._barrier = (F.col("*"), F.explode(F.array(_together(costly))).alias("hg_in")) if costly else None
+        self._costly = once(_together(costly)).alias("hg_in") if costly else None
         inner = {name: _inner(name, costly) for name in readers}
-        self._decoded = [F.col("*"), _problem(plan, readers, inner).alias("hg_problem")]
+        self._decoded = [F.col("*")]
         if plan.inline_errors:
             self._decoded.append(_inline_error(readers["value"], inner["value"]).alias("hg_error"))
         self._decoded += [F.lit(None).alias(f"hg_{name}") for name, r in readers.items() if r is None]
         self._values = [_value(n, r, inner[n], plan).alias(f"hg_{n}") for n, r in readers.items() if r]
         self._present = _present(plan)
-        self._event_problem = _event_problem(plan, readers["value"])
-        self._good = _good() if plan.on_error == "HALT" else F.col("hg_problem").isNull()
+        checks = [*_checks(plan, readers, inner), *_event_checks(plan, readers["value"])]
+        self._problem = _problem(checks).alias("hg_problem")
+        self._good = reduce(Column.__and__, [check.holds for check in checks], F.lit(True))
+        if plan.on_error == "HALT":
+            self._good = F.when(self._good, F.lit(True)).otherwise(_stop(source, BAD))
         writers = {"key": key, "value": value}
         for name, of_side in writers.items():
             if of_side.halting:
-                self._good = ~_changed(name, of_side.halting) & self._good
+                self._good = ~_changed(source, name, of_side.halting) & self._good
         self._columns = [
-            _usable(_column(column), column, writers).alias(column.name) for column in plan.columns
+            _usable(source, _column(column), column, writers).alias(column.name) for column in plan.columns
         ]
 
     def decode(self, raw: DataFrame) -> DataFrame:
@@ -67,16 +75,13 @@ class Decoder:
         are left out.
         """
         present = raw.where("key IS NOT NULL OR value IS NOT NULL")
-        behind = present if self._barrier is None else present.select(*self._barrier)
-        decoded = behind.select(*self._decoded)
-        for value in self._values:  # each may be a barrier of its own, of which a projection holds but one
-            decoded = decoded.select("*", value)
-        if self.plan.envelope == "DEBEZIUM":
-            decoded = decoded.withColumn("hg_problem", self._event_problem)
-        return decoded
+        read = present if self._costly is None else present.select("*", self._costly)
+        return read.select(*self._decoded).select("*", *self._values).select("*", self._problem)
 
     def good(self, decoded: DataFrame) -> DataFrame:
-        """The good records; under HALT the first bad one fails the job with its place."""
+        """The good records; under HALT the first bad one fails the job with its place. What is wrong with it is found by
+        reading it once more: `hg_problem` is not asked for here, because to have its words at hand cost every good record
+        a fifth of its time."""
         return decoded.where(self._good)
 
     def present(self, changes: DataFrame) -> DataFrame:
@@ -88,12 +93,11 @@ class Decoder:
         return records.select(*self._columns)
 
 
-def _good() -> Column:
-    # The problem as a whole: asked for one by one, each of its fields would be computed with all conditions again, and
-    # a method of more than 8,000 bytes is one that Java never compiles (a million records took 5.3 CPU seconds, then 2.0).
-    place = F.to_json(F.struct("topic", "partition", "offset", F.col("hg_problem").alias("problem")))
-    bad = F.raise_error(F.concat(F.lit(BAD), place)).cast("boolean")
-    return F.when(F.col("hg_problem").isNotNull(), bad).otherwise(F.lit(True))
+def _stop(source: int, mark: str, *more: Column) -> Column:
+    """Fails the job with the record's place."""
+    parts = [F.col("partition"), F.col("offset"), *more]
+    told = [piece for part in parts for piece in (F.lit("/"), part)]
+    return F.raise_error(F.concat(F.lit(f"{mark}{source}"), *told)).cast("boolean")
 
 
 def _value(name: str, reader: SideReader, inner: Column, plan: SourcePlan) -> Column:
@@ -126,7 +130,7 @@ def _together(costly: Mapping[str, Column]) -> Column:
 
 
 def _inner(name: str, costly: Mapping[str, Column]) -> Column:
-    """What was computed for a side within the barrier."""
+    """What was computed for a side beforehand."""
     if name not in costly:
         return F.lit(None)
     return F.col("hg_in") if len(costly) == 1 else F.col(f"hg_in.{name}")
@@ -151,12 +155,12 @@ def _column(column: SourceColumn) -> Column:
             return value if origin.as_bytes else value.cast("string")
 
 
-def _usable(value: Column, column: SourceColumn, writers: Mapping[str, Writers]) -> Column:
+def _usable(source: int, value: Column, column: SourceColumn, writers: Mapping[str, Writers]) -> Column:
     """The column, but for records whose schema made something else of it: to use those stops whoever does."""
     part, path = _place(column)
     side = writers.get(part)
     changed = [id_ for id_, broken in side.broken.items() if _meets(path, broken)] if side else []
-    return F.when(_changed(part, changed), F.lit(None)).otherwise(value) if changed else value
+    return F.when(_changed(source, part, changed), F.lit(None)).otherwise(value) if changed else value
 
 
 def _place(column: SourceColumn) -> tuple[str, FieldPath]:
@@ -173,12 +177,9 @@ def _meets(path: FieldPath, broken: Iterable[FieldPath]) -> bool:
     return any(all(a == b for a, b in zip(path, field, strict=False)) for field in broken)
 
 
-def _changed(side: str, ids: Iterable[int]) -> Column:
+def _changed(source: int, side: str, ids: Iterable[int]) -> Column:
     """False for a record with another id; one with these fails the job with its place."""
-    place = F.struct(
-        "topic", "partition", "offset", F.lit(side).alias("side"), framed_id(F.col(side)).alias("id")
-    )
-    stop = F.raise_error(F.concat(F.lit(CHANGED), F.to_json(place))).cast("boolean")
+    stop = _stop(source, CHANGED, F.lit(side), framed_id(F.col(side)))
     return F.when(has_id(F.col(side), ids), stop).otherwise(F.lit(False))
 
 
@@ -188,30 +189,46 @@ def _header(name: str) -> Column:
     return F.when(F.size(found) > 0, F.element_at(found, -1)["value"])
 
 
-def _found(side: str, reason: Column, schema_id: Column) -> Column:
-    return F.struct(
-        F.lit(side).alias("side"), reason.alias("reason"), schema_id.cast("int").alias("schema_id")
-    )
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """What holds for a good record, is never NULL, and what is wrong with one for which it does not."""
+
+    holds: Column
+    side: str
+    reason: Column
+    schema_id: Column
 
 
-def _problem(
-    plan: SourcePlan, readers: Mapping[str, SideReader | None], inners: Mapping[str, Column]
-) -> Column:
+def _problem(checks: Iterable[_Check]) -> Column:
     """The first thing that is wrong with a record, the key's before the value's."""
-    problem = F.when(F.lit(False), _found("key", F.lit(""), F.lit(0)))
+    none = F.struct(F.lit("").alias("side"), F.lit("").alias("reason"), F.lit(0).alias("schema_id"))
+    problem = F.when(F.lit(False), none)
+    for check in checks:
+        found = F.struct(
+            F.lit(check.side).alias("side"),
+            check.reason.alias("reason"),
+            check.schema_id.cast("int").alias("schema_id"),
+        )
+        problem = problem.when(~check.holds, found)
+    return problem
+
+
+def _checks(
+    plan: SourcePlan, readers: Mapping[str, SideReader | None], inners: Mapping[str, Column]
+) -> Iterator[_Check]:
+    nothing = F.lit(None)
     for name, reader in readers.items():
         data, inner = F.col(name), inners[name]
         if (missing := _missing(plan, name)) is not None:
-            problem = problem.when(data.isNull(), _found(name, F.lit(missing), F.lit(None)))
+            yield _Check(data.isNotNull(), name, F.lit(missing), nothing)
         if reader is not None and not (name == "value" and plan.inline_errors):
-            problem = problem.when(
-                _is_bad(reader, data, inner), _found(name, reader.reason(data, inner), reader.schema_id(data))
-            )
+            yield _Check(_fits(reader, data, inner), name, reader.reason(data, inner), reader.schema_id(data))
     for origin in [c.origin for c in plan.columns if c.origin.part == "header" and not c.origin.as_bytes]:
         value = _header(origin.name or "")
         reason = F.lit(f'header "{origin.name}" is not valid UTF-8')
-        problem = problem.when(~F.is_valid_utf8(value.cast("string")), _found("header", reason, F.lit(None)))
-    return problem
+        yield _Check(
+            F.coalesce(F.is_valid_utf8(value.cast("string")), F.lit(True)), "header", reason, nothing
+        )
 
 
 def _missing(plan: SourcePlan, side: str) -> str | None:
@@ -221,29 +238,24 @@ def _missing(plan: SourcePlan, side: str) -> str | None:
     return NO_KEY if plan.envelope != "NONE" and not plan.key_in_value else None
 
 
-def _is_bad(reader: SideReader, data: Column, inner: Column) -> Column:
-    return data.isNotNull() & ~F.coalesce(reader.fits(data, inner), F.lit(False))
+def _fits(reader: SideReader, data: Column, inner: Column) -> Column:
+    return data.isNull() | F.coalesce(reader.fits(data, inner), F.lit(False))
 
 
 def _inline_error(reader: SideReader | None, inner: Column) -> Column:
     assert reader is not None
     data = F.col("value")
     told = F.struct(F.concat(F.lit(UNDECODABLE), reader.reason(data, inner)).alias("description"))
-    return F.when(_is_bad(reader, data, inner), told)
+    return F.when(~_fits(reader, data, inner), told)
 
 
-def _event_problem(plan: SourcePlan, reader: SideReader | None) -> Column:
-    """`hg_problem` of what may be no change of a row though it fits its schema."""
-    event, problem = F.col("hg_value"), F.col("hg_problem")
+def _event_checks(plan: SourcePlan, reader: SideReader | None) -> Iterator[_Check]:
+    """Of what may be no change of a row though it fits its schema."""
     if plan.envelope != "DEBEZIUM" or reader is None or not has_op(plan.value):
-        return problem
-    op, schema_id = event[OP], reader.schema_id(F.col("value"))
-    good = problem.isNull() & F.col("value").isNotNull()
-    unknown = ~F.coalesce(op.isin(list(OPS)), F.lit(False))
-    return (
-        F.when(good & unknown, _found("value", F.lit(UNKNOWN_OP), schema_id))
-        .when(
-            good & (op != F.lit(DELETED)) & event[AFTER].isNull(), _found("value", F.lit(NO_AFTER), schema_id)
-        )
-        .otherwise(problem)
-    )
+        return
+    data, event = F.col("value"), F.col("hg_value")
+    op, schema_id = event[OP], reader.schema_id(data)
+    known = F.coalesce(op.isin(list(OPS)), F.lit(False))
+    whole = (op == F.lit(DELETED)) | event[AFTER].isNotNull()
+    yield _Check(data.isNull() | known, "value", F.lit(UNKNOWN_OP), schema_id)
+    yield _Check(data.isNull() | F.coalesce(whole, F.lit(False)), "value", F.lit(NO_AFTER), schema_id)

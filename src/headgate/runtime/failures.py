@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import cast
 
@@ -22,8 +23,15 @@ from headgate.runtime.formats.avro import inlined, texts
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
 
+log = logging.getLogger(__name__)
+
 SILENT = "Spark's driver does not answer"
+UNSEEN = "It was bad when it was read, and could not be read again to say why"
 _LONGEST = 500  # characters of Spark's own words that an error repeats
+# What a record that stops a job says of itself (`Decoder`).
+_STOPPED = re.compile(
+    rf"(?:{BAD}|{CHANGED})(?P<source>\d+)/(?P<partition>\d+)/(?P<offset>\d+)(?:/(?P<side>key|value)/(?P<id>\d+))?"
+)
 # What the JVM says when a write found no room; with the file, where it was told.
 _NO_SPACE = re.compile(
     r"(?P<path>(?:file:)?/\S+)?\W*(?:No space left on device|Disk quota exceeded|File too large)"
@@ -53,17 +61,19 @@ def records_are_gone(error: BaseException) -> bool:
 
 
 def translated(
-    error: BaseException, reader_of: Callable[[str], SourceReader | None], brokers: str = "the broker"
+    error: BaseException, sources: Iterable[SourceReader] = (), brokers: str = "the broker"
 ) -> HeadgateError:
-    """The error to be shown. ``reader_of`` finds the source that reads a topic; ``brokers`` are those of its cluster."""
+    """The error to be shown. ``sources`` are those that were read; ``brokers`` are those of their cluster."""
     if isinstance(error, HeadgateError):
         return error
     text = _words(error)
-    if BAD in text:
-        place = _told_of(text, BAD)
-        return bad_record({**place, **cast("dict[str, object]", place["problem"])}, reader_of)
-    if CHANGED in text:
-        return schema_changed(_told_of(text, CHANGED), reader_of)
+    told = _STOPPED.search(text)
+    reader = next((one for one in sources if told and one.object.id == int(told["source"])), None)
+    if told is not None and reader is not None:
+        place = int(told["partition"]), int(told["offset"])
+        if told["id"] is not None:
+            return _schema_changed(reader, *place, told["side"], int(told["id"]))
+        return _looked_at(reader, *place)
     if (
         isinstance(error, ConnectionError | EOFError)
         or type(error).__name__ == "Py4JNetworkError"
@@ -87,37 +97,36 @@ def translated(
     return SparkRefused(_short(text) or type(error).__name__)
 
 
-def _told_of(text: str, mark: str) -> dict[str, object]:
-    """The JSON behind a mark, whose quotes may have been escaped on the way."""
-    told = text.partition(mark)[2]
-    try:
-        found = json.JSONDecoder().raw_decode(told)[0]
-    except ValueError:
-        found = json.JSONDecoder().raw_decode(told.replace('\\"', '"'))[0]
-    return cast("dict[str, object]", found)
-
-
-def schema_changed(
-    place: dict[str, object], reader_of: Callable[[str], SourceReader | None]
+def _schema_changed(
+    reader: SourceReader, partition: int, offset: int, side: str, schema_id: int
 ) -> SchemaChanged:
-    topic, side, schema_id = str(place["topic"]), str(place["side"]), int(str(place["id"]))
-    reader = reader_of(topic)
-    differences = reader.schemas[side].describe(schema_id) if reader is not None else ()
-    source = reader.object.name if reader is not None else topic
-    partition, offset = int(str(place["partition"])), int(str(place["offset"]))
-    return SchemaChanged(source, topic, partition, offset, side, schema_id, differences)
+    differences = reader.schemas[side].describe(schema_id)
+    name, topic = reader.object.name, reader.topic_name
+    return SchemaChanged(name, topic, partition, offset, side, schema_id, differences)
 
 
-def bad_record(place: dict[str, object], reader_of: Callable[[str], SourceReader | None]) -> BadRecord:
-    topic, partition, offset = str(place["topic"]), int(str(place["partition"])), int(str(place["offset"]))
-    side, reason = str(place["side"]), str(place["reason"])
-    schema_id = int(str(place["schema_id"])) if place.get("schema_id") is not None else None
-    reader = reader_of(topic)
+def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
+    """The record that stopped a job, read once more to say what is wrong with it. It may be gone by now."""
+    try:
+        found = reader.problem(partition, offset)
+    except Exception as error:  # noqa: BLE001 - that the record is bad is the news, and stays so
+        log.warning("a bad record could not be read again: %s", _short(_words(error)))
+        found = None
+    if found is None:
+        return BadRecord(
+            reader.object.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None
+        )
+    return bad_record(reader, partition, offset, found["side"], found["reason"], found["schema_id"])
+
+
+def bad_record(
+    reader: SourceReader, partition: int, offset: int, side: str, reason: str, schema_id: int | None
+) -> BadRecord:
     path: str | None = None
-    if reader is not None and reason == MALFORMED and schema_id is not None:
-        reason, path = _explained(reader, topic, partition, offset, side, schema_id)
-    source = reader.object.name if reader is not None else topic
-    return BadRecord(source, topic, partition, offset, side, _sentence(reason), path, schema_id)
+    if reason == MALFORMED and schema_id is not None:
+        reason, path = _explained(reader, partition, offset, side, schema_id)
+    name, topic = reader.object.name, reader.topic_name
+    return BadRecord(name, topic, partition, offset, side, _sentence(reason), path, schema_id)
 
 
 def path_of(side: str, reason: str) -> str:
@@ -127,10 +136,10 @@ def path_of(side: str, reason: str) -> str:
 
 
 def _explained(
-    reader: SourceReader, topic: str, partition: int, offset: int, side: str, schema_id: int
+    reader: SourceReader, partition: int, offset: int, side: str, schema_id: int
 ) -> tuple[str, str | None]:
     """Why an Avro body is malformed, found by decoding that one record in Python."""
-    record = reader.cluster.record(topic, partition, offset)
+    record = reader.cluster.record(reader.topic_name, partition, offset)
     writer = reader.writer(schema_id, side)
     data = None if record is None else record[0 if side == "key" else 1]
     if data is None or writer is None:

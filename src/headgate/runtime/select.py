@@ -7,7 +7,7 @@ is run and read by one, and cancelled by another.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 
 from pyspark.sql import DataFrame, SparkSession
@@ -136,7 +136,4 @@ class BatchQuery:
         return True
 
     def _translated(self, error: BaseException) -> BaseException:
-        return QueryCancelled() if self._cancelled else translated(error, self._reader_of())
-
-    def _reader_of(self) -> Callable[[str], SourceReader | None]:
-        return lambda topic: next((r for r in self._sources.values() if r.topic_name == topic), None)
+        return QueryCancelled() if self._cancelled else translated(error, self._sources.values())

@@ -27,6 +27,10 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(
         64 * 2**20
     ),  # 10,000 records of 10 MB are too many at once
+    # As it is by default, but said: unsaid, Spark looks through the environment for every nested record that it makes.
+    "spark.sql.types.framework.enabled": "false",
+    # A check of Spark's own rules after each, for its developers; a small batch is mostly planning.
+    "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.variable.substitute": "false",  # `${x}` in a query is text, no variable of Spark's
     **SETTINGS,
 }

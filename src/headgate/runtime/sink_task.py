@@ -203,7 +203,7 @@ class SinkTask:
             if lost := self._lost(self.reached, earliest):
                 return lost
         brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
-        return translated(error, self._reader_of, " or ".join(brokers))
+        return translated(error, [self.source], " or ".join(brokers))
 
     def _lost(self, reached: Offsets, earliest: Offsets) -> RecordsLost | None:
         """What was deleted before it was read: of the first partition that it happened to."""
@@ -211,9 +211,6 @@ class SinkTask:
             if wanted < (first := earliest.get(partition, 0)):
                 return RecordsLost(self.topic.name, partition, wanted, first)
         return None
-
-    def _reader_of(self, topic: str) -> SourceReader | None:
-        return self.source if topic == self.source.topic_name else None
 
     def held(self) -> tuple[Quarantined, ...]:
         """The records that are in the quarantine."""
@@ -237,9 +234,8 @@ class SinkTask:
 
     def quarantined(self, row: Row) -> Quarantined:
         """A bad record, selected by `QUARANTINED`."""
-        side, place = row["side"], {name: row[name] for name in ("topic", "partition", "offset")}
-        problem = {**place, "side": side, "reason": row["reason"], "schema_id": row["schema_id"]}
-        told = bad_record(problem, self._reader_of)
+        side = row["side"]
+        told = bad_record(self.source, row["partition"], row["offset"], side, row["reason"], row["schema_id"])
         return Quarantined(
             self.source.object.id,
             self.object.id,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.catalog.definitions import statement_of
@@ -148,8 +148,16 @@ class SourceReader:
         """Made anew only when there are other schemas than before."""
         writers = self.schemas["key"].writers(), self.schemas["value"].writers()
         if self._made is None or self._made[0] != writers:
-            self._made = writers, Decoder(self.plan, *writers)
+            self._made = writers, Decoder(self.plan, *writers, self.object.id)
         return self._made[1]
+
+    def problem(self, partition: int, offset: int) -> Row | None:
+        """What is wrong with one record of what was decoded last: side, reason and schema id."""
+        assert self._raw is not None
+        ends = self.cluster.offsets(self.cluster.topic(self.topic_name), latest=False)
+        start = {**ends, partition: offset}
+        raw = self.between(self._raw.sparkSession, start, {**start, partition: offset + 1})
+        return self._decoder().decode(raw).where("hg_problem IS NOT NULL").select("hg_problem.*").first()
 
     def rows(self, decoded: DataFrame) -> DataFrame:
         """The source's columns of the good records; for a keyed source its current state, the last row per key."""

@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of, schema_place
 from headgate.runtime.formats.conform import conform
-from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
+from headgate.runtime.formats.side import Writers, framed_id, has_id, once, wrong_frame
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import holds
 from headgate.schema.formats.spark import to_spark
@@ -127,7 +127,7 @@ class ArrowReader:
         for part in self._others:
             brought = conform(inner[part.name]["v"], part.type, self._target.type)
             value = F.when(has_id(data, part.ids), brought).otherwise(value)
-        return F.explode(F.array(value)) if self._others else value
+        return once(value) if self._others else value
 
     def schema_id(self, data: Column) -> Column:
         return framed_id(data) if self._side.framed else F.lit(None).cast("int")

@@ -41,6 +41,7 @@ from headgate.runtime.formats.side import (
     id_bytes,
     is_framed,
     known_frame,
+    once,
     wrong_frame,
 )
 from headgate.schema.formats.avro.docs import without_docs
@@ -124,14 +125,13 @@ class AvroReader:
         target = place_of(self._side).type
         first, *others = self._parts
         if not others and to_spark(first.type) == to_spark(target):
-            # Again a barrier, where there is something to be computed: each use of a field would do it anew.
             value = first.value(self._read(inner, first))
-            return F.explode(F.array(value)) if first.reshaped else value
+            return once(value) if first.reshaped else value
         value = F.when(F.lit(False), F.lit(None).cast(to_spark(target)))
         for part in self._parts:
             read = self._read(inner, part)
             value = value.when(read[END_FIELD] == F.lit(END), conform(part.value(read), part.type, target))
-        return F.explode(F.array(value))
+        return once(value)
 
     def schema_id(self, data: Column) -> Column:
         return framed_id(data) if self._side.framed else F.lit(None).cast("int")
@@ -157,8 +157,10 @@ class _Read:
         return F.when(has_id(data, self.ids), from_avro(F.concat(*body), self.writer, options))
 
     def _branch(self, data: Column) -> Column:
-        """The number of the branch as Avro writes it; NULL for other ids, which makes all that is read NULL."""
-        pairs = [F.lit(part) for id_ in self.ids for part in (id_bytes(id_), varint(2 * self.branches[id_]))]
+        """The number of the branch as Avro writes it; NULL for other ids, which makes all that is read NULL. Spark looks
+        through a map from its beginning, where the newest stand: most records have one of them."""
+        newest = sorted(self.ids, reverse=True)
+        pairs = [F.lit(part) for id_ in newest for part in (id_bytes(id_), varint(2 * self.branches[id_]))]
         return F.try_element_at(F.create_map(*pairs), F.substring(data, 1, 5))
 
 

@@ -50,5 +50,5 @@ class JsonReader(TextReader):
         return F.when(~super().fits(data, inner), F.lit(NOT_UTF8)).otherwise(inner)
 
 
-# Those that compute nothing within the barrier.
+# Those that compute nothing beforehand.
 PLAIN = (BytesReader, TextReader)

@@ -1,0 +1,179 @@
+"""Decoding Avro by the schema id that each record names, read from a topic, with its key and metadata.
+
+The peer reads a topic of the same records with `from_avro` and one schema, as one writes it by hand: the same topic where
+there is one id; where there are many, which one schema cannot read, a topic in which all are written with the last.
+Both are batch reads in one session, in turn, from the topic until every column is there.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro, to_avro
+
+from bench.decoding import AVRO, ID, finish, order
+from bench.figures import Report, Row, Size
+from bench.processes import cpu_seconds
+from headgate.embedded.jars import fetch
+from headgate.embedded.java import find_java
+from headgate.embedded.world import World
+from headgate.plan.sides import SchemaSide, TextSide, WrittenSchema, fields_of
+from headgate.plan.source import METADATA, Origin, SourceColumn, SourcePlan
+from headgate.runtime.decode import Decoder
+from headgate.runtime.formats.side import Writers
+from headgate.runtime.session import open_session
+from headgate.runtime.source import READER
+from headgate.schema.types import Text
+
+RATIO = 0.91  # promised: a cost of at most 10 %
+MANY, WIDENED = 20, 10  # schemas, and the first of them in which a number is wider
+PARTITIONS = 4
+
+
+def run(size: Size) -> Report:
+    records, rounds = (200_000, 1) if size == "small" else (2_000_000, 7)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        session = open_session(
+            fetch("spark"), master="local[2]", java=find_java().path, warehouse=Path(folder)
+        )
+        try:
+            with World.open(Path(folder) / "world", grace=1.0) as world:
+                rows = _rows(session, world.ensure("kafka")["kafka"], records, rounds)
+                world.shut_down()
+        finally:
+            session.stop()
+    note = f"{records:,} orders in {PARTITIONS} partitions; Python and the JVM, not the broker; the median of {rounds} rounds, in turn."
+    return Report("Decoding by schema id", tuple(rows), (note,))
+
+
+def _rows(session: SparkSession, brokers: str, records: int, rounds: int) -> list[Row]:
+    orders = session.range(records, numPartitions=PARTITIONS).select(*order())
+    topics = [
+        _filled(orders, brokers, ids, only_last=last)
+        for ids, last in ((1, False), (MANY, False), (MANY, True))
+    ]
+    read = [
+        session.read.format("kafka").option("kafka.bootstrap.servers", brokers).option("subscribe", t)
+        for t in topics
+    ]
+    one, many, last = (reader.options(**READER).load() for reader in read)
+    works = {
+        "by id, 1": _by_id(one, 1),
+        "fixed, 1": _fixed(one, 1),
+        f"by id, {MANY}": _by_id(many, MANY),
+        f"fixed, {MANY}": _fixed(last, MANY),
+    }
+    cpu: dict[str, list[float]] = {name: [] for name in works}
+    wall: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(rounds + 1):
+        for name, work in works.items():
+            began, at = cpu_seconds(), time.monotonic()
+            work()
+            if turn:  # the first one warms up
+                cpu[name].append(cpu_seconds() - began)
+                wall[name].append(time.monotonic() - at)
+    return [*_compared(cpu, records, "a CPU second"), *_compared(wall, records, "a second")]
+
+
+def _compared(taken: dict[str, list[float]], records: int, unit: str) -> list[Row]:
+    rate = {name: records / statistics.median(seconds) for name, seconds in taken.items()}
+    rows = []
+    for ids in (1, MANY):
+        ours, peer = rate[f"by id, {ids}"], rate[f"fixed, {ids}"]
+        what = f"Avro with keys and metadata, {ids} schema id{'s' if ids > 1 else ''}"
+        told = f"{peer:,.0f} from_avro, one schema"
+        rows.append(
+            Row(what, f"{ours:,.0f} {unit}", told, ours / peer, f"at least {RATIO}", ours / peer >= RATIO)
+        )
+    return rows
+
+
+def _versions(ids: int) -> list[str]:
+    """So many schemas of the orders, no two alike. Each has a field less at its end than the next, up to five of them;
+    `pieces` was an int, then a long; and docs and defaults come and go."""
+    versions = []
+    for n in range(ids):
+        schema = json.loads(AVRO)
+        schema["doc"] = f"version {n}"
+        if n >= WIDENED:
+            schema["fields"][3]["type"] = ["null", "long"]
+        for number in range(min(n // 4, 5)):
+            schema["fields"].append({"name": f"note{number}", "type": ["null", "string"], "default": None})
+        schema["fields"][1]["default"] = f"item of version {n}"
+        versions.append(json.dumps(schema))
+    return versions
+
+
+def _filled(orders: DataFrame, brokers: str, ids: int, *, only_last: bool) -> str:
+    """A topic of the orders with so many schema ids, each written with the schema of its id."""
+    topic = f"orders-{ids}-last" if only_last else f"orders-{ids}"
+    admin = AdminClient({"bootstrap.servers": brokers})
+    admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(30)
+    bodies, number = F.lit(None).cast("binary"), F.lit(ids - 1) if only_last else F.col("id") % ids
+    for n, version in enumerate(_versions(ids)):
+        names = [field["name"] for field in json.loads(version)["fields"]]
+        fields = [_written_as(name, n).alias(name) for name in names]
+        bodies = F.when(number == n, to_avro(F.struct(*fields), version)).otherwise(bodies)
+    frame = F.concat(F.lit(b"\x00\x00\x00\x00"), F.unhex(F.lpad(F.hex(F.lit(ID) + number), 2, "0")))
+    records = orders.select(
+        F.col("id").cast("string").cast("binary").alias("key"), F.concat(frame, bodies).alias("value")
+    )
+    records.write.mode("append").format("kafka").option("kafka.bootstrap.servers", brokers).option(
+        "topic", topic
+    ).save()
+    return topic
+
+
+def _written_as(name: str, version: int) -> Column:
+    if name.startswith("note"):
+        return F.concat(F.lit("note "), F.col("id") % 9)
+    return F.col(name).cast("bigint") if name == "pieces" and version >= WIDENED else F.col(name)
+
+
+def _by_id(raw: DataFrame, ids: int) -> Callable[[], None]:
+    """Every id has a schema of its own; all but the first are newer than the source's, which followed them all."""
+    known = {ID + n: WrittenSchema(text, (), ID + n) for n, text in enumerate(_versions(ids))}
+    side = SchemaSide("AVRO", tuple(known.values()))
+    fields = [
+        SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields_of(side) or ()
+    ]
+    columns = (
+        SourceColumn("key", Text(), True, Origin("key")),
+        *fields,
+        *(
+            SourceColumn(w.lower(), METADATA[w].type, False, Origin("metadata", w))
+            for w in ("PARTITION", "OFFSET")
+        ),
+    )
+    plan = SourcePlan("orders", columns, side, TextSide(), "NONE", "HALT", "FOLLOW")
+    decoder = Decoder(plan, value=Writers(known, own=frozenset(list(known)[1:])))
+
+    def work() -> None:
+        finish(decoder.columns(decoder.good(decoder.decode(raw))))
+
+    return work
+
+
+def _fixed(raw: DataFrame, ids: int) -> Callable[[], None]:
+    """What one writes by hand for one schema, the last: of the same number of records, all written with it."""
+    last = _versions(ids)[-1]
+
+    def work() -> None:
+        decoded = raw.select(
+            F.col("key").cast("string").alias("key"),
+            from_avro(F.expr("substring(value, 6)"), last, {"mode": "FAILFAST"}).alias("o"),
+            "partition",
+            "offset",
+        )
+        finish(decoded.select("key", "o.*", "partition", "offset"))
+
+    return work
