@@ -9,63 +9,39 @@ from __future__ import annotations
 
 import json
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
-from bench.decoding import AVRO, ID, finish, order
+from bench.decoding import AVRO, ID, finish, key, order
 from bench.figures import Report, Row, Size
 from bench.processes import cpu_seconds
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
-from headgate.embedded.world import World
+from bench.topics import PARTITIONS, Topics, open_topics
 from headgate.plan.sides import SchemaSide, TextSide, WrittenSchema, fields_of
 from headgate.plan.source import METADATA, Origin, SourceColumn, SourcePlan
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers
-from headgate.runtime.session import open_session
-from headgate.runtime.source import READER
 from headgate.schema.types import Text
 
 RATIO = 0.91  # promised: a cost of at most 10 %
 MANY, WIDENED = 20, 10  # schemas, and the first of them in which a number is wider
-PARTITIONS = 4
 
 
 def run(size: Size) -> Report:
     records, rounds = (200_000, 1) if size == "small" else (2_000_000, 7)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        Path(folder).chmod(0o755)
-        session = open_session(
-            fetch("spark"), master="local[2]", java=find_java().path, warehouse=Path(folder)
-        )
-        try:
-            with World.open(Path(folder) / "world", grace=1.0) as world:
-                rows = _rows(session, world.ensure("kafka")["kafka"], records, rounds)
-                world.shut_down()
-        finally:
-            session.stop()
+    with open_topics() as topics:
+        rows = _rows(topics, records, rounds)
     note = f"{records:,} orders in {PARTITIONS} partitions; Python and the JVM, not the broker; the median of {rounds} rounds, in turn."
     return Report("Decoding by schema id", tuple(rows), (note,))
 
 
-def _rows(session: SparkSession, brokers: str, records: int, rounds: int) -> list[Row]:
-    orders = session.range(records, numPartitions=PARTITIONS).select(*order())
-    topics = [
-        _filled(orders, brokers, ids, only_last=last)
-        for ids, last in ((1, False), (MANY, False), (MANY, True))
-    ]
-    read = [
-        session.read.format("kafka").option("kafka.bootstrap.servers", brokers).option("subscribe", t)
-        for t in topics
-    ]
-    one, many, last = (reader.options(**READER).load() for reader in read)
+def _rows(topics: Topics, records: int, rounds: int) -> list[Row]:
+    orders = topics.session.range(records, numPartitions=PARTITIONS).select(*order())
+    one, many = (topics.filled(f"orders-{ids}", _written(orders, ids)) for ids in (1, MANY))
+    last = topics.filled("orders-last", _written(orders, MANY, only_last=True))
     works = {
         "by id, 1": _by_id(one, 1),
         "fixed, 1": _fixed(one, 1),
@@ -113,24 +89,15 @@ def _versions(ids: int) -> list[str]:
     return versions
 
 
-def _filled(orders: DataFrame, brokers: str, ids: int, *, only_last: bool) -> str:
-    """A topic of the orders with so many schema ids, each written with the schema of its id."""
-    topic = f"orders-{ids}-last" if only_last else f"orders-{ids}"
-    admin = AdminClient({"bootstrap.servers": brokers})
-    admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(30)
+def _written(orders: DataFrame, ids: int, *, only_last: bool = False) -> DataFrame:
+    """Records with so many schema ids, each written with the schema of its id."""
     bodies, number = F.lit(None).cast("binary"), F.lit(ids - 1) if only_last else F.col("id") % ids
     for n, version in enumerate(_versions(ids)):
         names = [field["name"] for field in json.loads(version)["fields"]]
         fields = [_written_as(name, n).alias(name) for name in names]
         bodies = F.when(number == n, to_avro(F.struct(*fields), version)).otherwise(bodies)
     frame = F.concat(F.lit(b"\x00\x00\x00\x00"), F.unhex(F.lpad(F.hex(F.lit(ID) + number), 2, "0")))
-    records = orders.select(
-        F.col("id").cast("string").cast("binary").alias("key"), F.concat(frame, bodies).alias("value")
-    )
-    records.write.mode("append").format("kafka").option("kafka.bootstrap.servers", brokers).option(
-        "topic", topic
-    ).save()
-    return topic
+    return orders.select(key(), F.concat(frame, bodies).alias("value"))
 
 
 def _written_as(name: str, version: int) -> Column:

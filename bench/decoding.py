@@ -1,17 +1,16 @@
-"""Decoding records that lie ready in memory, format by format: Protobuf and JSON Schema in Python workers, beside Avro on
-the JVM and beside Spark's own `from_json` with guards.
+"""Decoding the records of a topic, format by format: Protobuf and JSON Schema in Python workers, beside Avro on the JVM
+and beside Spark's own `from_json` with guards.
 
-The same orders in every format, cached as bytes in the registry's frame, decoded to the same columns; what is taken is
-the CPU time of Python and the JVM until all columns are there. Guards: `from_json` passes trailing text, takes the last of two members and
-gives NULL for what does not fit, so a job that may not lose anything has it fail, and looks at the required members.
+The same orders in every format, in the registry's frame, each read from a topic and decoded to the same columns; what is
+taken is the CPU time of Python and the JVM until all columns are there. Guards: `from_json` passes trailing text, takes the
+last of two members and gives NULL for what does not fit, so a job that may not lose anything has it fail, and looks at the
+required members.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -23,13 +22,12 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from bench.figures import Report, Row, Size
 from bench.processes import cpu_seconds
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
-from headgate.plan.sides import SchemaSide, WrittenSchema
+from bench.topics import PARTITIONS, Topics, open_topics
+from headgate.plan.sides import SchemaSide, WrittenSchema, fields_of
+from headgate.plan.source import Origin, SourceColumn, SourcePlan
 from headgate.registry.protobuf_files import find_message, load_files, read_files
-from headgate.runtime.formats.readers import side_reader
+from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers
-from headgate.runtime.session import open_session
 from headgate.sql.ast.formats import RegistryKind
 
 JSON_RATIO, AVRO_RATIO = 0.9, 0.3  # promises
@@ -76,28 +74,25 @@ DDL = (
 
 def run(size: Size) -> Report:
     records, rounds = (200_000, 1) if size == "small" else (1_000_000, 3)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        session = open_session(
-            fetch("spark"), master="local[2]", java=find_java().path, warehouse=Path(folder)
-        )
-        try:
-            rows = _rows(session, records, rounds)
-        finally:
-            session.stop()
+    with open_topics() as topics:
+        rows = _rows(topics, records, rounds)
     notes = (
-        f"{records:,} orders of {len(FIELDS)} fields in memory; CPU time of Python and the JVM, the best of {rounds} rounds, in turn.",
+        f"{records:,} orders of {len(FIELDS)} fields in a topic; CPU time of Python and the JVM, the best of {rounds} rounds, in turn.",
         "from_json with guards: FAILFAST, and every required member tested for NULL.",
     )
     return Report("Decoding", tuple(rows), notes)
 
 
-def _rows(session: SparkSession, records: int, rounds: int) -> list[Row]:
-    orders = session.range(records, numPartitions=4).select(*order())
+def _rows(topics: Topics, records: int, rounds: int) -> list[Row]:
+    orders = topics.session.range(records, numPartitions=PARTITIONS).select(*order())
+    avro = topics.filled("avro", _framed(orders, to_avro(F.struct(*FIELDS), AVRO)))
+    texts = topics.filled("json", _framed(orders, F.to_json(F.struct(*FIELDS)).cast("binary")))
+    messages = topics.filled("protobuf", _messages(topics.session, records))
     works = {
-        "avro": _decoded("AVRO", AVRO, _framed(orders, to_avro(F.struct(*FIELDS), AVRO))),
-        "from_json": _guarded(_framed(orders, _json())),
-        "json": _decoded("JSON SCHEMA", JSON_SCHEMA, _framed(orders, _json())),
-        "protobuf": _decoded("PROTOBUF", PROTO, _messages(session, records)),
+        "avro": _decoded("AVRO", AVRO, avro),
+        "from_json": _guarded(texts),
+        "json": _decoded("JSON SCHEMA", JSON_SCHEMA, texts),
+        "protobuf": _decoded("PROTOBUF", PROTO, messages),
     }
     best = dict.fromkeys(works, float("inf"))
     for turn in range(rounds + 1):
@@ -143,12 +138,12 @@ def order() -> list[Column]:
     ]
 
 
-def _json() -> Column:
-    return F.to_json(F.struct(*FIELDS)).cast("binary")
+def key() -> Column:
+    return F.col("id").cast("string").cast("binary").alias("key")
 
 
 def _framed(orders: DataFrame, body: Column) -> DataFrame:
-    return _cached(orders.select(F.concat(F.lit(FRAME), body).alias("data")))
+    return orders.select(key(), F.concat(F.lit(FRAME), body).alias("value"))
 
 
 def _messages(session: SparkSession, records: int) -> DataFrame:
@@ -169,36 +164,26 @@ def _messages(session: SparkSession, records: int) -> DataFrame:
             made.append(FRAME + b"\x00" + one.SerializeToString())
         return pa.array(made, pa.binary())
 
-    ids = session.range(records, numPartitions=4)
-    return _cached(ids.select(arrow_udf(written, "binary")(F.col("id")).alias("data")))  # type: ignore[call-overload]
-
-
-def _cached(frame: DataFrame) -> DataFrame:
-    cached = frame.cache()
-    cached.count()
-    return cached
+    ids = session.range(records, numPartitions=PARTITIONS)
+    return ids.select(key(), arrow_udf(written, "binary")(F.col("id")).alias("value"))  # type: ignore[call-overload]
 
 
 # ways to decode them
 
 
-def _decoded(kind: RegistryKind, schema: str, records: DataFrame) -> Callable[[], None]:
+def _decoded(kind: RegistryKind, schema: str, raw: DataFrame) -> Callable[[], None]:
     known = WrittenSchema(schema, (), ID)
-    reader = side_reader(SchemaSide(kind, (known,)), Writers({ID: known}))
-
-    def work() -> None:
-        data, inner = F.col("data"), F.col("inner")
-        barred = records.withColumn("inner", F.explode(F.array(F.struct(reader.costly(data).alias("i")))))
-        barred = barred.select("data", F.col("inner.i").alias("inner"))
-        good = barred.where(F.coalesce(reader.fits(data, inner), F.raise_error(F.lit("bad")).cast("boolean")))
-        finish(good.select(reader.value(data, inner).alias("v")).select("v.*"))
-
-    return work
+    side = SchemaSide(kind, (known,))
+    fields = fields_of(side) or ()
+    columns = tuple(SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields)
+    plan = SourcePlan("orders", columns, side, None, "NONE", "HALT", "PIN")
+    decoder = Decoder(plan, value=Writers({ID: known}))
+    return lambda: finish(decoder.columns(decoder.good(decoder.decode(raw))))
 
 
 def _guarded(records: DataFrame) -> Callable[[], None]:
     def work() -> None:
-        body = F.substring("data", 6, 2**31 - 1).cast("string")
+        body = F.substring("value", 6, 2**31 - 1).cast("string")
         read = records.select(F.explode(F.array(F.from_json(body, DDL, {"mode": "FAILFAST"}))).alias("v"))
         required = [F.col(f"v.{name}").isNotNull() for name in FIELDS if name != "pieces"]
         whole = F.when(F.forall(F.array(*required), lambda there: there), F.lit(True))

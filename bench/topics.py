@@ -1,0 +1,50 @@
+"""A session of Spark and a broker beside it: topics filled from frames, and read as the runtime reads them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.embedded.jars import fetch
+from headgate.embedded.java import find_java
+from headgate.embedded.world import World
+from headgate.runtime.session import open_session
+from headgate.runtime.source import READER
+
+PARTITIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    session: SparkSession
+    brokers: str
+
+    def filled(self, name: str, records: DataFrame) -> DataFrame:
+        """A topic with these records, as it is read."""
+        admin = AdminClient({"bootstrap.servers": self.brokers})
+        admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(30)
+        writer = records.write.mode("append").format("kafka").option("topic", name)
+        writer.option("kafka.bootstrap.servers", self.brokers).save()
+        reader = self.session.read.format("kafka").options(**READER).option("subscribe", name)
+        return reader.option("kafka.bootstrap.servers", self.brokers).load()
+
+
+@contextmanager
+def open_topics() -> Iterator[Topics]:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        session = open_session(
+            fetch("spark"), master="local[2]", java=find_java().path, warehouse=Path(folder)
+        )
+        try:
+            with World.open(Path(folder) / "world", grace=1.0) as world:
+                yield Topics(session, world.ensure("kafka")["kafka"])
+                world.shut_down()
+        finally:
+            session.stop()
