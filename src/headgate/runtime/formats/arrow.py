@@ -9,7 +9,7 @@ is.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
@@ -64,8 +64,8 @@ class Decoding:
 class Bodies(Protocol):
     """Bodies written with one schema."""
 
-    def parse(self, body: bytes) -> Any:
-        """What `columns` takes. Raises Bad, or Doubt."""
+    def parse(self, bodies: list[bytes]) -> Parsed:
+        """What `columns` takes for each body; and of those for which there is nothing, by number, why."""
 
     def columns(self, parsed: list[Any]) -> pa.Array:
         """Of the arrow type of the target. Raises one of `_DOUBTS`, for whatever it is not sure of."""
@@ -74,7 +74,21 @@ class Bodies(Protocol):
         """The same for one body. Raises Bad."""
 
 
+Parsed: TypeAlias = tuple[list[Any], dict[int, Bad | Doubt]]
 MakeBodies: TypeAlias = Callable[[Decoding, WrittenSchema], Bodies]
+
+
+def one_by_one(parse: Callable[[Any], Any], bodies: Sequence[Any]) -> Parsed:
+    """What ``parse`` gives for each, and None for one for which it raises Bad or Doubt."""
+    made: list[Any] = []
+    wrong: dict[int, Bad | Doubt] = {}
+    for number, body in enumerate(bodies):
+        try:
+            made.append(parse(body))
+        except (Bad, Doubt) as trouble:
+            made.append(None)
+            wrong[number] = trouble
+    return made, wrong
 
 
 def arrow_type(field: Field) -> pa.DataType:
@@ -211,28 +225,36 @@ class BatchDecoder:
 
     def _parsed(
         self, rows: Sequence[bytes | None], reasons: list[str | None], made: _Made
-    ) -> list[tuple[Bodies, list[int], list[Any]]]:
-        groups: dict[bytes, tuple[Bodies, list[int], list[Any]]] = {
-            frame: (bodies, [], []) for frame, bodies in self._writers.items()
-        }
+    ) -> Iterator[tuple[Bodies, list[int], list[Any]]]:
+        for frame, (numbers, bodies) in self._by_frame(rows, reasons).items():
+            reader = self._writers[frame]
+            parsed, wrong = reader.parse(bodies)
+            for place, trouble in wrong.items():
+                if isinstance(trouble, Bad):
+                    reasons[numbers[place]] = trouble.reason
+                else:
+                    made.doubtful.append((reader, numbers[place]))
+            if wrong:
+                parsed = [one for place, one in enumerate(parsed) if place not in wrong]
+                numbers = [number for place, number in enumerate(numbers) if place not in wrong]
+            yield reader, numbers, parsed
+
+    def _by_frame(
+        self, rows: Sequence[bytes | None], reasons: list[str | None]
+    ) -> dict[bytes, tuple[list[int], list[bytes]]]:
+        """Numbers and bodies of the rows, by the schemas that their frames name."""
+        groups: dict[bytes, tuple[list[int], list[bytes]]] = {frame: ([], []) for frame in self._writers}
         start = self._start
-        quick = {f: (bodies.parse, at.append, out.append) for f, (bodies, at, out) in groups.items()}
         for number, row in enumerate(rows):
             if row is None:
                 continue
-            frame = row[:start]
-            if frame not in quick:
+            group = groups.get(row[:start])
+            if group is None:
                 reasons[number] = NO_SCHEMA
-                continue
-            parse, at_number, out = quick[frame]
-            try:
-                out(parse(row[start:]))
-                at_number(number)
-            except Bad as bad:
-                reasons[number] = bad.reason
-            except Doubt:
-                made.doubtful.append((groups[frame][0], number))
-        return list(groups.values())
+            else:
+                group[0].append(number)
+                group[1].append(row[start:])
+        return groups
 
     def _columns(self, bodies: Bodies, numbers: list[int], parsed: list[Any], made: _Made) -> None:
         if not parsed:

@@ -11,18 +11,18 @@ import datetime as dt
 import json
 import uuid
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import Any, TypeAlias
+from functools import cached_property, partial
+from typing import Any, Literal, TypeAlias
 
 import jiter
 import jsonschema_rs
 import pyarrow as pa
 
 from headgate.plan.sides import WrittenSchema
-from headgate.runtime.formats.arrow import Bad, Decoding, Doubt, arrow_type
+from headgate.runtime.formats.arrow import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
 from headgate.runtime.formats.json_check import told
 from headgate.runtime.formats.json_shape import nothing_lost, shape
-from headgate.runtime.formats.json_validation import instance_path, validator
+from headgate.runtime.formats.json_validation import instance_path, validator, validator_of_many
 from headgate.schema.casts import from_json
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.jsonschema.read import logical_titles
@@ -48,6 +48,7 @@ Change: TypeAlias = Callable[[Any], Any]
 _MOMENTS = (Date, Time, Timestamp, TimestampTz)
 _OWN_FORM = (*_MOMENTS, Bytes, Uuid, Decimal, Json)  # not what pyarrow takes for them
 _EXACT = (Decimal, Json)  # every digit counts
+_AT_ONCE = 1000  # documents that are checked together
 
 _DAY, _MILLIS, _MICROS = 86_400_000_000, 1000, 1
 _UNITS = {  # microseconds, by Connect's title
@@ -74,11 +75,21 @@ class JsonBodies:
         self._arrow = arrow_type(decoding.target)
         self._shape = shape(decoding.target.type)
         leaves = _leaves(decoding.target.type)
-        self._mode: Any = "decimal" if any(isinstance(leaf, _EXACT) for leaf in leaves) else "float"
+        self._mode: Literal["decimal", "float"] = (
+            "decimal" if any(isinstance(leaf, _EXACT) for leaf in leaves) else "float"
+        )
         titles = _titles(writer)
         own = (*_OWN_FORM, Real, Double) if self._mode == "decimal" else _OWN_FORM
         self._changed = _change(decoding.target.type, ROOT, lambda t, p: _canonical(t, p, own, titles))
         self._dated = _change(decoding.target.type, ROOT, lambda t, p: _moment(t, titles.get(p)))
+
+        self._read: Callable[[bytes], Any] = partial(
+            jiter.from_json,
+            float_mode=self._mode,
+            catch_duplicate_keys=True,
+            allow_inf_nan=False,
+            cache_mode="keys",
+        )
 
     @cached_property
     def _validator(self) -> Any:
@@ -88,19 +99,40 @@ class JsonBodies:
         except (ValueError, jsonschema_rs.ReferencingError) as wrong:
             raise Bad("the schema that it names cannot be used to check it") from wrong
 
-    def parse(self, body: bytes) -> object:
+    @cached_property
+    def _validator_of_many(self) -> Any:
+        return validator_of_many(self._writer)
+
+    def parse(self, bodies: list[bytes]) -> Parsed:
+        """So many at a time: where one of them is bad, all are looked at one by one."""
+        made: list[Any] = []
+        wrong: dict[int, Bad | Doubt] = {}
+        for start in range(0, len(bodies), _AT_ONCE):
+            parsed, bad = self._parsed(bodies[start : start + _AT_ONCE])
+            made += parsed
+            wrong |= {start + number: trouble for number, trouble in bad.items()}
+        return made, wrong
+
+    def _parsed(self, bodies: list[bytes]) -> Parsed:
+        many = self._validator_of_many
         try:
-            document = jiter.from_json(
-                body,
-                float_mode=self._mode,
-                catch_duplicate_keys=True,
-                allow_inf_nan=False,
-                cache_mode="keys",
-            )
+            documents = list(map(self._read, bodies)) if many is not None else []
+        except ValueError:
+            many = None
+        if many is None or not many.is_valid(documents):
+            return one_by_one(self._parsed_alone, bodies)
+        return (documents, {}) if self._changed is None else one_by_one(self._brought, documents)
+
+    def _parsed_alone(self, body: bytes) -> object:
+        try:
+            document = self._read(body)
         except ValueError as error:
             raise Bad(told(error)) from None
         if not self._validator.is_valid(document):
             raise Doubt
+        return self._brought(document)
+
+    def _brought(self, document: object) -> object:
         if self._changed is None or document is None:
             return document
         try:

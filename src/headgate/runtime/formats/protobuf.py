@@ -18,7 +18,7 @@ from headgate.plan.sides import WrittenSchema
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
 from headgate.registry.protobuf_files import find_message, load_files, place_in_file, read_files
-from headgate.runtime.formats.arrow import Bad, Decoding, Doubt, arrow_type
+from headgate.runtime.formats.arrow import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
 from headgate.runtime.formats.protobuf_columns import record_column
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.proto_text.errors import UnknownMessage
@@ -45,7 +45,10 @@ class ProtobufBodies:
         self._has_required = _has_required(message, set())
         self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, reader)
 
-    def parse(self, body: bytes) -> Any:
+    def parse(self, bodies: list[bytes]) -> Parsed:
+        return one_by_one(self._parsed, bodies)
+
+    def _parsed(self, body: bytes) -> Any:
         if self._unusable:
             raise Bad(self._unusable)
         if self._framed:
@@ -66,7 +69,7 @@ class ProtobufBodies:
         return self._column(parsed)
 
     def exact(self, body: bytes) -> pa.Array:
-        message = self.parse(body)
+        message = self._parsed(body)
         try:
             return self._column([message])
         except ValueDoesNotFit as misfit:
