@@ -85,9 +85,10 @@ def run(size: Size) -> Report:
 
 def _rows(topics: Topics, records: int, rounds: int) -> list[Row]:
     orders = topics.session.range(records, numPartitions=PARTITIONS).select(*order())
-    avro = topics.filled("avro", _framed(orders, to_avro(F.struct(*FIELDS), AVRO)))
-    texts = topics.filled("json", _framed(orders, F.to_json(F.struct(*FIELDS)).cast("binary")))
-    messages = topics.filled("protobuf", _messages(topics.session, records))
+    topics.fill("avro", _framed(orders, to_avro(F.struct(*FIELDS), AVRO)))
+    topics.fill("json", _framed(orders, F.to_json(F.struct(*FIELDS)).cast("binary")))
+    topics.fill("protobuf", _messages(topics.session, records))
+    avro, texts, messages = (topics.read(name) for name in ("avro", "json", "protobuf"))
     works = {
         "avro": _decoded("AVRO", AVRO, avro),
         "from_json": _guarded(texts),

@@ -25,14 +25,16 @@ class Topics:
     session: SparkSession
     brokers: str
 
-    def filled(self, name: str, records: DataFrame) -> DataFrame:
-        """A topic with these records, as it is read."""
+    def fill(self, name: str, records: DataFrame) -> None:
         admin = AdminClient({"bootstrap.servers": self.brokers})
         admin.create_topics([NewTopic(name, PARTITIONS)])[name].result(30)
         writer = records.write.mode("append").format("kafka").option("topic", name)
         writer.option("kafka.bootstrap.servers", self.brokers).save()
-        reader = self.session.read.format("kafka").options(**READER).option("subscribe", name)
-        return reader.option("kafka.bootstrap.servers", self.brokers).load()
+
+    def read(self, name: str, *, bare: bool = False) -> DataFrame:
+        """As the runtime reads it, or as one who says no more than he must."""
+        reader = self.session.read.format("kafka").options(**({} if bare else READER))
+        return reader.option("subscribe", name).option("kafka.bootstrap.servers", self.brokers).load()
 
 
 @contextmanager

@@ -76,7 +76,10 @@ class Decoder:
         """
         present = raw.where("key IS NOT NULL OR value IS NOT NULL")
         read = present if self._costly is None else present.select("*", self._costly)
-        return read.select(*self._decoded).select("*", *self._values).select("*", self._problem)
+        decoded = read.select(*self._decoded)
+        for value in self._values:  # each may be computed `once`, of which a projection takes but one
+            decoded = decoded.select("*", value)
+        return decoded.select("*", self._problem)
 
     def good(self, decoded: DataFrame) -> DataFrame:
         """The good records; under HALT the first bad one fails the job with its place. What is wrong with it is found by
