@@ -106,7 +106,7 @@ def _put_document(url: str) -> None:
     settings = {"number_of_shards": 1, "number_of_replicas": 0}
     made = httpx.put(f"{url}/{INDEX}", json={"settings": settings, "mappings": mapping}, timeout=30)
     assert made.status_code == 200, made.text
-    put = httpx.put(f"{url}/{INDEX}/_doc/2", json={"name": "venus"}, timeout=30)
+    put = httpx.put(f"{url}/{INDEX}/_doc/2?refresh=true", json={"name": "venus"}, timeout=30)
     assert put.status_code == 201, put.text
 
 
