@@ -18,7 +18,7 @@ while True:
 """
 
 
-NEEDS = Needs(("toy",), memory=1, disk=1, patience=5, grace=5)
+NEEDS = Needs(("toy",), memory=1, disk=1, patience=30, grace=5)
 
 
 @dataclass
