@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -14,8 +15,13 @@ def cpu_seconds(pid: int | None = None, *, ended: bool = False) -> float:
 
 
 def memory(pid: int) -> int:
-    """Bytes that the family holds now."""
-    return int(sum(_of_family(pid, lambda one: one.memory_info().rss)))
+    """Bytes that the family holds now. Not of those that were started this moment: a process that the JVM starts has the
+    JVM's own memory until it becomes another program, which would count twice."""
+    return int(sum(_of_family(pid, lambda one: one.memory_info().rss if _is_grown(one) else 0)))
+
+
+def _is_grown(one: psutil.Process) -> bool:
+    return time.time() - one.create_time() > 1
 
 
 def _of_family(pid: int | None, measure: Callable[[psutil.Process], float]) -> Iterator[float]:
