@@ -46,7 +46,9 @@ def open_topics() -> Iterator[Topics]:
         )
         try:
             with World.open(Path(folder) / "world", grace=1.0) as world:
-                yield Topics(session, world.ensure("kafka")["kafka"])
-                world.shut_down()
+                try:
+                    yield Topics(session, world.ensure("kafka")["kafka"])
+                finally:
+                    world.shut_down()
         finally:
             session.stop()

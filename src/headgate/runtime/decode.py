@@ -19,10 +19,9 @@ from headgate.runtime.formats.plain import PLAIN
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id, once
 
-BAD = "headgate-bad-record:"  # before the source, partition and offset by which a bad record is told to the driver
-CHANGED = (
-    "headgate-schema-changed:"  # likewise, with side and id, for one with a schema that cannot be followed
-)
+# What a record that stops a job is told to the driver by: before its source, partition and offset; of one with a schema
+# that cannot be followed, also its side and id.
+BAD, CHANGED = "headgate-bad-record:", "headgate-schema-changed:"
 NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
 NO_KEY_IN_VALUE = "the record has no value, which would hold its key"

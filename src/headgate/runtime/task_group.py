@@ -32,9 +32,7 @@ TRIGGER = "1 second"  # RUNTIME: shorter costs a core for nothing, and no batch 
 PER_BATCH = 500_000  # records, over all topics; bounds what one batch reads again after a crash
 LEARN_TRIES = 3
 AT_ONCE = 8  # tasks that write at the same time; as many as Spark has local threads
-LANES = (
-    2  # in which they take their turns, so that one computes while another waits for the disk or the cluster
-)
+LANES = 2  # in which they take turns: one computes while the other waits for the disk or the cluster
 DRAIN = 60.0  # seconds in which a batch must end when the group is told to stop
 
 Ends = Mapping[str, Offsets]  # by topic
@@ -131,9 +129,7 @@ class TaskGroup:
         size = max(1, min(AT_ONCE // LANES, -(-len(due) // LANES)))
         turns = [due[n : n + size] for n in range(0, len(due), size)]
         taken = [self._lanes.submit(self._turn, batch, tasks, ends) for tasks in turns]
-        wait(
-            taken
-        )  # for all, before the first failure ends the batch: nobody may write any more when it has ended
+        wait(taken)  # for all, before a failure ends the batch: nobody may write any more when it has ended
         for turn in taken:
             turn.result()
 
