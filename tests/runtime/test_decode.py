@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.embedded.jars import fetch
 from headgate.plan.source import SourcePlan, plan_source
 from headgate.runtime.decode import Decoder
-from headgate.runtime.session import open_session
 from headgate.runtime.source import latest_per_key
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.script import parse_script
@@ -23,13 +21,6 @@ RAW = (
     " headers array<struct<key: string, value: binary>>"
 )
 Raw = tuple[int, int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    opened = open_session(fetch("spark"), master="local[2]")
-    yield opened
-    opened.stop()
 
 
 def plan(rest: str) -> SourcePlan:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.embedded.jars import fetch
 from headgate.plan.sides import SchemaSide
 from headgate.plan.source import SourcePlan
 from headgate.registry.schemas import SchemaType
 from headgate.runtime.decode import NO_AFTER, NO_KEY, NO_KEY_IN_VALUE, UNDECODABLE, UNKNOWN_OP, Decoder
 from headgate.runtime.formats.side import NOT_UTF8, Writers
-from headgate.runtime.session import open_session
 from headgate.runtime.source import latest_per_key
 from tests.plan.planning import Planning
 from tests.runtime.formats.decoding import framed
@@ -36,13 +34,6 @@ class Told(NamedTuple):
     seconds: int
     key: bytes | None
     value: bytes | None
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    opened = open_session(fetch("spark"), master="local[2]")
-    yield opened
-    opened.stop()
 
 
 def planned(text: str) -> SourcePlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -12,12 +12,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from headgate.catalog.tasks import Quarantined
 from headgate.connectors.kafka import Topic
-from headgate.embedded.jars import fetch
 from headgate.plan.source import SourcePlan
 from headgate.runtime import replay as replaying
 from headgate.runtime.decode import Decoder
 from headgate.runtime.replay import GONE, Replayed, replay
-from headgate.runtime.session import open_session
 from headgate.runtime.sink_task import EPOCH, SinkTask
 from headgate.runtime.source import Arrived, latest_per_key
 from tests.runtime.test_decode import Raw, decoded, plan
@@ -25,13 +23,6 @@ from tests.runtime.test_decode import Raw, decoded, plan
 pytestmark = pytest.mark.spark
 
 EARLIEST = 2  # offsets below are deleted
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    opened = open_session(fetch("spark"), master="local[2]")
-    yield opened
-    opened.stop()
 
 
 class Source:

@@ -9,7 +9,6 @@ import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import cast
 
 import fastavro
 from fastavro.schema import parse_schema
@@ -19,7 +18,8 @@ from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.runtime.decode import BAD, CHANGED
 from headgate.runtime.errors import BadRecord, DiskFull, NotANumber, SchemaChanged, SparkGone, SparkRefused
-from headgate.runtime.formats.avro import inlined, texts
+from headgate.runtime.formats.avro import tree_of
+from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
 
@@ -146,7 +146,7 @@ def _explained(
         return MALFORMED, None
     body = io.BytesIO(data[5:])
     try:
-        schema = parse_schema(cast("dict[str, object]", inlined(json.loads(writer.text), texts(writer))))
+        schema = parse_schema(json.loads(written_out(tree_of(writer))))
         fastavro.schemaless_reader(body, schema, None)
     except EOFError:
         return "it ends before its schema does", None

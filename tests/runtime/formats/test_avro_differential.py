@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any, cast
 
@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.embedded.jars import fetch
 from headgate.plan.sides import SchemaSide, WrittenSchema, grows, place_of, unreadable
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import MALFORMED, Writers
-from headgate.runtime.session import open_session
 from headgate.schema.types import Array, Map, Record, Type
 from tests.laws import examples
 from tests.runtime.formats.avro_chains import TIME_MICROS, TIME_MILLIS, Chain, other_meaning
@@ -30,13 +28,6 @@ from tests.runtime.formats.decoding import Bad, framed, written
 pytestmark = pytest.mark.spark
 
 CHAINS, VERSIONS, RECORDS = 4, 5, 6  # in one job: making the code of a job takes longer than running it
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    opened = open_session(fetch("spark"), master="local[2]")
-    yield opened
-    opened.stop()
 
 
 class Topic:
@@ -172,6 +163,28 @@ def test_types_of_a_reference_are_read_like_those_of_the_schema(session: SparkSe
     newer = Given(SchemaSide("AVRO", (other,)), [one, other], records)
     older = Given(SchemaSide("AVRO", (one,)), [one], [records[0], records[0]])
     assert decoded(session, [newer, older]) == [[seen, seen], [seen, seen]]
+
+
+def test_a_name_is_found_by_the_namespace_around_it(session: SparkSession) -> None:
+    """Also one that stands in a reference, within what is referred to."""
+    inner = {"type": "record", "name": "i", "fields": [{"name": "t", "type": TIME_MILLIS}]}
+    bare = {**inner, "name": "bare", "namespace": ""}
+    around = {
+        "type": "record",
+        "name": "a.around",
+        "fields": [{"name": "x", "type": inner}, {"name": "y", "type": bare}],
+    }
+    fields = [{"name": name, "type": type_} for name, type_ in (("p", around), ("q", "a.i"), ("r", "bare"))]
+    referring = {"type": "record", "name": "b.o", "fields": fields[1:]}
+    one, two = written({**referring, "fields": fields}, 1), written(referring, 2, around=around)
+    times = [{"t": dt.time(0, 0, 0, n * 1000)} for n in range(1, 5)]
+    whole = {"p": {"x": times[0], "y": times[1]}, "q": times[2], "r": times[3]}
+    of_one, of_two = framed(1, b"\x02\x04\x06\x08"), framed(2, b"\x06\x08")
+    topics = [
+        Given(SchemaSide("AVRO", (one,)), [one], [(of_one, whole), (of_one, whole)]),
+        Given(SchemaSide("AVRO", (two,)), [two], [(of_two, None), (of_two, None)]),
+    ]
+    assert decoded(session, topics) == [[whole, whole], [{"q": times[2], "r": times[3]}] * 2]
 
 
 def test_names_that_versions_use_otherwise_are_followed(session: SparkSession) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.embedded.jars import fetch
 from headgate.runtime.formats.avro_texts import wrong_text
-from headgate.runtime.session import open_session
 from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type, Uuid
 
 pytestmark = pytest.mark.spark
@@ -21,13 +18,6 @@ BAD = [
     "", "{no json", "1 2", "1,2", "1],[2", "1,0],[2", "{} {}", "NaN", "{'a': 1}", '{"a": 1, "a": 2}', "01", "[1,]", '"a\tb"',
 ]  # fmt: skip
 ID = "16fd95b0-65b7-4249-9b66-1547cd95923d"
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    opened = open_session(fetch("spark"), master="local[2]")
-    yield opened
-    opened.stop()
 
 
 def reasons(session: SparkSession, type_: Type, ddl: str, values: list[object]) -> list[str | None]:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,22 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.embedded.jars import fetch
 from headgate.plan.patterns import read_pattern
 from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, UNKNOWN_ID, Writers
-from headgate.runtime.session import open_session
 from tests.runtime.formats.decoding import Bad, framed, written
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    opened = open_session(fetch("spark"), master="local[2]")
-    yield opened
-    opened.stop()
 
 
 def read(

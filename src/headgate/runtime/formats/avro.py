@@ -170,14 +170,14 @@ class _Part:
     def __init__(self, name: str, schema: WrittenSchema, reads: list[_Read], *, flat: bool = True) -> None:
         self.name = name
         self.reads = reads
-        self._schema = inlined(json.loads(_json(schema.text)), texts(schema))
+        self._tree = tree_of(schema)
         self.type = avro_type(schema.text, texts(schema))
-        self._flat = flat and _is_record(self._schema)
-        self.reshaped = differs(self._schema)
+        self._flat = flat and _is_record(self._tree)
+        self.reshaped = differs(self._tree)
 
     def value(self, read: Column) -> Column:
         whole = read.dropFields(END_FIELD) if self._flat else read[WHOLE_FIELD]
-        return reshape(whole, self._schema, self.type) if self.reshaped else whole
+        return reshape(whole, self._tree, self.type) if self.reshaped else whole
 
 
 def _parts(side: SchemaSide, writers: Writers) -> tuple[list[_Part], dict[int, str]]:
@@ -222,9 +222,9 @@ def _by_meaning(
             other |= dict.fromkeys(writer.ids, ROOT)
     parts = []
     for (text, flat), writers in found.items():
-        schema = WrittenSchema(text)
-        reads = _reads(writers, ended(schema, flat=flat), frozen.is_simple)
-        parts.append(_Part(f"meant{writers[0].ids[0]}", schema, reads, flat=flat))
+        target = _Written(WrittenSchema(text), [], flat)
+        reads = _reads(writers, target.text, frozen.is_simple)
+        parts.append(_Part(f"meant{writers[0].ids[0]}", target.schema, reads, flat=flat))
     return alike, parts, other
 
 
@@ -269,11 +269,11 @@ class _Written:
         self.schema = schema
         self.ids = ids
         self.shape = _shape(schema)
-        self.whole = tree(json.loads(_json(schema.text)), [json.loads(_json(text)) for text in texts(schema)])
+        self.whole = tree_of(schema)
         self.flat = flat and _is_record(self.whole)
         self.tree = self.whole if self.flat else _wrapped(self.whole)
         self.is_simple = is_simple(self.tree)
-        self.text = ended(schema, flat=self.flat)
+        self.text = written_out(_ended(self.tree))
 
 
 def _by_shape(writers: Writers, *, own: bool, flat: bool = True) -> dict[str, _Written]:
@@ -300,11 +300,8 @@ def texts(schema: WrittenSchema) -> tuple[str, ...]:
     return tuple(text for _, text in schema.references)
 
 
-def ended(schema: WrittenSchema, *, flat: bool) -> str:
-    """The schema with the field of the end: as the last one of a record, or else behind the whole. References are put
-    where they are first used."""
-    whole = inlined(json.loads(_json(schema.text)), texts(schema))
-    return json.dumps(_ended(whole if flat else _wrapped(whole)))
+def tree_of(schema: WrittenSchema) -> Tree:
+    return tree(json.loads(_json(schema.text)), [json.loads(_json(text)) for text in texts(schema)])
 
 
 def _wrapped(whole: object) -> dict[str, Tree]:
@@ -322,51 +319,3 @@ def _is_record(schema: object) -> bool:
 
 def _json(schema: str) -> str:
     return schema if schema.lstrip()[:1] in ("{", "[", '"') else json.dumps(schema)
-
-
-def inlined(schema: object, references: Sequence[str]) -> object:
-    """The schema with every name that a reference defines replaced by its definition where it is first used."""
-    defined = {
-        _full_name(d): d for d in (json.loads(_json(text)) for text in references) if isinstance(d, dict)
-    }
-    return _inline(schema, defined, set(), None)
-
-
-def _full_name(definition: Mapping[str, object]) -> str:
-    name, namespace = str(definition.get("name", "")), definition.get("namespace")
-    return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
-def _inline(
-    node: object, defined: dict[str, dict[str, object]], used: set[str], namespace: str | None
-) -> object:
-    match node:
-        case str():
-            full = node if "." in node or not namespace else f"{namespace}.{node}"
-            name = full if full in defined else node
-            if name in defined and name not in used:
-                used.add(name)
-                return _inline(defined[name], defined, used, None)
-            return node
-        case list():
-            return [_inline(branch, defined, used, namespace) for branch in node]
-        case dict():
-            inner = _namespace(node, namespace)
-            made = dict(node)
-            for key in ("type", "items", "values"):
-                if key in made:
-                    made[key] = _inline(made[key], defined, used, inner)
-            if isinstance(made.get("fields"), list):
-                made["fields"] = [_inline(field, defined, used, inner) for field in made["fields"]]
-            return made
-        case _:
-            return node
-
-
-def _namespace(node: Mapping[str, object], enclosing: str | None) -> str | None:
-    name = str(node.get("name", ""))
-    if "type" in node and node["type"] in ("record", "enum", "fixed", "error"):
-        if "." in name:
-            return name.rpartition(".")[0]
-        return str(node["namespace"]) if node.get("namespace") else enclosing
-    return enclosing

@@ -15,8 +15,8 @@ from headgate.schema.types import Array, Date, Map, Record, Time, Timestamp, Tim
 
 
 def reshape(column: Column, schema: object, type_: Type) -> Column:
-    """The column that Spark made of a schema, as the neutral type of that schema."""
-    return _reshape(column, schema, type_, _named(schema)) if differs(schema) else column
+    """The column that Spark made of a schema, given as a tree, as the neutral type of that schema."""
+    return _reshape(column, schema, type_) if differs(schema) else column
 
 
 def differs(schema: object) -> bool:
@@ -26,9 +26,8 @@ def differs(schema: object) -> bool:
         case list():
             return _is_split(schema) or any(differs(branch) for branch in schema)
         case dict():
-            named = (
-                "connect.name" in schema and "fields" not in schema
-            )  # a record's name says nothing of its fields
+            # a record's name says nothing of its fields
+            named = "connect.name" in schema and "fields" not in schema
             special = schema.get("logicalType") == "time-millis" or named
             inner = [schema.get("type"), schema.get("items"), schema.get("values"), *_fields(schema)]
             return special or any(differs(part) for part in inner if isinstance(part, list | dict))
@@ -36,18 +35,18 @@ def differs(schema: object) -> bool:
             return False
 
 
-def _reshape(column: Column, schema: object, type_: Type, named: Mapping[str, object]) -> Column:
-    schema = _plain(schema, named)
+def _reshape(column: Column, schema: object, type_: Type) -> Column:
+    schema = _plain(schema)
     match type_:
         case Record() if isinstance(schema, dict) and "fields" in schema:
-            fields = _record_fields(column, schema, type_, named)
+            fields = _record_fields(column, schema, type_)
             return F.when(column.isNotNull(), F.struct(*fields))
         case Array():
             items = schema.get("items") if isinstance(schema, dict) else None
-            return F.transform(column, lambda item: _reshape(item, items, type_.element, named))
+            return F.transform(column, lambda item: _reshape(item, items, type_.element))
         case Map():
             values = schema.get("values") if isinstance(schema, dict) else None
-            return F.transform_values(column, lambda _, value: _reshape(value, values, type_.value, named))
+            return F.transform_values(column, lambda _, value: _reshape(value, values, type_.value))
         case Time() if _is(schema, "int"):
             return F.call_function("time_from_millis", column)
         case Time() if _is(schema, "long") and not _logical(schema):
@@ -70,9 +69,7 @@ def _moment(column: Column, schema: object) -> Column:
     return F.timestamp_micros(column) if name.endswith("MicroTimestamp") else F.timestamp_millis(column)
 
 
-def _record_fields(
-    column: Column, schema: Mapping[str, object], type_: Record, named: Mapping[str, object]
-) -> list[Column]:
+def _record_fields(column: Column, schema: Mapping[str, object], type_: Record) -> list[Column]:
     made: list[Column] = []
     wanted = list(type_.fields)
     for field in _fields(schema):
@@ -83,11 +80,11 @@ def _record_fields(
             for number, branch in enumerate(b for b in branches if b != "null"):
                 target = wanted.pop(0)
                 made.append(
-                    _reshape(inner.getField(f"member{number}"), branch, target.type, named).alias(target.name)
+                    _reshape(inner.getField(f"member{number}"), branch, target.type).alias(target.name)
                 )
         else:
             target = wanted.pop(0)
-            made.append(_reshape(inner, field["type"], target.type, named).alias(target.name))
+            made.append(_reshape(inner, field["type"], target.type).alias(target.name))
     return made
 
 
@@ -96,32 +93,9 @@ def _is_split(branches: list[object]) -> bool:
     return len([b for b in branches if b != "null"]) > 1
 
 
-def _plain(schema: object, named: Mapping[str, object]) -> object:
-    """The schema behind a nullable union, a wrapper or a name."""
-    while True:
-        if isinstance(schema, list):
-            schema = next((b for b in schema if b != "null"), "null")
-        elif isinstance(schema, str) and schema in named:
-            schema = named[schema]
-        elif isinstance(schema, dict) and isinstance(schema.get("type"), dict | list):
-            schema = schema["type"]
-        else:
-            return schema
-
-
-def _named(schema: object) -> dict[str, object]:
-    found: dict[str, object] = {}
-    if isinstance(schema, list):
-        for branch in schema:
-            found |= _named(branch)
-    elif isinstance(schema, dict):
-        if isinstance(schema.get("name"), str) and "fields" in schema:
-            found[str(schema["name"])] = schema
-            if schema.get("namespace"):
-                found[f"{schema['namespace']}.{schema['name']}"] = schema
-        for part in [schema.get("type"), schema.get("items"), schema.get("values"), *_fields(schema)]:
-            found |= _named(part) if isinstance(part, list | dict) else {}
-    return found
+def _plain(schema: object) -> object:
+    """The schema behind a nullable union."""
+    return next((b for b in schema if b != "null"), "null") if isinstance(schema, list) else schema
 
 
 def _fields(schema: Mapping[str, object]) -> list[object]:

@@ -135,8 +135,10 @@ def _once(node: Tree, defined: dict[str, Tree]) -> Tree:
             if name in defined:
                 return name
             defined[name] = node
+            # Without a namespace of its own it would be in that of what is around it.
+            made = node if "." in name else {**node, "namespace": ""}
             fields = [{**f, "type": _once(f["type"], defined)} for f in node.get("fields", ())]
-            return {**node, "fields": fields} if fields else node
+            return {**made, "fields": fields} if fields else made
         case dict():
             return {**node, **{k: _once(node[k], defined) for k in ("items", "values") if k in node}}
         case _:
