@@ -44,6 +44,7 @@ class TopicReplaced(RunError):
     code = "RUN-0102"
     topic: str
     task: str
+    begins: str | None = None  # the source, if its statement names offsets of the old topic
 
     def message(self) -> str:
         return f'topic "{self.topic}" was deleted and created again while {self.task} was reading it'
@@ -52,6 +53,8 @@ class TopicReplaced(RunError):
         return "Its records have other offsets now, so going on would skip or repeat some in silence."
 
     def hint(self) -> str:
+        if self.begins is not None:
+            return f'Drop {self.task} and source "{self.begins}", which begins at offsets of the old topic, and create both again.'
         return f"Drop {self.task} and create it again: it then reads the new topic from its start. The source may stay."
 
 
