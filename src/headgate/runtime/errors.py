@@ -142,6 +142,22 @@ class TargetTopicGone(RunError):
 
 
 @error
+class RecordTooLarge(RunError):
+    code = "RUN-0108"
+    topic: str
+    sink: str
+
+    def message(self) -> str:
+        return f'sink "{self.sink}" has a record that is larger than topic "{self.topic}" takes'
+
+    def detail(self) -> str:
+        return "Others of the same batch may be written already; they are written once more when the sink goes on."
+
+    def hint(self) -> str:
+        return f"Raise max.message.bytes of the topic, then write ALTER SINK {self.sink} RESUME."
+
+
+@error
 class TaskFailed(RunError):
     code = "RUN-0201"
     task: str

@@ -30,8 +30,14 @@ from headgate.plan.follow import unwritable
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
-from headgate.runtime.errors import RecordsLost, SinkCannotFollow, TargetTopicGone, TopicReplaced
-from headgate.runtime.failures import bad_record, path_of, records_are_gone, translated
+from headgate.runtime.errors import (
+    RecordsLost,
+    RecordTooLarge,
+    SinkCannotFollow,
+    TargetTopicGone,
+    TopicReplaced,
+)
+from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
 from headgate.sql.ast.sinks import CreateSink
@@ -202,6 +208,8 @@ class SinkTask:
             earliest = self.source.cluster.offsets(self.topic, latest=False)
             if lost := self._lost(self.reached, earliest):
                 return lost
+        if record_is_too_large(error):
+            return RecordTooLarge(self.plan.topic, self.object.name)
         brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
         return translated(error, [self.source], " or ".join(brokers))
 
