@@ -10,17 +10,19 @@ from headgate.catalog.changes import ObjectCreated
 from headgate.plan.errors import (
     ColumnCollision,
     KeyFormatMissing,
-    NoTimestamp,
     TooManyNames,
     UpsertKeyUnknown,
 )
 from headgate.plan.sides import JsonSide, SchemaSide, TextSide, WrittenSchema
 from headgate.plan.source import Origin
-from headgate.purify.errors import PasswordInAddress
+from headgate.purify.errors import NoTimestamp, PasswordInAddress, StartTwice
+from headgate.purify.statements import purify
 from headgate.registry.schemas import SchemaType
 from headgate.schema.formats.errors import MalformedAvro
 from headgate.schema.types import Record
-from headgate.sql.errors import RepeatedOption
+from headgate.sql.errors import InvalidOptionValue, RepeatedOption
+from headgate.sql.render.statements import render
+from headgate.sql.script import parse_statement
 from tests.plan.planning import Planning, record, shown, with_orders
 
 pytestmark = pytest.mark.unit
@@ -331,6 +333,46 @@ def test_addresses_stand_for_connections(world: Planning) -> None:
     made = world.do(f"CREATE SOURCE s {text} FORMAT AVRO {url}")[0].changes[0]
     assert isinstance(made, ObjectCreated)
     assert made.object.dependencies == ()
+
+
+@pytest.mark.parametrize(
+    ("start", "seed"),
+    [
+        ("START OFFSET = LATEST", "SEED OFFSET = (10, 10)"),
+        ("START OFFSET = 3", "SEED OFFSET = (3, 3)"),
+        ("START OFFSET = (3)", None),
+        ("START OFFSET = EARLIEST", None),
+        ("START TIMESTAMP = 0", "SEED OFFSET = (0, 0)"),
+        ("START TIMESTAMP = -99999999999999999", "SEED OFFSET = (0, 0)"),
+        ("START TIMESTAMP = '2026-11-15'", "SEED OFFSET = (10, 10)"),
+        ("START OFFSET = LATEST, SEED OFFSET = (7)", None),
+    ],
+)
+def test_a_start_is_frozen_as_offsets(world: Planning, start: str, seed: str | None) -> None:
+    world.outside.topics["orders"] = 2
+    text = f"CREATE SOURCE s FROM KAFKA CONNECTION kafka (TOPIC = 'orders', {start}) FORMAT TEXT"
+    pure = purify(parse_statement(text), world.catalog, world.path, world.outside)
+    frozen = f"{start}, {seed}" if seed else start
+    assert f"(TOPIC = 'orders', {frozen})" in render(pure)
+
+
+def test_a_start_is_one(world: Planning) -> None:
+    with pytest.raises(StartTwice):
+        world.source(
+            "FROM KAFKA CONNECTION kafka (TOPIC 'orders', START OFFSET 0, START TIMESTAMP 0) FORMAT TEXT"
+        )
+
+
+@pytest.mark.parametrize("time", ["99999999999999999999", "'1969-12-31'", "''"])
+def test_a_start_is_a_time_that_a_record_can_have(world: Planning, time: str) -> None:
+    with pytest.raises(NoTimestamp):
+        world.source(f"FROM KAFKA CONNECTION kafka (TOPIC 'orders', START TIMESTAMP {time}) FORMAT TEXT")
+
+
+@pytest.mark.parametrize("offset", ["-1", "(0, -2)", "9223372036854775808"])
+def test_an_offset_that_cannot_be_is_refused(world: Planning, offset: str) -> None:
+    with pytest.raises(InvalidOptionValue):
+        world.source(f"FROM KAFKA CONNECTION kafka (TOPIC 'orders', START OFFSET {offset}) FORMAT TEXT")
 
 
 def test_a_start_is_checked_with_an_address_too(world: Planning) -> None:

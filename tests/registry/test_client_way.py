@@ -102,6 +102,22 @@ def test_a_registry_that_does_not_answer_in_time_is_unreachable() -> None:
     assert failed.value.detail() == "It did not answer in time."
 
 
+def test_a_registry_that_hangs_is_asked_no_longer_than_it_may_take() -> None:
+    def slow() -> Response:
+        time.sleep(0.2)
+        return broken()
+
+    script = Script(slow)
+    retries = Retries(sleep=Pauses().append, within=0.1)
+    with (
+        serving(script.app) as url,
+        RegistryClient([url], retries=retries) as client,
+        pytest.raises(RegistryFailed),
+    ):
+        client.subjects()
+    assert len(script.requests) == 1
+
+
 def test_a_registry_that_is_away_is_not_an_unknown_reference() -> None:
     person = Schema("{}", references=(Reference("address", "address", 1),))
     with (

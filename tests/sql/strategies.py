@@ -125,6 +125,8 @@ def values(rule: OptionRule) -> SearchStrategy[Value]:
             return st.one_of(
                 st.builds(ListLiteral, offsets), st.sampled_from([Choice("EARLIEST"), Choice("LATEST")])
             )
+        case ValueKind.SEED_OFFSETS:
+            return st.builds(ListLiteral, some(numbers.map(lambda n: NumberLiteral(str(n)))))
         case ValueKind.MAP:
             return st.builds(MapLiteral, some(st.tuples(texts, texts), 0))
         case ValueKind.EXPRESSION:

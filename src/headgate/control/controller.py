@@ -268,13 +268,15 @@ class Controller:
         self._groups[key] = group
         for id_ in ready:
             running = self._tasks[id_]
+            # What was in its way may still be: only a batch shows that it is not.
+            if running.tries and running.progress.lag:
+                continue
             if (
                 running.error is not None
                 or running.halted_at is not None
                 or running.told is not State.RUNNING
             ):
-                running.error, running.halted_at, running.since = None, None, datetime.now(UTC)
-                self._report(id_, running, State.RUNNING)
+                self._runs(id_, running)
 
     def _begun(self, tasks: dict[int, SinkTask], catalog: Catalog) -> dict[int, SinkTask]:
         """The tasks of one group that know where to go on. A broker that does not answer is asked once for all."""
@@ -315,6 +317,13 @@ class Controller:
 
     def _progress(self, id_: int, running: Running) -> None:
         running.tries = 0
+        if running.error is not None:
+            self._runs(id_, running)
+        else:
+            self._report(id_, running, State.RUNNING)
+
+    def _runs(self, id_: int, running: Running) -> None:
+        running.error, running.halted_at, running.since = None, None, datetime.now(UTC)
         self._report(id_, running, State.RUNNING)
 
     def _fullest(self, told: str) -> str:

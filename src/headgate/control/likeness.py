@@ -70,7 +70,7 @@ class _Reader:
             case None | str() | int():
                 return value
             case tuple():
-                left = [item for item in value if not isinstance(item, SeedSchema)]
+                left = [item for item in value if not _is_seed(item)]
                 items = [self._value(item) for item in left]
                 in_any_order = all(isinstance(item, Option | DocOn | SchemaStrategy) for item in left)
                 return tuple(sorted(items, key=repr) if in_any_order else items)
@@ -104,6 +104,10 @@ class _Reader:
             return with_ids(self.catalog, self.path, query.text)
         except HeadgateError:
             return query.text
+
+
+def _is_seed(item: object) -> bool:
+    return isinstance(item, SeedSchema) or (isinstance(item, Option) and item.name == "SEED OFFSET")
 
 
 def _identifier(identifier: Identifier) -> str:

@@ -156,19 +156,6 @@ class UpsertKeyUnknown(PlanError):
 
 
 @error
-class NoTimestamp(PlanError):
-    code = "PLN-0205"
-    option: str
-    source: str
-
-    def message(self) -> str:
-        return f'option "{self.option}" of source "{self.source}" is no time'
-
-    def hint(self) -> str:
-        return "Write milliseconds since 1970, or a time such as '2026-11-15T12:30:00Z'."
-
-
-@error
 class NoChangeEvents(PlanError):
     code = "PLN-0206"
     source: str

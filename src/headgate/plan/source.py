@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from headgate.errors import near_names
@@ -15,7 +14,6 @@ from headgate.plan.errors import (
     InlineErrorsWithoutKey,
     KeyFormatMissing,
     KeyNotAllowed,
-    NoTimestamp,
     TooManyNames,
     UpsertKeyUnknown,
 )
@@ -44,7 +42,7 @@ from headgate.sql.ast.sources import (
     IncludeMetadata,
     UpsertEnvelope,
 )
-from headgate.sql.ast.values import Choice, StringLiteral, option
+from headgate.sql.ast.values import Choice, option
 
 Policy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 Following: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
@@ -121,7 +119,6 @@ class SourcePlan:
 def plan_source(statement: CreateSource) -> SourcePlan:
     """The plan of a purified statement. Raises before any dataflow exists if its columns collide."""
     name = str(statement.name.parts[-1].name)
-    _check_start(statement)
     value, key = sides_of(statement.formats)
     columns, doc = _body_columns(statement, name, value, key)
     # A list of names speaks of the columns that there were when it was written.
@@ -144,12 +141,6 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     )
 
 
-def _check_start(statement: CreateSource) -> None:
-    start = option(statement.kafka.options, "START TIMESTAMP")
-    if isinstance(start, StringLiteral) and moment_of(start.value) is None:
-        raise NoTimestamp("START TIMESTAMP", str(statement.name))
-
-
 def _envelope(statement: CreateSource) -> Literal["NONE", "UPSERT", "DEBEZIUM"]:
     match statement.envelope:
         case UpsertEnvelope():
@@ -158,15 +149,6 @@ def _envelope(statement: CreateSource) -> Literal["NONE", "UPSERT", "DEBEZIUM"]:
             return "DEBEZIUM"
         case _:
             return "NONE"
-
-
-def moment_of(text: str) -> datetime | None:
-    """A time in ISO form, in UTC unless it says otherwise; None if it is none."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 # columns

@@ -102,9 +102,10 @@ class TooManyOffsets(PurifyError):
     topic: str
     offsets: int
     partitions: int
+    option: str = "START OFFSET"
 
     def message(self) -> str:
-        return f'START OFFSET has {self.offsets} offsets, but topic "{self.topic}" {self._partitions()}'
+        return f'{self.option} has {self.offsets} offsets, but topic "{self.topic}" {self._partitions()}'
 
     def _partitions(self) -> str:
         return "has 1 partition" if self.partitions == 1 else f"has {self.partitions} partitions"
@@ -113,3 +114,28 @@ class TooManyOffsets(PurifyError):
         return (
             "Write one offset for each partition, beginning with partition 0, or one number for all of them."
         )
+
+
+@error
+class StartTwice(PurifyError):
+    code = "PLN-0408"
+    topic: str
+
+    def message(self) -> str:
+        return f'START OFFSET and START TIMESTAMP of topic "{self.topic}" exclude each other'
+
+    def hint(self) -> str:
+        return "Write one of them: both say where to begin."
+
+
+@error
+class NoTimestamp(PurifyError):
+    code = "PLN-0205"
+    option: str
+    topic: str
+
+    def message(self) -> str:
+        return f'option "{self.option}" of topic "{self.topic}" is no time'
+
+    def hint(self) -> str:
+        return "Write milliseconds since 1970, or a time such as '2026-11-15T12:30:00Z'."

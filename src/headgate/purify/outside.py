@@ -29,6 +29,11 @@ class Outside(Protocol):
     def topic(self, catalog: Catalog, connection: Server, name: str) -> Topic:
         """Raises TopicNotFound."""
 
+    def offsets(
+        self, catalog: Catalog, connection: Server, topic: Topic, since: int | None
+    ) -> tuple[int, ...]:
+        """Of every partition the first offset at or after a time, in milliseconds; the end without one."""
+
     def latest(self, catalog: Catalog, registry: Server, subject: str) -> KnownSchema | None:
         """The newest schema of a subject, None if there is no such subject."""
 
@@ -50,6 +55,13 @@ class World:
 
     def topic(self, catalog: Catalog, connection: Server, name: str) -> Topic:
         return self._connections.kafka(catalog, connection).topic(name)
+
+    def offsets(
+        self, catalog: Catalog, connection: Server, topic: Topic, since: int | None
+    ) -> tuple[int, ...]:
+        cluster = self._connections.kafka(catalog, connection)
+        found = cluster.offsets(topic, latest=True) if since is None else cluster.offsets_at(topic, since)
+        return tuple(found[partition] for partition in range(topic.partitions))
 
     def latest(self, catalog: Catalog, registry: Server, subject: str) -> KnownSchema | None:
         client = self._connections.registry(catalog, registry)
@@ -94,6 +106,13 @@ class Planned:
         if partitions is not None:
             return Topic(name, "", partitions)
         return self.real.topic(catalog, connection, name)
+
+    def offsets(
+        self, catalog: Catalog, connection: Server, topic: Topic, since: int | None
+    ) -> tuple[int, ...]:
+        if (connection, topic.name) in self.topics:
+            return (0,) * topic.partitions
+        return self.real.offsets(catalog, connection, topic, since)
 
     def latest(self, catalog: Catalog, registry: Server, subject: str) -> KnownSchema | None:
         schema = self.schemas.get((registry, subject))

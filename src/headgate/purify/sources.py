@@ -7,11 +7,11 @@ from dataclasses import replace
 from headgate.catalog.names import SearchPath
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Server
-from headgate.connectors.kafka import Topic
 from headgate.purify.connections import has_password
-from headgate.purify.errors import NoSchemaForTopic, PasswordInAddress, SchemaOfOtherType, TooManyOffsets
+from headgate.purify.errors import NoSchemaForTopic, PasswordInAddress, SchemaOfOtherType
 from headgate.purify.outside import KnownSchema, Outside
 from headgate.purify.references import kafka_server, lasting_formats, lasting_kafka, registry_server
+from headgate.purify.starts import with_seed_offset
 from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema, SchemaType
 from headgate.sql.ast.formats import (
@@ -26,7 +26,6 @@ from headgate.sql.ast.formats import (
     Side,
 )
 from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
-from headgate.sql.ast.values import ListLiteral, option
 from headgate.sql.seeds import seeded, seeds_of
 
 TYPES = {"AVRO": SchemaType.AVRO, "PROTOBUF": SchemaType.PROTOBUF, "JSON SCHEMA": SchemaType.JSON}
@@ -39,7 +38,9 @@ def purify_source(
     topic = topic_name(statement.kafka)
     kafka = lasting_kafka(catalog, path, statement.kafka)
     formats = lasting_formats(catalog, path, statement.formats)
-    _check_offsets(statement, outside.topic(catalog, kafka_server(catalog, path, statement.kafka), topic))
+    server = kafka_server(catalog, path, statement.kafka)
+    there = outside.topic(catalog, server, topic)
+    kafka = with_seed_offset(kafka, there, lambda since: outside.offsets(catalog, server, there, since))
     seeder = _Seeder(catalog, path, outside, topic, _needs_key(statement))
     value, key = formats.value, formats.key
     frozen = (
@@ -48,13 +49,6 @@ def purify_source(
         else Formats(seeder.one(value, "VALUE"), seeder.one(key, "KEY"))
     )
     return replace(statement, kafka=kafka, formats=frozen)
-
-
-def _check_offsets(statement: CreateSource, topic: Topic) -> None:
-    """An offset for a partition that is not there is one that the reader was meant to begin at, and never would."""
-    offsets = option(statement.kafka.options, "START OFFSET")
-    if isinstance(offsets, ListLiteral) and len(offsets.items) > topic.partitions:
-        raise TooManyOffsets(topic.name, len(offsets.items), topic.partitions)
 
 
 def _needs_key(statement: CreateSource) -> bool:

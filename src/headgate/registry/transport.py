@@ -40,12 +40,14 @@ _HEADERS = {"Accept": f"{CONTENT_TYPE}, application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Seconds. The pause doubles from ``first`` to ``longest``, and is cut by chance to between half and all of it."""
+    """Seconds. The pause doubles from ``first`` to ``longest``, and is cut by chance to between half and all of it. After
+    ``within`` no attempt begins: one that hangs takes its whole time-out, and tasks wait side by side for the answer."""
 
     attempts: int = 4
     first: float = 0.2
     longest: float = 5.0
     longest_asked_for: float = 30.0
+    within: float = 10.0
     sleep: Callable[[float], None] = time.sleep
 
     def pause(self, attempt: int, asked_for: float | None) -> None:
@@ -126,11 +128,13 @@ class Transport:
     ) -> Answer:
         """``what`` says in a verb phrase what is being done, for errors: "read subject x"."""
         request = _Request(method, path, what, dict(query or {}), body)
+        began = time.monotonic()
         for attempt in range(self._retries.attempts):
             outcome = self._try_each_url(request)
             if isinstance(outcome, Answer):
                 return outcome
-            last = attempt + 1 == self._retries.attempts
+            late = time.monotonic() - began >= self._retries.within
+            last = late or attempt + 1 == self._retries.attempts
             if last or (outcome.may_have_been_done and method == "DELETE"):
                 raise outcome.error
             self._retries.pause(attempt, outcome.retry_after)

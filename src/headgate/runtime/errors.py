@@ -44,6 +44,7 @@ class TopicReplaced(RunError):
     code = "RUN-0102"
     topic: str
     task: str
+    begins: str | None = None  # the source, if its statement names offsets of the old topic
 
     def message(self) -> str:
         return f'topic "{self.topic}" was deleted and created again while {self.task} was reading it'
@@ -52,6 +53,8 @@ class TopicReplaced(RunError):
         return "Its records have other offsets now, so going on would skip or repeat some in silence."
 
     def hint(self) -> str:
+        if self.begins is not None:
+            return f'Drop {self.task} and source "{self.begins}", which begins at offsets of the old topic, and create both again.'
         return f"Drop {self.task} and create it again: it then reads the new topic from its start. The source may stay."
 
 
@@ -136,6 +139,22 @@ class TargetTopicGone(RunError):
             f"Drop sink {self.sink} and create it again: it then writes everything anew. To go on from where it stopped, "
             f"create the topic and write ALTER SINK {self.sink} RESUME."
         )
+
+
+@error
+class RecordTooLarge(RunError):
+    code = "RUN-0108"
+    topic: str
+    sink: str
+
+    def message(self) -> str:
+        return f'sink "{self.sink}" has a record that is larger than topic "{self.topic}" takes'
+
+    def detail(self) -> str:
+        return "Others of the same batch may be written already; they are written once more when the sink goes on."
+
+    def hint(self) -> str:
+        return f"Raise max.message.bytes of the topic, then write ALTER SINK {self.sink} RESUME."
 
 
 @error

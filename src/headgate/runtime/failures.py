@@ -60,6 +60,11 @@ def records_are_gone(error: BaseException) -> bool:
     return "KAFKA_DATA_LOSS" in text or "OffsetOutOfRangeException" in text
 
 
+def record_is_too_large(error: BaseException) -> bool:
+    """Whether the broker refused a record because its topic takes none of that size."""
+    return "RecordTooLargeException" in _words(error)
+
+
 def translated(
     error: BaseException, sources: Iterable[SourceReader] = (), brokers: str = "the broker"
 ) -> HeadgateError:

@@ -30,8 +30,14 @@ from headgate.plan.follow import unwritable
 from headgate.plan.sink import SinkPlan, plan_sink
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
-from headgate.runtime.errors import RecordsLost, SinkCannotFollow, TargetTopicGone, TopicReplaced
-from headgate.runtime.failures import bad_record, path_of, records_are_gone, translated
+from headgate.runtime.errors import (
+    RecordsLost,
+    RecordTooLarge,
+    SinkCannotFollow,
+    TargetTopicGone,
+    TopicReplaced,
+)
+from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader
 from headgate.sql.ast.sinks import CreateSink
@@ -128,7 +134,7 @@ class SinkTask:
             return self.source.start_offsets(self.topic)
         known = {o.partition: o for o in ledger.offsets}
         if any(o.topic_id not in (None, self.topic.id) for o in known.values()):
-            raise TopicReplaced(self.topic.name, f'sink "{self.object.name}"')
+            raise self._replaced()
         earliest = self.source.cluster.offsets(self.topic, latest=False)
         start = {p: known[p].offset if p in known else first for p, first in earliest.items()}
         if lost := self._lost(start, earliest):
@@ -148,7 +154,7 @@ class SinkTask:
         """Say durably what the batch will read, of the topic that is there now. Raises TopicReplaced: offsets do not
         identify a topic's records."""
         if topic is None or topic.id != self.topic.id:
-            raise TopicReplaced(self.topic.name, f'sink "{self.object.name}"')
+            raise self._replaced()
         self._began = time.monotonic()
         offsets = self._partition_offsets(end)
         now = datetime.now(UTC)
@@ -202,6 +208,8 @@ class SinkTask:
             earliest = self.source.cluster.offsets(self.topic, latest=False)
             if lost := self._lost(self.reached, earliest):
                 return lost
+        if record_is_too_large(error):
+            return RecordTooLarge(self.plan.topic, self.object.name)
         brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
         return translated(error, [self.source], " or ".join(brokers))
 
@@ -211,6 +219,10 @@ class SinkTask:
             if wanted < (first := earliest.get(partition, 0)):
                 return RecordsLost(self.topic.name, partition, wanted, first)
         return None
+
+    def _replaced(self) -> TopicReplaced:
+        begins = self.source.object.name if self.source.begins_at_offsets else None
+        return TopicReplaced(self.topic.name, f'sink "{self.object.name}"', begins)
 
     def held(self) -> tuple[Quarantined, ...]:
         """The records that are in the quarantine."""

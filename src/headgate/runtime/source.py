@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.plan.sides import CsvSide, JsonSide, RegexSide, SchemaSide, TextSide, WrittenSchema
-from headgate.plan.source import SourcePlan, moment_of, plan_source
+from headgate.plan.source import SourcePlan, plan_source
 from headgate.purify.references import kafka_server, registry_server
 from headgate.purify.topics import topic_name
 from headgate.registry.client import RegistryClient
@@ -27,7 +26,7 @@ from headgate.runtime.formats.side import Writers, framed_id, has_id
 from headgate.runtime.schemas import SideSchemas
 from headgate.sql.ast.formats import Format, RegistryFormat
 from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.values import Choice, ListLiteral, NumberLiteral, StringLiteral, option
+from headgate.sql.ast.values import ListLiteral, NumberLiteral, option
 
 MOST_IDS = 1000  # that one look at the records takes up
 
@@ -90,22 +89,22 @@ class SourceReader:
     # where to read
 
     def start_offsets(self, topic: Topic) -> dict[int, int]:
-        """Where the statement says to begin: the earliest offsets unless told otherwise."""
+        """Where the statement says to begin: the earliest offsets unless told otherwise. A partition that was added later
+        begins at its start, and one whose first records are gone at what is left."""
         earliest = self.cluster.offsets(topic, latest=False)
-        offset = option(self.statement.kafka.options, "START OFFSET")
-        given = option(self.statement.kafka.options, "START TIMESTAMP")
-        if isinstance(given, NumberLiteral | StringLiteral):
-            return self.cluster.offsets_at(topic, start_milliseconds(given))
-        match offset:
-            case Choice("LATEST"):
-                return self.cluster.offsets(topic, latest=True)
-            case NumberLiteral(text):
-                return {p: max(int(text), first) for p, first in earliest.items()}
-            case ListLiteral(items):
-                each = [int(i.text) for i in items if isinstance(i, NumberLiteral)]
-                return {p: max(each[p], first) if p < len(each) else first for p, first in earliest.items()}
-            case _:
-                return earliest
+        each = self._start()
+        return {p: max(each[p], first) if p < len(each) else first for p, first in earliest.items()}
+
+    @property
+    def begins_at_offsets(self) -> bool:
+        """Whether the statement speaks of offsets, which mean nothing in another topic."""
+        return bool(self._start())
+
+    def _start(self) -> list[int]:
+        options = self.statement.kafka.options
+        given = option(options, "SEED OFFSET") or option(options, "START OFFSET")
+        items = given.items if isinstance(given, ListLiteral) else ()
+        return [int(item.text) for item in items if isinstance(item, NumberLiteral)]
 
     def options(self) -> dict[str, str]:
         wants_headers = any(
@@ -254,13 +253,3 @@ def latest_per_key(decoded: DataFrame, plan: SourcePlan) -> DataFrame:
 
 def offsets_json(topic: str, offsets: Mapping[int, int]) -> str:
     return json.dumps({topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
-
-
-def start_milliseconds(given: NumberLiteral | StringLiteral) -> int:
-    """START TIMESTAMP: milliseconds since 1970, or if negative so long before now; or a time in ISO form."""
-    if isinstance(given, NumberLiteral):
-        number = int(given.text)
-        return number if number >= 0 else int(time.time() * 1000) + number
-    moment = moment_of(given.value)
-    assert moment is not None  # planning has seen to it
-    return int(moment.timestamp() * 1000)

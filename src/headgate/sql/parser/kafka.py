@@ -15,6 +15,7 @@ READ_OPTIONS = OptionTable(
         _TOPIC,
         OptionRule("START OFFSET", ValueKind.OFFSETS),
         OptionRule("START TIMESTAMP", ValueKind.TIMESTAMP),
+        OptionRule("SEED OFFSET", ValueKind.SEED_OFFSETS),
     ),
 )
 WRITE_OPTIONS = OptionTable(

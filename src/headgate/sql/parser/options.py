@@ -28,7 +28,8 @@ class ValueKind(enum.Enum):
     SECRET = "a string or SECRET and the name of a secret"
     INTERVAL = "an interval in a string"
     STRINGS = "strings in parentheses"
-    OFFSETS = "a number, numbers in parentheses, EARLIEST or LATEST"
+    OFFSETS = "an offset from 0 on, offsets in parentheses, EARLIEST or LATEST"
+    SEED_OFFSETS = "offsets in parentheses"
     MAP = "MAP['key' => 'value', ...]"
     EXPRESSION = "an expression"
 

@@ -61,6 +61,7 @@ _PLACEHOLDERS = {
     ValueKind.INTERVAL: "<interval>",
     ValueKind.STRINGS: "(<string> [, ...])",
     ValueKind.OFFSETS: "{<number> | (<number> [, ...]) | EARLIEST | LATEST}",
+    ValueKind.SEED_OFFSETS: "(<number> [, ...])",
     ValueKind.MAP: "<map>",
     ValueKind.EXPRESSION: "<expression>",
 }

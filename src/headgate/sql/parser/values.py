@@ -23,6 +23,7 @@ from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, item
 from headgate.sql.tokens import TokenKind, describe
 
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
+_LARGEST_OFFSET = 2**63 - 1
 
 
 def options(cursor: Cursor, table: OptionTable) -> tuple[Option, ...]:
@@ -54,7 +55,7 @@ def _value(cursor: Cursor, table: OptionTable, rule: OptionRule) -> Value:
             return Choice(_choice(cursor, table, rule))
         case ValueKind.SECRET:
             return SecretReference(cursor.name()) if cursor.take("SECRET") else _string(cursor, table, rule)
-        case ValueKind.STRINGS | ValueKind.OFFSETS:
+        case ValueKind.STRINGS | ValueKind.OFFSETS | ValueKind.SEED_OFFSETS:
             return _list(cursor, table, rule)
         case ValueKind.MAP:
             return map_literal(cursor)
@@ -136,6 +137,8 @@ def _list(cursor: Cursor, table: OptionTable, rule: OptionRule) -> ListLiteral |
             return Choice(chosen)
     close = {"(": ")", "[": "]"}.get(cursor.token.word)
     if close is None:
+        if rule.kind is ValueKind.SEED_OFFSETS:
+            raise _wrong(cursor, table, rule)
         item = _list_item(cursor, table, rule)  # one offset holds for all partitions, a list for each its own
         return item if isinstance(item, NumberLiteral) else ListLiteral((item,))
     cursor.step()
@@ -147,10 +150,20 @@ def _list(cursor: Cursor, table: OptionTable, rule: OptionRule) -> ListLiteral |
 
 
 def _list_item(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral | NumberLiteral:
-    if rule.kind is ValueKind.OFFSETS:
-        return _number(cursor, table, rule)
+    if rule.kind in (ValueKind.OFFSETS, ValueKind.SEED_OFFSETS):
+        return _offset(cursor, table, rule)
     # A list of strings may hold plain names too: SCHEMAS (public, sales).
     return StringLiteral(str(cursor.name())) if cursor.at_name() else _string(cursor, table, rule)
+
+
+def _offset(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral | NumberLiteral:
+    """Kafka's own -1 and -2 are words here; taken for numbers, they would mean the start in silence."""
+    start = cursor.token
+    number = _number(cursor, table, rule)
+    if isinstance(number, NumberLiteral) and not 0 <= int(number.text) <= _LARGEST_OFFSET:
+        problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, f"number {number.text}")
+        raise problem.at(start.span)
+    return number
 
 
 def map_literal(cursor: Cursor) -> MapLiteral:
