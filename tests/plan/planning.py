@@ -60,8 +60,8 @@ class MemoryOutside:
     def offsets(
         self, catalog: Catalog, connection: Server, topic: Topic, since: int | None
     ) -> tuple[int, ...]:
-        """As if every partition had ten records, the first of them at 1970."""
-        return (10 if since is None or since > 0 else 0,) * topic.partitions
+        """As if every partition had ten records, one each millisecond from 1970 on."""
+        return (10 if since is None else min(10, since),) * topic.partitions
 
     def latest(self, catalog: Catalog, registry: Server, subject: str) -> KnownSchema | None:
         return self.subjects.get(subject)

@@ -345,6 +345,8 @@ def test_addresses_stand_for_connections(world: Planning) -> None:
         ("START TIMESTAMP = 0", "SEED OFFSET = (0, 0)"),
         ("START TIMESTAMP = -99999999999999999", "SEED OFFSET = (0, 0)"),
         ("START TIMESTAMP = '2026-11-15'", "SEED OFFSET = (10, 10)"),
+        ("START TIMESTAMP = '1970-01-01T00:00:00.009'", "SEED OFFSET = (9, 9)"),
+        ("START TIMESTAMP = '1970-01-01T02:00:00.001001+02:00'", "SEED OFFSET = (2, 2)"),
         ("START OFFSET = LATEST, SEED OFFSET = (7)", None),
     ],
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from headgate.connectors.kafka import Topic
 from headgate.purify.errors import NoTimestamp, StartTwice, TooManyOffsets
@@ -23,6 +23,7 @@ from headgate.sql.ast.values import (
     option,
 )
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MOMENT = 253_402_300_799_999  # the end of the year 9999, in milliseconds
 
 Offsets = Callable[[int | None], tuple[int, ...]]  # of every partition, since a time or the end
@@ -61,8 +62,7 @@ def _milliseconds(given: Value, topic: str) -> int:
             number = int(text)
             found = number if number >= 0 else max(0, int(time.time() * 1000) + number)
         case StringLiteral(text):
-            moment = _moment(text)
-            found = -1 if moment is None else int(moment.timestamp() * 1000)
+            found = _since_1970(text)
         case _:
             found = -1
     if not 0 <= found <= LAST_MOMENT:
@@ -70,10 +70,11 @@ def _milliseconds(given: Value, topic: str) -> int:
     return found
 
 
-def _moment(text: str) -> datetime | None:
-    """A time in ISO form, in UTC unless it says otherwise; None if it is none."""
+def _since_1970(text: str) -> int:
+    """Of a time in ISO form, in UTC unless it says otherwise; the next millisecond, where it lies between two. -1 if it is no
+    time."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return -1
+    return -((EPOCH - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))) // timedelta(milliseconds=1))
