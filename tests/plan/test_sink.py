@@ -14,6 +14,7 @@ from headgate.plan.errors import (
     ColumnTwice,
     KeyWithoutFormat,
     NotSupportedYet,
+    SinkFeedsItself,
     SinkFormatNeedsOneColumn,
     SinkKeyMissing,
     SinkKeyNotUnique,
@@ -340,3 +341,18 @@ def test_two_registries_in_one_sink_are_not_yet_supported(world: Planning) -> No
 def test_delivery_at_least_once_and_a_snapshot_are_what_there_is(world: Planning) -> None:
     with_ = "WITH (DELIVERY = 'at least once', SNAPSHOT = true, ON ERROR = HALT)"
     assert sink(world, f"s FROM orders {TO} FORMAT JSON {with_}").topic == "out"
+
+
+def test_a_sink_does_not_write_to_the_topic_that_it_reads(world: Planning) -> None:
+    world.do("CREATE VIEW again AS SELECT * FROM orders")
+    with pytest.raises(SinkFeedsItself):
+        world.do("CREATE SINK n FROM again INTO KAFKA CONNECTION kafka (TOPIC 'orders') FORMAT JSON")
+
+
+def test_a_key_column_that_the_source_drops_is_told_as_such(world: Planning) -> None:
+    world.do("CREATE SOURCE lines FROM KAFKA CONNECTION kafka (TOPIC 'orders') FORMAT TEXT")
+    with pytest.raises(UnknownColumn) as failed:
+        world.do(
+            "CREATE SINK n FROM lines INTO KAFKA CONNECTION kafka (TOPIC 'o') KEY (key) NOT ENFORCED FORMAT JSON"
+        )
+    assert "add INCLUDE KEY" in str(failed.value.hint())

@@ -87,9 +87,13 @@ class UnknownColumn(CatalogError):
     kind: str
     name: str
     similar: tuple[str, ...] = ()
+    advice: str | None = None
 
     def message(self) -> str:
         return f'column "{self.column}" of {self.kind} "{self.name}" does not exist'
+
+    def hint(self) -> str | None:
+        return self.advice or super().hint()
 
 
 @error

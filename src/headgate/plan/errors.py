@@ -330,3 +330,20 @@ class SideWithoutSchema(PlanError):
 
     def detail(self) -> str:
         return "Only formats that use a schema registry have one."
+
+
+@error
+class SinkFeedsItself(PlanError):
+    code = "PLN-0306"
+    sink: str
+    source: str
+    topic: str
+
+    def message(self) -> str:
+        return f'sink "{self.sink}" cannot write to topic "{self.topic}", which source "{self.source}" reads for it'
+
+    def detail(self) -> str:
+        return "Every record that it writes would come back as one to be written, without end."
+
+    def hint(self) -> str:
+        return "Write to a topic of another name."

@@ -34,7 +34,9 @@ def query_relation(catalog: Catalog, relation: Object) -> Relation:
     what the query calls it unless it gives it an alias."""
     columns = tuple(_column(catalog, relation, c) for c in relation.columns)
     name = f"{relation.id}.{relation.name}"
-    return Relation(name, spark_name(relation.id), columns, advice=_advice(relation), called=relation.name)
+    return Relation(
+        name, spark_name(relation.id), columns, advice=dropped_key(relation), called=relation.name
+    )
 
 
 def _column(catalog: Catalog, relation: Object, column: CatalogColumn) -> Column:
@@ -44,7 +46,7 @@ def _column(catalog: Catalog, relation: Object, column: CatalogColumn) -> Column
     return Column(column.name, type_, column.nullable, column_comment(catalog, column), origin)
 
 
-def _advice(relation: Object) -> tuple[tuple[str, str], ...]:
+def dropped_key(relation: Object) -> tuple[tuple[str, str], ...]:
     """A source that drops its key says so to whoever selects a field of it."""
     if relation.kind is not Kind.SOURCE:
         return ()

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from headgate.catalog.comments import column_comment, object_comment
+from headgate.catalog.definitions import search_path_of, statement_of
+from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import SearchPath, resolve, resolve_column
 from headgate.catalog.objects import RELATIONS, Column, Growth, Kind, Object
 from headgate.catalog.snapshot import Catalog
@@ -16,11 +18,12 @@ from headgate.plan.errors import (
     ColumnTwice,
     KeyWithoutFormat,
     NotSupportedYet,
+    SinkFeedsItself,
     SinkFormatNeedsOneColumn,
     SinkKeyMissing,
     SinkKeyNotUnique,
 )
-from headgate.plan.relations import key_columns, named_types
+from headgate.plan.relations import dropped_key, key_columns, named_types
 from headgate.plan.sides import format_words
 from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema
@@ -39,6 +42,7 @@ from headgate.sql.ast.formats import (
 from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.names import Identifier
 from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.values import BooleanLiteral, Choice, StringLiteral, option
 from headgate.sql.seeds import seeds_of
 
@@ -81,7 +85,7 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
     relation = resolve(catalog, path, statement.relation, *sorted(RELATIONS))
     name = statement.name.parts[-1].name if statement.name else f"{relation.name}_sink"
     _refuse_later_features(statement)
-    source_of(catalog, relation.id)
+    source = source_of(catalog, relation.id)
     keys = _key(catalog, relation, statement)
     envelope = _envelope(statement, name, keys)
     _check_unique(relation, statement, name, keys, envelope)
@@ -93,6 +97,7 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
         raise KeyWithoutFormat(name)
     assert isinstance(statement.kafka, KafkaConnection)
     connection = resolve(catalog, path, statement.kafka.connection, Kind.CONNECTION)
+    _check_circle(catalog, source, statement, name, connection)
     return SinkPlan(
         name,
         relation.id,
@@ -103,6 +108,16 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
         key,
         envelope,
     )
+
+
+def _check_circle(
+    catalog: Catalog, source: Object, statement: CreateSink, name: str, connection: Object
+) -> None:
+    read = statement_of(source, CreateSource).kafka
+    if not isinstance(read, KafkaConnection) or topic_name(read) != topic_of(statement):
+        return
+    if resolve(catalog, search_path_of(source), read.connection, Kind.CONNECTION).id == connection.id:
+        raise SinkFeedsItself(name, source.name, topic_of(statement))
 
 
 def topic_of(statement: CreateSink) -> str:
@@ -157,11 +172,20 @@ def _key(catalog: Catalog, relation: Object, statement: CreateSink) -> list[Colu
         return []
     columns: list[Column] = []
     for identifier in statement.key.columns:
-        column = resolve_column(catalog, relation, Identifier(identifier.name, identifier.quoted))
+        column = _key_column(catalog, relation, Identifier(identifier.name, identifier.quoted))
         if column in columns:
             raise ColumnTwice(column.name, relation.name)
         columns.append(column)
     return columns
+
+
+def _key_column(catalog: Catalog, relation: Object, identifier: Identifier) -> Column:
+    try:
+        return resolve_column(catalog, relation, identifier)
+    except UnknownColumn as unknown:
+        advice = {name.lower(): why for name, why in dropped_key(relation)}
+        told = advice.get(identifier.name.lower())
+        raise UnknownColumn(unknown.column, unknown.kind, unknown.name, unknown.similar, told) from None
 
 
 def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> Literal["UPSERT", "NONE"]:

@@ -73,6 +73,8 @@ class UnexpectedCharacter(SqlError):
     def hint(self) -> str:
         if self.character.isspace():
             return "Write an ordinary blank instead."
+        if self.character in "‘’‚‛“”„‟′″´":
+            return "Write straight quotes: 'a text', \"a name\"."
         return "Remove it, or put the name that it belongs to in double quotes."
 
 
@@ -184,9 +186,13 @@ class InvalidOptionValue(SqlError):
     owner: str
     expected: str
     found: str
+    unquoted: str | None = None  # a name that stands where a string should
 
     def message(self) -> str:
         return f'option "{self.option}" of {self.owner} takes {self.expected}, found {self.found}'
+
+    def hint(self) -> str | None:
+        return None if self.unquoted is None else f"Write it in single quotes: '{self.unquoted}'."
 
 
 @error

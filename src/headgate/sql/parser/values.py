@@ -20,7 +20,7 @@ from headgate.sql.errors import InvalidOptionValue, UnknownChoice
 from headgate.sql.parser.body import expression
 from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, items, take_option_name, unique
-from headgate.sql.tokens import TokenKind, describe
+from headgate.sql.tokens import TokenKind, describe, shortened
 
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
 _LARGEST_OFFSET = 2**63 - 1
@@ -187,5 +187,7 @@ def _entry(cursor: Cursor) -> tuple[str, str]:
 def _wrong(cursor: Cursor, table: OptionTable, rule: OptionRule) -> HeadgateError:
     # What stands in the place of a password may be the password.
     found = "something else" if rule.sensitive else describe(cursor.token)
-    problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, found)
+    named = cursor.token.kind in (TokenKind.WORD, TokenKind.QUOTED) and rule.kind is ValueKind.STRING
+    unquoted = shortened(cursor.token.value) if named and not rule.sensitive else None
+    problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, found, unquoted)
     return problem.at(cursor.token.span)
