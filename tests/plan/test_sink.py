@@ -48,6 +48,7 @@ def world() -> Planning:
     world.topic("orders", key=record("k", ("id", "long")), value=value)
     world.do(
         f"CREATE SOURCE orders FROM KAFKA CONNECTION kafka (TOPIC 'orders') {AVRO} ENVELOPE UPSERT;"
+        f"CREATE SOURCE sold FROM KAFKA CONNECTION kafka (TOPIC 'orders') {AVRO};"
         "CREATE VIEW items AS SELECT item FROM orders"
     )
     return world
@@ -205,10 +206,20 @@ def test_a_relation_without_a_key_has_no_unique_columns(world: Planning) -> None
 
 
 def test_not_enforced_takes_the_users_word_for_it(world: Planning) -> None:
-    plan = sink(world, f"s FROM items {TO} KEY (ITEM) NOT ENFORCED FORMAT JSON")
+    plan = sink(world, f"s FROM sold {TO} KEY (ITEM) NOT ENFORCED FORMAT JSON")
     assert plan.envelope == "UPSERT"
     assert plan.key is not None
     assert plan.key.columns == ("item",)
+
+
+@pytest.mark.parametrize("relation", ["orders", "items"])
+def test_over_a_keyed_source_no_other_key_is_taken(world: Planning, relation: str) -> None:
+    """A deletion has no value for it: what was written under the key would stay for ever."""
+    with pytest.raises(NotSupportedYet):
+        sink(world, f"s FROM {relation} {TO} KEY (item) NOT ENFORCED FORMAT JSON")
+    with pytest.raises(SinkKeyNotUnique) as caught:
+        sink(world, f"s FROM {relation} {TO} KEY (item) FORMAT JSON")
+    assert "ENVELOPE NONE" in caught.value.hint()
 
 
 def test_under_none_a_key_need_not_be_unique(world: Planning) -> None:

@@ -66,6 +66,46 @@ def test_of_a_failed_call_the_innermost_cause_is_told() -> None:
     assert "IllegalStateException: The partition 3 has no leader." in error.message()
 
 
+CALL = "An error occurred while calling o787.save.\n: org.apache.spark.SparkException: Job aborted.\n\tat a.b.C\nCaused by: "
+CAST = "org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] The value 'SECRET' cannot be cast. SQLSTATE: 22018"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (CALL + CAST, "a value cannot be computed: cast invalid input"),
+        (
+            f"Job aborted: Lost task 0.0 (TID 5) (h executor driver): {CAST}",
+            "a value cannot be computed: cast invalid input",
+        ),
+        (
+            CALL + "org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] SECRET SQLSTATE: P0001",
+            "a value cannot be computed: user raised exception",
+        ),
+        (
+            CALL
+            + "org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] a text cannot be cast to json SQLSTATE: P0001",
+            "a value cannot be computed: a text cannot be cast to json",
+        ),
+        (CALL + "java.time.DateTimeException: SECRET\n", "Spark refused the query: DateTimeException"),
+        (
+            'Lost task 0.0 (TID 5) (h executor driver): java.lang.NumberFormatException: For input string: "SECRET"',
+            "Spark refused the query: NumberFormatException",
+        ),
+        (
+            CALL + "java.lang.OutOfMemoryError: Java heap space\n",
+            "Spark refused the query: OutOfMemoryError: Java heap space",
+        ),
+        (
+            CALL + "org.apache.spark.SparkException: [INTERNAL_ERROR] No plan. SQLSTATE: XX000",
+            "Spark refused the query: SparkException: [INTERNAL_ERROR] No plan.",
+        ),
+    ],
+)
+def test_what_spark_says_of_a_value_is_not_repeated(text: str, message: str) -> None:
+    assert translated(RuntimeError(text)).message() == message
+
+
 @pytest.mark.parametrize(
     ("reason", "path"),
     [

@@ -282,6 +282,7 @@ class SinkKeyNotUnique(PlanError):
     sink: str
     key: tuple[str, ...]
     known: tuple[str, ...]
+    deletes: bool = False  # whether rows of the relation can be deleted
 
     def message(self) -> str:
         return f'key ({", ".join(self.key)}) of sink "{self.sink}" is not known to be unique'
@@ -292,6 +293,8 @@ class SinkKeyNotUnique(PlanError):
         return f"The relation's key is ({', '.join(self.known)})."
 
     def hint(self) -> str:
+        if self.deletes:  # which no other key would find
+            return "Use the key of the source, or write ENVELOPE NONE: every change is written then, and nothing deleted."
         return "Use the relation's key, or write KEY (…) NOT ENFORCED if you know that it is unique."
 
 

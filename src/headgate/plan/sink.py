@@ -88,7 +88,8 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
     source = source_of(catalog, relation.id)
     keys = _key(catalog, relation, statement)
     envelope = _envelope(statement, name, keys)
-    _check_unique(relation, statement, name, keys, envelope)
+    if envelope == "UPSERT":
+        _check_unique(source, relation, statement, name, keys)
     value_columns = [c for c in relation.columns if not _left_out(statement, c.name, keys)]
     value = _side(catalog, relation, statement.formats.value, "VALUE", value_columns, name)
     key_format = statement.formats.key or statement.formats.value
@@ -195,20 +196,20 @@ def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> Liter
 
 
 def _check_unique(
-    relation: Object, statement: CreateSink, name: str, keys: Sequence[Column], envelope: str
+    source: Object, relation: Object, statement: CreateSink, name: str, keys: Sequence[Column]
 ) -> None:
-    """UPSERT needs a key that holds a key of the relation, or the user's word for it."""
-    if envelope != "UPSERT" or statement.key is None:
-        return
-    if relation.growth is Growth.KEYED and set(key_columns(relation)) < {c.name for c in keys}:
-        raise NotSupportedYet(
-            "a key of a sink with more columns than the relation's"
-        )  # a delete has no values for them
-    if not statement.key.enforced:
-        return
+    """UPSERT needs a key that holds a key of the relation, or the user's word for it. A deletion in a keyed source has
+    its key alone: the sink's can be no other then."""
     known = key_columns(relation) if relation.growth is Growth.KEYED else []
-    if not known or not set(known) <= {c.name for c in keys}:
-        raise SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(known))
+    given = {c.name for c in keys}
+    if known and set(known) < given:
+        raise NotSupportedYet("a key of a sink with more columns than the relation's")
+    if set(known) == given:
+        return
+    if statement.key is not None and statement.key.enforced:
+        raise SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(known), source.growth is Growth.KEYED)
+    if source.growth is Growth.KEYED:
+        raise NotSupportedYet(f'a key of sink "{name}" other than the key of source "{source.name}"')
 
 
 def _left_out(statement: CreateSink, column: str, keys: Sequence[Column]) -> bool:

@@ -220,13 +220,16 @@ class DiskFull(RunError):
 
 @error
 class NotANumber(RunError):
-    """A value that a query computed and that its target cannot hold."""
+    """A value that a query cannot compute. Tells why, never what from."""
 
     code = "RUN-0107"
     reason: str
 
     def message(self) -> str:
         return f"a value cannot be computed: {self.reason}"
+
+    def hint(self) -> str:
+        return "TRY_CAST, and Spark's functions whose names begin with try_, give NULL for what does not fit."
 
 
 @error

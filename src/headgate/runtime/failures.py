@@ -12,7 +12,7 @@ from pathlib import Path
 
 import fastavro
 from fastavro.schema import parse_schema
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
@@ -22,6 +22,7 @@ from headgate.runtime.formats.avro import tree_of
 from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
+from headgate.sql.query.casts import NO_CAST
 
 log = logging.getLogger(__name__)
 
@@ -41,9 +42,21 @@ _NO_ANSWER = re.compile(
     r"(?:kafka\.common\.errors\.(?:TimeoutException|DisconnectException)|util\.concurrent\.TimeoutException): "
     r"(?P<said>[^\n]*?)\.?(?:\n|$)"
 )
-# py4j: "An error occurred while calling o787.save.", then the Java exception, then what caused it.
-_CALLING = "An error occurred while calling"
-_CAUSE = re.compile(r"^(?:: |Caused by: )(?:\w+\.)*(\w+: .+)$", re.MULTILINE)
+# py4j: "An error occurred while calling o787.save.", then the Java exception, then what caused it. Or, of a failed job,
+# what ended it: "… (TID 5) (host executor driver): java.lang.…".
+_CAUSE = re.compile(
+    r"(?:^: |^Caused by: |\(TID \d+\) \([^)]*\): )(?P<package>(?:[\w$]+\.)*)(?P<name>[\w$]+)(?:: (?P<said>.+))?$",
+    re.MULTILINE,
+)
+# A condition of Spark's, with which its words begin, and the SQLSTATE with which they end.
+_CONDITION = re.compile(r"(?:^|(?:Exception|Error): )\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)?)\]", re.MULTILINE)
+_SQLSTATE = re.compile(r"SQLSTATE: (\w{2})\w{3}")
+# Words that tell of the machinery. All others may hold a value: "The value 'x' cannot be cast", "Invalid date 'x'".
+_MACHINERY = ("08", "53", "54", "57", "58", "XX")  # classes of SQLSTATEs
+_HARMLESS = re.compile(
+    r"java\.(?:io|net|nio)\.|java\.lang\.(?:IllegalState|\w+Error$)|org\.apache\.(?:kafka|hadoop)\."
+)
+_OWN = re.compile(r"\[USER_RAISED_EXCEPTION\] (" + NO_CAST + r"\w+)(?: SQLSTATE|$)", re.MULTILINE)
 # A path as `schema.paths` writes it.
 _PATH = re.compile(r'\bat \$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
 
@@ -90,16 +103,15 @@ def translated(
         return DiskFull(_folder(full["path"]))
     if unanswered := _NO_ANSWER.search(text):
         return BrokerUnreachable(brokers, f"{unanswered['said'][:_LONGEST]}.")
-    if isinstance(error, PySparkException):
-        condition = error.getCondition() or ""
-        reason = _short(text)
-        if (
-            condition in ("DIVIDE_BY_ZERO", "ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
-            or "CAST_" in condition
-        ):
-            return NotANumber(_without_values(condition))
-        return SparkRefused(reason)
-    return SparkRefused(_short(text) or type(error).__name__)
+    if isinstance(error, AnalysisException):  # no record was read yet
+        return SparkRefused(_short(text))
+    if own := _OWN.search(text):
+        return NotANumber(own[1])
+    if conditions := _CONDITION.findall(text):
+        states = _SQLSTATE.findall(text)
+        if not states or states[-1] not in _MACHINERY:
+            return NotANumber(_without_values(conditions[-1]))
+    return SparkRefused(_cause(text) or _said(error, text))
 
 
 def _schema_changed(
@@ -115,7 +127,7 @@ def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
     try:
         found = reader.problem(partition, offset)
     except Exception as error:  # noqa: BLE001 - that the record is bad is the news, and stays so
-        log.warning("a bad record could not be read again: %s", _short(_words(error)))
+        log.warning("a bad record could not be read again: %s", translated(error))
         found = None
     if found is None:
         return BadRecord(
@@ -174,10 +186,25 @@ def _folder(path: str | None) -> str:
     return str(Path(path.removeprefix("file:")).parent) if path else tempfile.gettempdir()
 
 
+def _cause(text: str) -> str:
+    """The innermost exception, with its words if these tell nothing of a record."""
+    found = list(_CAUSE.finditer(text))
+    if not found:
+        return ""
+    package, name, said = found[-1]["package"], found[-1]["name"], found[-1]["said"]
+    harmless = said is not None and (_HARMLESS.match(package + name) or _CONDITION.match(said))
+    return f"{name}: {_short(said)}" if harmless else name
+
+
+def _said(error: BaseException, text: str) -> str:
+    """What an error says that names no cause. Spark's own words are not known to be free of values."""
+    name = type(error).__name__
+    return name if isinstance(error, PySparkException) else _short(text) or name
+
+
 def _short(text: str) -> str:
-    """The first line; of what py4j tells, whose first line only names the call, the innermost cause."""
-    causes = _CAUSE.findall(text) if text.startswith(_CALLING) else []
-    first = causes[-1] if causes else text.split("JVM stacktrace")[0].split("\n\tat ")[0].strip()
+    """The first line, without what is for programs."""
+    first = text.split("JVM stacktrace")[0].split("\n\tat ")[0].strip()
     first = re.sub(r"\s*SQLSTATE: \w+.*", "", first, flags=re.S)
     return first.splitlines()[0][:_LONGEST] if first else ""
 

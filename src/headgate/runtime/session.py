@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession as SparkSession  # other packages name it, but may not import pyspark
 
 from headgate.schema.formats.spark import SETTINGS
@@ -35,6 +36,8 @@ DEFAULTS = {
     **SETTINGS,
 }
 # -Xss8m: a regex in StreamExecution overflows the default stack on long errors that cross py4j.
+# They write down what an exception says of a query, with the value that it failed at.
+QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 JAVA_OPTIONS = "-Xss8m -Dlog4j2.configurationFile={log}"
 LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
@@ -65,6 +68,8 @@ def open_session(
         **(settings or {}),
     }.items():
         builder = builder.config(key, value)
+    for name in QUERY_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     return builder.getOrCreate()
 
 

@@ -174,7 +174,8 @@ class SinkTask:
         rows = frames.relation(self.plan.relation)
         written = rows.select(*self._encoded())
         deleted = deleted_keys(self._catalog, self.plan, self.source, changed, rows)
-        return written if deleted is None else written.unionByName(deleted)
+        records = written if deleted is None else written.unionByName(deleted)
+        return records if self.plan.envelope == "UPSERT" else _all_or_none(records)
 
     def _encoded(self) -> tuple[Column, Column, Column]:
         if self._record is None:
@@ -275,6 +276,14 @@ def send(records: DataFrame, target: KafkaCluster) -> None:
     writer = records.write.mode("append").format("kafka").options(**target.spark())
     writer = writer.option("kafka.enable.idempotence", "true")
     writer.option("kafka.max.request.size", str(LARGEST_REQUEST)).save()
+
+
+def _all_or_none(records: DataFrame) -> DataFrame:
+    """The same records in the same order, of which Spark gives none before all are computed. One that cannot be would
+    else stop the batch when others of it are written already, and these would be written again with every new try;
+    in a topic without keys they stay."""
+    part = F.spark_partition_id().alias("hg_part")
+    return records.select("*", part).repartition("hg_part").drop("hg_part")
 
 
 def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:

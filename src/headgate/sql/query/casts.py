@@ -43,6 +43,8 @@ from headgate.sql.query.visitor import Visitor, call, text
 
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
+NO_CAST = "a text cannot be cast to "  # before the type, in what Spark raises then
+
 
 def cast(visitor: Visitor, node: exp.Cast, scope: Scope) -> Typed:
     to = node.args["to"]
@@ -162,4 +164,4 @@ def _fits(operand: exp.Expr, type_: Json | Uuid | Enum) -> exp.Expr:
 def _refusal(type_: Type) -> exp.Expr:
     """The value stays unsaid: it may be anything."""
     kind = type(type_).__name__.lower()
-    return call("raise_error", text(f"a text cannot be cast to {kind}"))
+    return call("raise_error", text(f"{NO_CAST}{kind}"))
