@@ -17,14 +17,16 @@ from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
 from headgate.runtime.formats.avro_meaning import OtherMeaning, meant
-from headgate.runtime.formats.avro_reshape import differs, reshape
+from headgate.runtime.formats.avro_reshape import differs, misread, reshape
 from headgate.runtime.formats.avro_schemas import (
     DefinedOtherwise,
     Tree,
     alone,
+    apart,
     grown,
     is_simple,
     resolves,
+    said,
     together,
     tree,
     varint,
@@ -116,10 +118,9 @@ class AvroReader:
         return wrong_frame(data, self._writers, malformed, checked=True)  # by `fits`, which is asked first
 
     def _wrong_text(self, inner: Column) -> Column | None:
-        """Why a text within is not what its schema says, of bodies that are well-formed."""
-        found = [wrong_text(part.value(self._read(inner, part)), part.type) for part in self._parts]
-        told = [reason for reason in found if reason is not None]
-        return F.coalesce(*told) if told else None
+        """Why a text or a time within is not what its schema says, of bodies that are well-formed."""
+        found = [reason for part in self._parts for reason in part.wrong(self._read(inner, part))]
+        return F.coalesce(*found) if found else None
 
     def value(self, data: Column, inner: Column) -> Column:
         target = place_of(self._side).type
@@ -170,14 +171,21 @@ class _Part:
     def __init__(self, name: str, schema: WrittenSchema, reads: list[_Read], *, flat: bool = True) -> None:
         self.name = name
         self.reads = reads
-        self._schema = inlined(json.loads(_json(schema.text)), texts(schema))
+        self._schema = _tree(schema)
         self.type = avro_type(schema.text, texts(schema))
         self._flat = flat and _is_record(self._schema)
         self.reshaped = differs(self._schema)
 
     def value(self, read: Column) -> Column:
-        whole = read.dropFields(END_FIELD) if self._flat else read[WHOLE_FIELD]
-        return reshape(whole, self._schema, self.type) if self.reshaped else whole
+        return reshape(self._whole(read), self._schema, self.type)
+
+    def wrong(self, read: Column) -> list[Column]:
+        """What tells why a value is none though Avro reads it: NULL where it is one."""
+        told = (misread(self._whole(read), self._schema, self.type), wrong_text(self.value(read), self.type))
+        return [reason for reason in told if reason is not None]
+
+    def _whole(self, read: Column) -> Column:
+        return read.dropFields(END_FIELD) if self._flat else read[WHOLE_FIELD]
 
 
 def _parts(side: SchemaSide, writers: Writers) -> tuple[list[_Part], dict[int, str]]:
@@ -269,7 +277,7 @@ class _Written:
         self.schema = schema
         self.ids = ids
         self.shape = _shape(schema)
-        self.whole = tree(json.loads(_json(schema.text)), [json.loads(_json(text)) for text in texts(schema)])
+        self.whole = _tree(schema)
         self.flat = flat and _is_record(self.whole)
         self.tree = self.whole if self.flat else _wrapped(self.whole)
         self.is_simple = is_simple(self.tree)
@@ -283,6 +291,10 @@ def _by_shape(writers: Writers, *, own: bool, flat: bool = True) -> dict[str, _W
         if (id_ in writers.own) is own:
             found.setdefault(_shape(schema), _Written(schema, [], flat)).ids.append(id_)
     return found
+
+
+def _tree(schema: WrittenSchema) -> Tree:
+    return tree(json.loads(_json(schema.text)), [json.loads(_json(text)) for text in texts(schema)])
 
 
 def _shape(schema: WrittenSchema) -> str:
@@ -303,7 +315,7 @@ def texts(schema: WrittenSchema) -> tuple[str, ...]:
 def ended(schema: WrittenSchema, *, flat: bool) -> str:
     """The schema with the field of the end: as the last one of a record, or else behind the whole. References are put
     where they are first used."""
-    whole = inlined(json.loads(_json(schema.text)), texts(schema))
+    whole = apart(inlined(json.loads(_json(schema.text)), texts(schema)))
     return json.dumps(_ended(whole if flat else _wrapped(whole)))
 
 
@@ -317,7 +329,8 @@ def _ended(record: Tree) -> Tree:
 
 
 def _is_record(schema: object) -> bool:
-    return isinstance(schema, dict) and schema.get("type") == "record"
+    """With fields: of one without them Spark cannot drop the end."""
+    return isinstance(schema, dict) and schema.get("type") == "record" and bool(schema.get("fields"))
 
 
 def _json(schema: str) -> str:
@@ -350,9 +363,11 @@ def _inline(
             return node
         case list():
             return [_inline(branch, defined, used, namespace) for branch in node]
+        case {"type": "null", **rest} if "name" not in rest:
+            return "null"
         case dict():
             inner = _namespace(node, namespace)
-            made = dict(node)
+            made = said(node)
             for key in ("type", "items", "values"):
                 if key in made:
                     made[key] = _inline(made[key], defined, used, inner)
