@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.plan.debezium import AFTER, OP, has_op
-from headgate.plan.sides import FieldPath, SidePlan
+from headgate.plan.sides import FieldPath, SidePlan, place_of
 from headgate.plan.source import SourceColumn, SourcePlan
 from headgate.runtime.formats.plain import PLAIN
 from headgate.runtime.formats.readers import side_reader
@@ -203,13 +203,15 @@ class _Check:
 
 def _problem(checks: Iterable[_Check]) -> Column:
     """The first thing that is wrong with a record, the key's before the value's."""
-    none = F.struct(F.lit("").alias("side"), F.lit("").alias("reason"), F.lit(0).alias("schema_id"))
+    none = F.struct(
+        F.lit("").alias("side"), F.lit("").alias("reason"), F.lit(0).cast("bigint").alias("schema_id")
+    )
     problem = F.when(F.lit(False), none)
     for check in checks:
         found = F.struct(
             F.lit(check.side).alias("side"),
             check.reason.alias("reason"),
-            check.schema_id.cast("int").alias("schema_id"),
+            check.schema_id.cast("bigint").alias("schema_id"),
         )
         problem = problem.when(~check.holds, found)
     return problem
@@ -225,6 +227,9 @@ def _checks(
             yield _Check(data.isNotNull(), name, F.lit(missing), nothing)
         if reader is not None and not (name == "value" and plan.inline_errors):
             yield _Check(_fits(reader, data, inner), name, reader.reason(data, inner), reader.schema_id(data))
+        if name == "key" and plan.key is not None and missing is not None and place_of(plan.key).nullable:
+            there = data.isNull() | F.col("hg_key").isNotNull()
+            yield _Check(there, name, F.lit(missing), reader.schema_id(data) if reader else nothing)
     for origin in [c.origin for c in plan.columns if c.origin.part == "header" and not c.origin.as_bytes]:
         value = _header(origin.name or "")
         reason = F.lit(f'header "{origin.name}" is not valid UTF-8')

@@ -10,6 +10,7 @@ from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.formats.side import Writers
 
+GREATEST_ID = 2**31 - 1  # that a registry gives
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
 
 
@@ -71,6 +72,9 @@ class SideSchemas:
     def learn(self, schema_id: int) -> None:
         """Take up a schema that a record names, also one that no version of the subject has."""
         if self.side is None or self._client is None or schema_id in {*self._known, *self._refused}:
+            return
+        if schema_id > GREATEST_ID:  # a registry would not even take it for an id
+            self._refused[schema_id] = None
             return
         try:
             schema = self._client.schema_by_id(schema_id)

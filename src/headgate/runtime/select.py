@@ -22,7 +22,7 @@ from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.failures import translated, unknown_schema_id
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import Follow, SourceReader
-from headgate.runtime.values import Json, json_value
+from headgate.runtime.values import Json, json_value, spelled
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
 from headgate.sql.ast.names import Query
@@ -111,7 +111,7 @@ class BatchQuery:
     def _chunks(self, frame: DataFrame) -> Iterator[Chunk]:
         types = [f.dataType for f in frame.schema.fields]
         chunk: list[tuple[Json, ...]] = []
-        for row in frame.toLocalIterator(prefetchPartitions=True):
+        for row in spelled(frame).toLocalIterator(prefetchPartitions=True):
             if self._cancelled:
                 raise QueryCancelled
             chunk.append(tuple(json_value(v, t) for v, t in zip(row, types, strict=True)))

@@ -36,9 +36,15 @@ DEFAULTS = {
     **SETTINGS,
 }
 # -Xss8m: a regex in StreamExecution overflows the default stack on long errors that cross py4j.
+# avro.limits: of a text or an array that a malformed record says is a gigabyte long, Avro makes room for before it reads on,
+# and the engine dies of it.
+AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
+    for what, most in (("bytes", 2**27), ("string", 2**27), ("collectionItems", 2**24))
+)
+JAVA_OPTIONS = f"-Xss8m {AVRO_LIMITS} -Dlog4j2.configurationFile={{log}}"
 # They write down what an exception says of a query, with the value that it failed at.
 QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-JAVA_OPTIONS = "-Xss8m -Dlog4j2.configurationFile={log}"
 LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
@@ -59,6 +65,7 @@ def open_session(
     builder = SparkSession.builder.appName(application).master(master)
     log = files("headgate.runtime") / "log4j2.properties"
     builder = builder.config("spark.driver.extraJavaOptions", JAVA_OPTIONS.format(log=log))
+    builder = builder.config("spark.executor.extraJavaOptions", AVRO_LIMITS)
     builder = builder.config("spark.jars", ",".join(map(str, jars)))
     if warehouse is not None:
         builder = builder.config("spark.sql.warehouse.dir", str(warehouse))

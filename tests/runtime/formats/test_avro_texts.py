@@ -35,8 +35,10 @@ def test_json_texts_are_told_from_others(session: SparkSession) -> None:
 
 
 def test_uuids_have_their_form(session: SparkSession) -> None:
-    told = reasons(session, Uuid(), "string", [None, ID, ID.upper(), ID[:-1], f"{ID}0", f"x{ID[1:]}", ""])
-    assert told == [None] * 3 + ["what is at $ is not a uuid"] * 4
+    told = reasons(
+        session, Uuid(), "string", [None, ID, ID.upper(), ID[:-1], f"{ID}0", f"x{ID[1:]}", f"{ID}\n", ""]
+    )
+    assert told == [None] * 3 + ["what is at $ is not a uuid"] * 5
 
 
 def test_a_text_is_found_wherever_it_lies(session: SparkSession) -> None:

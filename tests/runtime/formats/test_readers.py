@@ -35,8 +35,9 @@ def read(
     raw = session.createDataFrame(rows, "number int, data binary")
     barred = raw.withColumn("inner", F.explode(F.array(reader.costly(data))))
     fits = F.coalesce(reader.fits(data, inner), F.lit(False))
-    told = barred.select(
-        "number", fits.alias("fits"), reader.value(data, inner).alias("value"), F.when(~fits, reader.reason(data, inner)).alias("reason")
+    valued = barred.select("*", reader.value(data, inner).alias("value"))
+    told = valued.select(
+        "number", fits.alias("fits"), F.when(fits, F.col("value")).alias("value"), F.when(~fits, reader.reason(data, inner)).alias("reason")
     )  # fmt: skip
     found = sorted(told.collect(), key=lambda row: int(row.number))
     return [_plain(row.value) if row.fits else Bad(row.reason) for row in found]

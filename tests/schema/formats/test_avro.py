@@ -86,6 +86,7 @@ READ = [
     ({"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 3}, "bytes"),
     ({"type": "bytes", "logicalType": "decimal", "precision": True}, "bytes"),
     ({"type": "fixed", "name": "f", "size": 4, "logicalType": "decimal", "precision": 0}, "bytes(4)"),
+    ({"type": "fixed", "name": "f", "size": 1, "logicalType": "decimal", "precision": 3}, "bytes(1)"),
     ({"type": "fixed", "name": "f", "size": 15, "logicalType": "uuid"}, "bytes(15)"),
     # Kafka Connect and Debezium
     ({"type": "string", "connect.name": "io.debezium.data.Json"}, "json"),

@@ -17,11 +17,13 @@ from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
 from headgate.runtime.formats.avro_meaning import OtherMeaning, meant
-from headgate.runtime.formats.avro_reshape import differs, reshape
+from headgate.runtime.formats.avro_reshape import differs, misread, reshape
 from headgate.runtime.formats.avro_schemas import (
     DefinedOtherwise,
     Tree,
     alone,
+    apart,
+    defined_once,
     grown,
     is_simple,
     resolves,
@@ -116,10 +118,9 @@ class AvroReader:
         return wrong_frame(data, self._writers, malformed, checked=True)  # by `fits`, which is asked first
 
     def _wrong_text(self, inner: Column) -> Column | None:
-        """Why a text within is not what its schema says, of bodies that are well-formed."""
-        found = [wrong_text(part.value(self._read(inner, part)), part.type) for part in self._parts]
-        told = [reason for reason in found if reason is not None]
-        return F.coalesce(*told) if told else None
+        """Why a text or a time within is not what its schema says, of bodies that are well-formed."""
+        found = [reason for part in self._parts for reason in part.wrong(self._read(inner, part))]
+        return F.coalesce(*found) if found else None
 
     def value(self, data: Column, inner: Column) -> Column:
         target = place_of(self._side).type
@@ -176,8 +177,15 @@ class _Part:
         self.reshaped = differs(self._tree)
 
     def value(self, read: Column) -> Column:
-        whole = read.dropFields(END_FIELD) if self._flat else read[WHOLE_FIELD]
-        return reshape(whole, self._tree, self.type) if self.reshaped else whole
+        return reshape(self._whole(read), self._tree, self.type)
+
+    def wrong(self, read: Column) -> list[Column]:
+        """What tells why a value is none though Avro reads it: NULL where it is one."""
+        told = (misread(self._whole(read), self._tree, self.type), wrong_text(self.value(read), self.type))
+        return [reason for reason in told if reason is not None]
+
+    def _whole(self, read: Column) -> Column:
+        return read.dropFields(END_FIELD) if self._flat else read[WHOLE_FIELD]
 
 
 def _parts(side: SchemaSide, writers: Writers) -> tuple[list[_Part], dict[int, str]]:
@@ -273,7 +281,7 @@ class _Written:
         self.flat = flat and _is_record(self.whole)
         self.tree = self.whole if self.flat else _wrapped(self.whole)
         self.is_simple = is_simple(self.tree)
-        self.text = written_out(_ended(self.tree))
+        self.text = json.dumps(apart(defined_once(_ended(self.tree))))
 
 
 def _by_shape(writers: Writers, *, own: bool, flat: bool = True) -> dict[str, _Written]:
@@ -314,7 +322,8 @@ def _ended(record: Tree) -> Tree:
 
 
 def _is_record(schema: object) -> bool:
-    return isinstance(schema, dict) and schema.get("type") == "record"
+    """With fields: of one without them Spark cannot drop the end."""
+    return isinstance(schema, dict) and schema.get("type") == "record" and bool(schema.get("fields"))
 
 
 def _json(schema: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from headgate.schema.formats.avro.annotations import PRIMITIVES
+from headgate.schema.formats.avro.annotations import PRIMITIVES, connect_decimal
 
 NAMED = ("record", "error", "enum", "fixed")
 # What makes other values of the same bytes; all else in a schema is for people.
@@ -56,8 +56,10 @@ def _tree(node: Tree, known: dict[str, Tree], namespace: str) -> Tree:
             return made
         case {"type": dict() | list() as inner}:
             return _tree(inner, known, namespace)
+        case {"type": "null"}:
+            return "null"
         case {"type": str(kind)}:
-            made = {key: value for key, value in node.items() if key != "doc"}
+            made = {key: value for key, value in said(node).items() if key != "doc"}
             for key in ("items", "values"):
                 if key in node:
                     made[key] = _tree(node[key], known, namespace)
@@ -65,6 +67,16 @@ def _tree(node: Tree, known: dict[str, Tree], namespace: str) -> Tree:
             return made if found == kind else found
         case _:
             return node
+
+
+def said(node: Mapping[str, Tree]) -> dict[str, Tree]:
+    """A node in words that Spark knows: with Connect's decimals as Avro's; and without what makes a string of Java of the
+    bytes, with another character for those that are wrong."""
+    made = {key: value for key, value in node.items() if key != "avro.java.string"}
+    precision, scale = connect_decimal(node) if node.get("type") == "bytes" else (None, None)
+    if precision is None or scale is None or "logicalType" in node:
+        return made
+    return {**made, "logicalType": "decimal", "precision": precision, "scale": scale}
 
 
 def _full_name(name: str, namespace: str) -> str:
@@ -85,6 +97,33 @@ def is_simple(node: Tree) -> bool:
             return node in PRIMITIVES or node == "null"
         case _:
             return True
+
+
+# what Spark takes for one number
+
+_NOTHING = "headgate.nothing"
+
+
+def apart(schema: Tree) -> Tree:
+    """The schema with one more branch, which nothing is written with, in every union of just two sizes of a number: Spark
+    makes one column of such a union, and does not tell which of both it was."""
+    return _apart(schema, [])
+
+
+def _apart(node: Tree, made: list[Tree]) -> Tree:
+    match node:
+        case list():
+            branches = [_apart(branch, made) for branch in node]
+            if {kind_of(b) for b in node} - {"null"} in ({"int", "long"}, {"float", "double"}):
+                made.append(_NOTHING if made else {"type": "fixed", "name": _NOTHING, "size": 1})
+                branches.append(made[-1])
+            return branches
+        case dict():
+            parts = {k: _apart(node[k], made) for k in ("type", "items", "values") if k in node}
+            fields = [_apart(field, made) for field in node["fields"]] if "fields" in node else None
+            return {**node, **parts} if fields is None else {**node, **parts, "fields": fields}
+        case _:
+            return node
 
 
 # many writers in one schema
@@ -122,7 +161,11 @@ def alone(one: Tree) -> str:
 
 def written_out(one: Tree) -> str:
     """The text of a tree with the names that it has, or `DefinedOtherwise`."""
-    return json.dumps(_once(one, {}))
+    return json.dumps(defined_once(one))
+
+
+def defined_once(one: Tree) -> Tree:
+    return _once(one, {})
 
 
 def _once(node: Tree, defined: dict[str, Tree]) -> Tree:

@@ -61,7 +61,7 @@ class CsvReader(TextReader):
             _unquoted(F.get(inner, F.lit(number))).alias(name)
             for number, name in enumerate(self._side.columns)
         ]
-        return F.struct(*fields)
+        return F.when(inner.isNotNull(), F.struct(*fields))
 
 
 def _literal(text: str) -> str:

@@ -24,7 +24,7 @@ def problem_of(text: bytes | None) -> str | None:
     if text is None:
         return None
     try:
-        jiter.from_json(text, float_mode="lossless-float", catch_duplicate_keys=True)
+        jiter.from_json(text, float_mode="lossless-float", catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
         return told(error)
     return None
@@ -35,5 +35,9 @@ def told(error: ValueError) -> str:
     reason = str(error)
     if "duplicate" in reason.lower():
         return "it has a member twice"
+    if "unicode" in reason.lower():
+        return "it is not valid UTF-8"
+    if "recursion" in reason.lower():
+        return "it is nested too deeply"
     place = re.search(r"at line \d+ column \d+", reason)
     return f"it is not JSON{' ' + place[0] if place else ''}"

@@ -75,7 +75,8 @@ def framed_id(data: Column) -> Column:
 
 
 def _number(data: Column) -> Column:
-    return F.conv(F.hex(F.substring(data, 2, 4)), 16, 10).cast("bigint").cast("int")
+    """Four bytes without a sign: in bytes that are no frame after all it may be more than an int holds."""
+    return F.conv(F.hex(F.substring(data, 2, 4)), 16, 10).cast("bigint")
 
 
 def id_bytes(id_: int) -> bytes:

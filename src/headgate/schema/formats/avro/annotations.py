@@ -78,7 +78,8 @@ def annotated(primitive: str, schema: Mapping[str, object], path: str) -> Type:
 def annotated_fixed(size: int, schema: Mapping[str, object], path: str) -> Type:
     if schema.get("logicalType") == "uuid" and size == 16:
         return Uuid()
-    return decimal_of(schema, path) or Bytes(size)
+    decimal = decimal_of(schema, path)
+    return decimal if decimal is not None and 10**decimal.precision <= 2 ** (8 * size - 1) else Bytes(size)
 
 
 def decimal_of(schema: Mapping[str, object], path: str) -> Decimal | None:
