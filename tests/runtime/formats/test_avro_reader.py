@@ -117,6 +117,25 @@ def test_texts_that_are_not_utf8_are_told(session: SparkSession) -> None:
     ]  # fmt: skip
 
 
+def test_texts_are_looked_at_wherever_they_lie(session: SparkSession) -> None:
+    lists = {"type": "array", "items": ["null", {"type": "array", "items": "string"}]}
+    maps = {"type": "array", "items": {"type": "map", "values": record("in", ("s", ["null", "string"]))}}
+    schema = record("r", ("l", lists), ("m", maps))
+    good, nothing = b"\x04\x00\x02\x02\x02a\x00\x00", b"\x00"
+    named = b"\x02\x02\x02%s\x02\x02%s\x00\x00"
+    found = avro(
+        session, schema, good + nothing, good.replace(b"a", b"\xff") + nothing,
+        nothing + named % (b"k", b"v"), nothing + named % (b"\xff", b"v"), nothing + named % (b"k", b"\xff"),
+    )  # fmt: skip
+    assert found[0] == {"l": [None, ["a"]], "m": []}
+    assert found[2] == {"l": [], "m": [{"k": {"s": "v"}}]}
+    assert [one.reason for one in (found[1], found[3], found[4])] == [
+        f"what is at $.l[][] {NOT_UTF8}",
+        f"a key of what is at $.m[] {NOT_UTF8}",
+        f"what is at $.m[]{{}}.s {NOT_UTF8}",
+    ]
+
+
 def test_numbers_that_are_no_time_are_told(session: SparkSession) -> None:
     day = 86_400_000
     schema = record("r", ("a", MILLIS), ("b", ["null", {"type": "array", "items": MICROS}]))

@@ -32,7 +32,7 @@ from headgate.runtime.formats.avro_schemas import (
     varint,
     written_out,
 )
-from headgate.runtime.formats.avro_texts import wrong_text
+from headgate.runtime.formats.avro_texts import is_utf8, wrong_text
 from headgate.runtime.formats.conform import conform
 from headgate.runtime.formats.side import (
     MAGIC,
@@ -97,15 +97,18 @@ class AvroReader:
     def fits(self, data: Column, inner: Column) -> Column:
         """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
         good = F.coalesce(*[self._read(inner, part)[END_FIELD] for part in self._parts]) == F.lit(END)
-        if (wrong := self._wrong_text(inner)) is not None:
+        if (wrong := self._wrong(inner, plain=False)) is not None:
             good = good & wrong.isNull()
+        for part in self._parts:
+            if (utf8 := is_utf8(part.value(self._read(inner, part)), part.type)) is not None:
+                good = good & utf8
         if not self._by_id:
             return good
         return F.when(good, F.lit(True)).otherwise(known_frame(data, self._writers))
 
     def reason(self, data: Column, inner: Column) -> Column:
         malformed: Column = F.lit(MALFORMED)
-        if (wrong := self._wrong_text(inner)) is not None:
+        if (wrong := self._wrong(inner, plain=True)) is not None:
             malformed = F.coalesce(wrong, malformed)
         if not self._side.framed:
             return malformed
@@ -117,9 +120,10 @@ class AvroReader:
             malformed = F.when(has_id(data, ids), F.lit(told)).otherwise(malformed)
         return wrong_frame(data, self._writers, malformed, checked=True)  # by `fits`, which is asked first
 
-    def _wrong_text(self, inner: Column) -> Column | None:
-        """Why a text or a time within is not what its schema says, of bodies that are well-formed."""
-        found = [reason for part in self._parts for reason in part.wrong(self._read(inner, part))]
+    def _wrong(self, inner: Column, *, plain: bool) -> Column | None:
+        """Why a text or a time within is not what its schema says, of bodies that are well-formed. ``plain``: texts that
+        are nothing more are looked at too."""
+        found = [reason for part in self._parts for reason in part.wrong(self._read(inner, part), plain)]
         return F.coalesce(*found) if found else None
 
     def value(self, data: Column, inner: Column) -> Column:
@@ -179,9 +183,10 @@ class _Part:
     def value(self, read: Column) -> Column:
         return reshape(self._whole(read), self._tree, self.type)
 
-    def wrong(self, read: Column) -> list[Column]:
+    def wrong(self, read: Column, plain: bool) -> list[Column]:
         """What tells why a value is none though Avro reads it: NULL where it is one."""
-        told = (misread(self._whole(read), self._tree, self.type), wrong_text(self.value(read), self.type))
+        misread_ = misread(self._whole(read), self._tree, self.type)
+        told = (misread_, wrong_text(self.value(read), self.type, plain=plain))
         return [reason for reason in told if reason is not None]
 
     def _whole(self, read: Column) -> Column:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -11,48 +13,74 @@ from headgate.schema.types import Array, Json, Map, Record, Text, Type, Uuid
 _UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z"
 
 
-def wrong_text(column: Column, type_: Type, path: str = ROOT) -> Column | None:
-    """Why a value is not of its type, or NULL; None if nothing of the type needs a look."""
+def is_utf8(column: Column, type_: Type) -> Column | None:
+    """Whether all texts of a value are UTF-8; None if it has none. All at once: to look at them one by one took longer than
+    to decode them (400,000 orders: 2.6 CPU seconds against 1.1)."""
+    texts = [*_texts(column, type_)]
+    return F.is_valid_utf8(F.concat_ws("\n", *texts)) if texts else None
+
+
+def _texts(column: Column, type_: Type, *, many: bool = False) -> Iterator[Column]:
+    """Texts and arrays of them. ``many``: the column is an array of such values."""
     match type_:
         case Text():
+            yield column
+        case Record(fields):
+            for field in fields:
+                yield from _texts(column.getField(field.name), field.type, many=many)
+        case Array(element):
+            yield from _texts(_flat(column) if many else column, element, many=True)
+        case Map(value):
+            keys = F.transform(column, F.map_keys) if many else F.map_keys(column)
+            values = F.transform(column, F.map_values) if many else F.map_values(column)
+            yield _flat(keys) if many else keys
+            yield from _texts(_flat(values) if many else values, value, many=True)
+        case _:
+            pass
+
+
+def _flat(arrays: Column) -> Column:
+    return F.flatten(F.array_compact(arrays))  # which is NULL if one of them is
+
+
+def wrong_text(column: Column, type_: Type, path: str = ROOT, *, plain: bool = False) -> Column | None:
+    """Why a value is not of its type, or NULL; None if nothing of the type needs a look. ``plain``: also texts that are
+    nothing more."""
+    match type_:
+        case Text() if plain:
             return F.when(~F.is_valid_utf8(column), F.lit(f"what is at {path} is not valid UTF-8"))
         case Json():
             return F.when(~_is_json(column), F.lit(f"what is at {path} is not JSON"))
         case Uuid():
             return F.when(~column.rlike(_UUID), F.lit(f"what is at {path} is not a uuid"))
         case Record(fields):
-            inner = [wrong_text(column.getField(f.name), f.type, field_path(path, f.name)) for f in fields]
+            inner = [
+                wrong_text(column.getField(f.name), f.type, field_path(path, f.name), plain=plain)
+                for f in fields
+            ]
             found = [reason for reason in inner if reason is not None]
             return F.coalesce(*found) if found else None
         case Array(element):
-            return _first(column, element, element_path(path))
+            return _first(column, element, element_path(path), plain)
         case Map(value):
-            keys = _joined(F.map_keys(column))
-            wrong_key = F.when(
-                ~F.is_valid_utf8(keys), F.lit(f"a key of what is at {path} is not valid UTF-8")
-            )
-            wrong_value = _first(F.map_values(column), value, value_path(path))
+            wrong_value = _first(F.map_values(column), value, value_path(path), plain)
+            if not plain:
+                return wrong_value
+            keys = F.forall(F.map_keys(column), F.is_valid_utf8)
+            wrong_key = F.when(~keys, F.lit(f"a key of what is at {path} is not valid UTF-8"))
             return wrong_key if wrong_value is None else F.coalesce(wrong_key, wrong_value)
         case _:
             return None
 
 
-def _first(values: Column, type_: Type, path: str) -> Column | None:
-    if isinstance(type_, Text):
-        return wrong_text(_joined(values), type_, path)
-    if wrong_text(F.lit(None), type_, path) is None:
+def _first(values: Column, type_: Type, path: str, plain: bool) -> Column | None:
+    if wrong_text(F.lit(None), type_, path, plain=plain) is None:
         return None
-    return F.get(F.array_compact(F.transform(values, lambda value: _told(value, type_, path))), 0)
+    return F.get(F.array_compact(F.transform(values, lambda value: _told(value, type_, path, plain))), 0)
 
 
-def _joined(texts: Column) -> Column:
-    """One text, which is UTF-8 if all of them are: no byte of a character is a comma. Much quicker than one by one, for
-    which Spark makes no code."""
-    return F.array_join(texts, ",")
-
-
-def _told(value: Column, type_: Type, path: str) -> Column:
-    reason = wrong_text(value, type_, path)
+def _told(value: Column, type_: Type, path: str, plain: bool) -> Column:
+    reason = wrong_text(value, type_, path, plain=plain)
     assert reason is not None
     return reason
 
