@@ -222,6 +222,14 @@ def test_over_a_keyed_source_no_other_key_is_taken(world: Planning, relation: st
     assert "ENVELOPE NONE" in caught.value.hint()
 
 
+def test_a_key_with_a_map_is_refused_before_spark_does(world: Planning) -> None:
+    tags = {"type": "array", "items": {"type": "map", "values": "int"}}
+    world.topic("tagged", key=record("k", ("tags", tags)), value=record("v", ("a", "int")))
+    world.do(f"CREATE SOURCE tagged FROM KAFKA CONNECTION kafka (TOPIC 'tagged') {AVRO} ENVELOPE UPSERT")
+    with pytest.raises(NotSupportedYet, match="holds a map"):
+        sink(world, f"s FROM tagged {TO} KEY (tags) FORMAT JSON")
+
+
 def test_under_none_a_key_need_not_be_unique(world: Planning) -> None:
     assert sink(world, f"s FROM items {TO} KEY (item) FORMAT JSON ENVELOPE NONE").envelope == "NONE"
 

@@ -113,6 +113,7 @@ def test_what_spark_says_of_a_value_is_not_repeated(text: str, message: str) -> 
         ("Value at $ does not fit integer, found text", "$.value"),
         ("Value at $.a.b, which is there twice", "$.value.a.b"),
         ('Value at $."a b"{}.c does not fit', '$.value."a b"{}.c'),
+        ("$.op is none of c, r, u and d", "$.value.op"),
         ("It is too short for a registry's frame", "$.value"),
     ],
 )

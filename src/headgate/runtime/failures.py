@@ -58,7 +58,7 @@ _HARMLESS = re.compile(
 )
 _OWN = re.compile(r"\[USER_RAISED_EXCEPTION\] (" + NO_CAST + r"\w+)(?: SQLSTATE|$)", re.MULTILINE)
 # A path as `schema.paths` writes it.
-_PATH = re.compile(r'\bat \$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
+_PATH = re.compile(r'(?:\bat |^)\$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
 
 
 def unknown_schema_id(error: BaseException) -> int | None:
