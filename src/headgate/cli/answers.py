@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,7 +108,8 @@ class TablePrinter:
         self._columns = None
 
     def _print_page(self) -> None:
-        lines = table_lines(self._columns or (), self._rows)
+        within = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        lines = table_lines(self._columns or (), self._rows, within)
         for line in lines[2:] if self._printed else lines:
             click.echo(harmless(line))
         self._printed += len(self._rows)
