@@ -71,7 +71,7 @@ class Follower:
             schemas = reader.schemas["value"].changed()
             if not schemas:
                 return ()
-            planned = plan_follow(catalog, catalog.get(source_id), schemas, self._ask)
+            planned = plan_follow(catalog, catalog.get(source_id), schemas, self._ask, all_fit=True)
             sinks = [sink.change(self._register(catalog, sink)) for sink in planned.sinks]
             ids = tuple(schema.id or 0 for schema in schemas)
             unit = Unit((*planned.changes, *sinks), f"schema id {', '.join(map(str, ids))} accepted")
