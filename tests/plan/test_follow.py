@@ -12,7 +12,8 @@ from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
-from headgate.plan.errors import ColumnCollision
+from headgate.plan.chain import source_of
+from headgate.plan.errors import ColumnCollision, ViewOutgrown
 from headgate.plan.follow import FollowPlan, SinkChange, definition, grown, plan_follow, unwritable
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.sides import (
@@ -138,6 +139,61 @@ def test_a_new_field_with_the_name_of_a_column_is_refused(world: Planning) -> No
     world.do(SOURCE.format(names=""))
     with pytest.raises(ColumnCollision):
         followed(world, schema(("id", "int"), ("item", "string"), ("offset", "long")))
+
+
+def test_a_views_list_of_names_goes_on_speaking_of_the_columns_that_there_were(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    world.do("CREATE VIEW a (x, y, place) AS SELECT * FROM orders; CREATE VIEW b (z) AS SELECT * FROM a;")
+    _, world.catalog = followed(world, WIDER)
+    _, after = followed(world, schema(("id", "long"), ("more", "int"), id_=8))
+    assert columns(after, "a") == [
+        "x bigint not null",
+        "y text",
+        "weight double",
+        "more integer",
+        "place bigint not null",
+    ]
+    assert columns(after, "b") == ["z bigint not null", *columns(after, "a")[1:]]
+
+
+def test_a_view_that_cannot_have_a_new_field_stays_as_it_is_and_cannot_be_read(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    world.do(
+        "CREATE VIEW a AS SELECT *, id * 2 AS weight FROM orders; CREATE VIEW b AS SELECT * FROM a;"
+        "CREATE VIEW c AS SELECT * FROM orders;"
+    )
+    _, after = followed(world, WIDER)
+    assert columns(after, "a") == columns(world.catalog, "a")
+    assert columns(after, "c") == columns(after, "orders")
+    with pytest.raises(ViewOutgrown, match=r'view "a" .* column "weight"'):
+        source_of(after, world.named("b").id)
+
+
+def test_accepting_what_a_view_cannot_have_names_the_view(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    world.do("CREATE VIEW a AS SELECT id FROM orders UNION ALL SELECT 1;")
+    source = world.named("orders")
+    with pytest.raises(ViewOutgrown, match='view "a"'):
+        plan_follow(world.catalog, source, [schema(("id", "string"))], no_asking, all_fit=True)
+
+
+def test_a_list_of_names_within_a_query_does_not_come_to_mean_other_columns(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    world.do("CREATE VIEW a AS SELECT place FROM (SELECT * FROM orders) AS t (x, y, place);")
+    _, after = followed(world, WIDER)
+    with pytest.raises(ViewOutgrown, match='view "a"'):
+        source_of(after, world.named("a").id)
+
+
+def test_a_view_over_two_sources_fits_again_when_both_have_followed(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    world.do(SOURCE.format(names="").replace("SOURCE orders", "SOURCE others"))
+    world.do("CREATE VIEW a (x) AS SELECT * FROM orders UNION ALL SELECT * FROM others;")
+    for name in ("orders", "others"):
+        plan = plan_follow(world.catalog, world.named(name), [WIDER], no_asking)
+        world.catalog = apply(world.catalog, *plan.changes)
+    assert columns(world.catalog, "a")[0] == "x bigint not null"
+    assert len(columns(world.catalog, "a")) == 4
 
 
 def test_a_sink_that_was_refused_its_schema_cannot_write_what_came_or_changed(world: Planning) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from headgate.catalog.changes import DefinitionChanged, Unit
 from headgate.catalog.definitions import statement_of
@@ -13,9 +14,11 @@ from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.connectors.connections import Connections
 from headgate.errors import HeadgateError
+from headgate.plan.errors import ColumnCollision
 from headgate.plan.follow import AskTypes, SinkChange, plan_follow, sink_change
-from headgate.plan.sides import SchemaSide, sides_of
+from headgate.plan.sides import SchemaSide, sides_of, unreadable
 from headgate.registry.errors import IncompatibleSchema
+from headgate.runtime.errors import SourceCannotFollow
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.sql.ast.sources import CreateSource
 
@@ -71,7 +74,7 @@ class Follower:
             schemas = reader.schemas["value"].changed()
             if not schemas:
                 return ()
-            planned = plan_follow(catalog, catalog.get(source_id), schemas, self._ask)
+            planned = plan_follow(catalog, catalog.get(source_id), schemas, self._ask, all_fit=True)
             sinks = [sink.change(self._register(catalog, sink)) for sink in planned.sinks]
             ids = tuple(schema.id or 0 for schema in schemas)
             unit = Unit((*planned.changes, *sinks), f"schema id {', '.join(map(str, ids))} accepted")
@@ -81,11 +84,15 @@ class Follower:
     def _follow(self, catalog: Catalog, source_id: int, arrived: Sequence[Arrived]) -> None:
         source = catalog.get(source_id)
         side = sides_of(statement_of(source, CreateSource).formats)[0]
-        known = {schema.id for schema in side.schemas} if isinstance(side, SchemaSide) else set()
-        new = [a for a in arrived if a.schema.id not in known]
+        assert isinstance(side, SchemaSide)
+        new = _fitting(side, arrived)
         if not new:
             return
-        planned = plan_follow(catalog, source, [a.schema for a in new], self._ask)
+        try:
+            planned = plan_follow(catalog, source, [a.schema for a in new], self._ask)
+        except ColumnCollision as twice:
+            schema_ids = tuple(a.schema.id or 0 for a in new)
+            raise SourceCannotFollow(source.name, schema_ids, new[0].record, twice.message()) from twice
         sinks = [change for sink in planned.sinks if (change := self._registered(catalog, sink)) is not None]
         ids = ", ".join(str(a.schema.id) for a in new)
         unit = Unit((*planned.changes, *sinks), f"schema id {ids}", None, new[0].record)
@@ -104,3 +111,14 @@ class Follower:
             self._connections.registry(catalog, effect.connection).register(effect.subject, effect.schema)
             for _, effect in sink.register
         ]
+
+
+def _fitting(side: SchemaSide, arrived: Sequence[Arrived]) -> list[Arrived]:
+    """Those that the side does not have, without those that contradict one before them: that is not followed."""
+    new: list[Arrived] = []
+    known = {schema.id for schema in side.schemas}
+    for schema in arrived:
+        if schema.schema.id not in known and not unreadable(side, schema.schema):
+            new.append(schema)
+            side = replace(side, schemas=(*side.schemas, schema.schema))
+    return new

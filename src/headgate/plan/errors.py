@@ -101,6 +101,29 @@ class NameCaptured(PlanError):
 
 
 @error
+class ViewOutgrown(PlanError):
+    """A source that a view reads takes up a schema change, and the view's query does not fit it."""
+
+    code = "PLN-0107"
+    view: str
+    reason: str
+
+    def message(self) -> str:
+        return f'view "{self.view}" does not fit the changed columns of what it reads: {self.reason}'
+
+    def detail(self) -> str:
+        return (
+            "A source below it takes up a change of its schema. What does not read the view is not concerned."
+        )
+
+    def hint(self) -> str:
+        return (
+            f"Write CREATE OR REPLACE VIEW {self.view} with a query that gives its columns again, for example "
+            "SELECT * EXCEPT (column) for one that a new field brings; what reads it then goes on where it stopped."
+        )
+
+
+@error
 class ColumnCollision(PlanError):
     code = "PLN-0201"
     column: str

@@ -13,12 +13,15 @@ from typing import Any
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.definitions import facts_of, purified_text, statement_of
+from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Comment, Kind, Object
 from headgate.catalog.snapshot import Catalog
-from headgate.plan.chain import view_query
+from headgate.errors import HeadgateError
+from headgate.plan.chain import moved, view_query
 from headgate.plan.columns import evolved_columns, source_columns
+from headgate.plan.errors import PlanError, ViewOutgrown
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.sides import WrittenSchema
 from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
@@ -30,10 +33,12 @@ from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.types import Record, Type
 from headgate.sql.ast.formats import SeedSchema, Side
+from headgate.sql.ast.names import Identifier
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.views import CreateView
+from headgate.sql.errors import SqlError
 from headgate.sql.query.relation import AnalysedQuery
 from headgate.sql.seeds import format_of, seeds_of, unseeded, with_seeds
 
@@ -62,20 +67,40 @@ class FollowPlan:
 
 
 def plan_follow(
-    catalog: Catalog, source: Object, schemas: Sequence[WrittenSchema], ask: AskTypes
+    catalog: Catalog,
+    source: Object,
+    schemas: Sequence[WrittenSchema],
+    ask: AskTypes,
+    *,
+    all_fit: bool = False,
 ) -> FollowPlan:
-    """What changes when a source's values have these schemas too. Raises if the source cannot have the new columns."""
+    """What changes when a source's values have these schemas too. Raises if the source cannot have the new columns, and
+    with ``all_fit`` if a view cannot: otherwise such a view stays as it is, and whoever reads it stops (`sound_query`)."""
     changes: list[Change] = [_source_change(source, schemas)]
     after = apply(catalog, *changes)
     for relation in reversed(drop_order(catalog, [source.id])):
         if relation.kind is Kind.VIEW:
-            change = _view_change(after, relation, ask)
+            try:
+                change = _view_change(catalog, after, relation, ask)
+            except ViewOutgrown:
+                if all_fit:
+                    raise
+                continue
             if change is not None:
                 changes.append(change)
                 after = apply(after, change)
     sinks = [o for o in drop_order(catalog, [source.id]) if o.kind is Kind.SINK]
-    found = [sink_change(after, sink) for sink in reversed(sinks)]
+    found = [_sink_change(after, sink, all_fit) for sink in reversed(sinks)]
     return FollowPlan(tuple(changes), tuple(change for change in found if change is not None))
+
+
+def _sink_change(catalog: Catalog, sink: Object, all_fit: bool) -> SinkChange | None:
+    try:
+        return sink_change(catalog, sink)
+    except ViewOutgrown:
+        if all_fit:
+            raise
+        return None
 
 
 def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> DefinitionChanged:
@@ -87,16 +112,43 @@ def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> Definiti
     return definition(source, statement, evolved_columns(source, columns))
 
 
-def _view_change(catalog: Catalog, view: Object, ask: AskTypes) -> ColumnsChanged | None:
-    analysed = view_query(catalog, view)
-    asked = ask(catalog, analysed) if any(c.type is None for c in analysed.columns) else ()
-    columns = view_columns(analysed, statement_of(view, CreateView).columns, view.name, asked)
-    _, columns = derive_growth(catalog, analysed, columns)
-    evolved = evolved_columns(view, columns)
+def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: AskTypes) -> ColumnsChanged | None:
+    try:
+        evolved = _view_columns(before, catalog, view, ask)
+    except (SqlError, CatalogError, PlanError) as error:  # not those of asking Spark, which may pass
+        raise ViewOutgrown(catalog.shown(view.id), error.message()) from error
+    origins = {column.id: column.origin for column in evolved}
+    if wrong := moved(view, [origins.get(column.id) for column in view.columns]):
+        raise ViewOutgrown(catalog.shown(view.id), wrong)
     old = [replace(c, comment=Comment()) for c in view.columns]
     return (
         ColumnsChanged(view.id, evolved) if [replace(c, comment=Comment()) for c in evolved] != old else None
     )
+
+
+def _view_columns(before: Catalog, catalog: Catalog, view: Object, ask: AskTypes) -> tuple[Column, ...]:
+    analysed = view_query(catalog, view)
+    asked = ask(catalog, analysed) if any(c.type is None for c in analysed.columns) else ()
+    columns = view_columns(analysed, _names(before, view, analysed), view.name, asked)
+    _, columns = derive_growth(catalog, analysed, columns)
+    return evolved_columns(view, columns)
+
+
+def _names(before: Catalog, view: Object, analysed: AnalysedQuery) -> tuple[Identifier, ...]:
+    """A view's list of names speaks of the columns that there were: between them, new ones keep their own."""
+    listed = statement_of(view, CreateView).columns
+    if not listed:
+        return ()
+    try:
+        known = [column.name for column in view_query(before, view).columns]
+    except HeadgateError:  # it did not fit before
+        return listed
+    old = list(zip(known, [column.name for column in view.columns], strict=False))
+    names = []
+    for column in analysed.columns:
+        same = bool(old) and old[0][0] == column.name
+        names.append(Identifier(old.pop(0)[1] if same else column.name, quoted=True))
+    return listed if old else tuple(names)
 
 
 def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:

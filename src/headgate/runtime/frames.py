@@ -11,7 +11,7 @@ from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader
-from headgate.plan.chain import view_query
+from headgate.plan.chain import sound_query
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.relations import relations_read, spark_name, system_relations_read
 from headgate.schema.formats.spark import to_spark
@@ -62,7 +62,7 @@ class Frames:
                 return self._source(relation)
             case Kind.VIEW:
                 if relation.id not in self._views:
-                    self._views[relation.id] = view_query(self._catalog, relation)
+                    self._views[relation.id] = sound_query(self._catalog, relation)
                 analysed, names = self._views[relation.id], [c.name for c in relation.columns]
                 found = self.query(analysed)
                 return found if [c.name for c in analysed.columns] == names else found.toDF(*names)

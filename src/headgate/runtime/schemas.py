@@ -111,12 +111,15 @@ class SideSchemas:
         return [schema for schema in new if not unreadable(side, schema) and grows(side, schema)]
 
     def changed(self) -> list[WrittenSchema]:
-        """The schemas that change what the side gives, whether it can follow or not."""
+        """The schemas that change what the side gives, whether it can follow or not. Raises if there is only one that has
+        no type at all."""
         if self.side is None:
             return []
         side = self.side
         new = [self._known[id_] for id_ in self._newer()]
-        return [schema for schema in new if unreadable(side, schema) or grows(side, schema)]
+        some = [s for s in new if usable(side, s)]
+        changed = [schema for schema in some if unreadable(side, schema) or grows(side, schema)]
+        return changed or [schema for schema in new if unreadable(side, schema)]
 
     def describe(self, schema_id: int) -> tuple[str, ...]:
         """What an id changes, in words."""

@@ -39,7 +39,7 @@ from headgate.runtime.errors import (
 )
 from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
 from headgate.runtime.frames import Frames
-from headgate.runtime.source import SourceReader
+from headgate.runtime.source import SourceReader, Suspect
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.query.relation import AnalysedQuery
 
@@ -105,6 +105,8 @@ class SinkTask:
         self._decoded: DataFrame | None = None
         self._views: dict[int, AnalysedQuery] = {}
         self._record: tuple[Column, Column, Column] | None = None
+        self._proven: set[Suspect] = set()  # schemas that change nothing that the task uses
+        self._tried: Suspect | None = None
 
     @property
     def group(self) -> tuple[str, str]:
@@ -162,6 +164,17 @@ class SinkTask:
             Intent(self.object.id, self._generation, batch, offsets, (), (), self._catalog.version, now)
         )
 
+    def end_before_halt(self, end: Offsets, raw: Callable[[], DataFrame]) -> Offsets:
+        """Where the batch ends, so that nothing is written twice if a schema halts the task: before the first record that
+        may do it. That one is then tried alone; if it does not, the task has no use for what its schema changed."""
+        first = self.source.suspects(raw, self._proven)
+        before = {p: min(o, first[p][0]) if p in first else o for p, o in end.items()}
+        if not first or self.wants(before):
+            return before
+        partition = min(first)
+        offset, self._tried = first[partition]
+        return {**before, partition: offset + 1}
+
     def records(self, raw: DataFrame) -> DataFrame:
         """Topic, key and value of what is to be written for raw records of the source's topic."""
         self._decoded = self.source.decode(raw)
@@ -189,6 +202,9 @@ class SinkTask:
         self.store.advance(Ledger(self.object.id, self._generation, batch, self._partition_offsets(end)))
         self.progress.rows += self.waiting(end)
         self.reached = dict(end)
+        if self._tried is not None:
+            self._proven.add(self._tried)
+            self._tried = None
         self.progress.batch = batch
         self.progress.batches += 1
         self.progress.batch_seconds += time.monotonic() - self._began

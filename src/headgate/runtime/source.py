@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -41,6 +42,9 @@ READER = {
     "fetchOffset.numRetries": "2",
     "kafkaConsumer.pollTimeoutMs": "30000",
 }
+
+Suspect = tuple[str, int]  # side and schema id
+FirstSuspect = tuple[int, Suspect]  # with its offset
 
 LATEST = """
 SELECT hg_last.* FROM (
@@ -222,6 +226,27 @@ class SourceReader:
             for id_, schema in growing.items()
             if id_ in first
         ]
+
+    def suspects(self, raw: Callable[[], DataFrame], proven: Collection[Suspect]) -> dict[int, FirstSuspect]:
+        """For each partition the first raw record with a schema that stops whoever uses what it changed, without those
+        that are ``proven`` to stop nobody. They are read for it only while there is such a schema."""
+        ids = {
+            side: {*writers.broken, *writers.halting} - {id_ for known, id_ in proven if known == side}
+            for side, schemas in self.schemas.items()
+            for writers in [schemas.writers()]
+        }
+        found = [
+            raw()
+            .where(has_id(F.col(side), each))
+            .select("partition", "offset", F.lit(side).alias("side"), framed_id(F.col(side)).alias("id"))
+            for side, each in ids.items()
+            if each
+        ]
+        if not found:
+            return {}
+        first = reduce(DataFrame.union, found).groupBy("partition")
+        rows = first.agg(F.min_by(F.struct("offset", "side", "id"), "offset").alias("first")).collect()
+        return {r["partition"]: (r["first"]["offset"], (r["first"]["side"], r["first"]["id"])) for r in rows}
 
 
 @dataclass(frozen=True, slots=True)

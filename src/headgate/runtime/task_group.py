@@ -20,6 +20,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.replay import Replayed, SourceMustGrow, replay
@@ -142,15 +143,29 @@ class TaskGroup:
             t.object.id: end_of_batch(t.reached, ends[t.topic.name], latest.get(t.topic.name, {}))
             for t in tasks
         }
+        while tasks:
+            done = self._part(batch, tasks, until, topics, latest)
+            tasks = [task for task in done if task.wants(until[task.object.id])]
+
+    def _part(
+        self, batch: int, tasks: Sequence[SinkTask], until: Mapping[int, Offsets], topics: Mapping[str, Topic],
+        latest: Ends,
+    ) -> list[SinkTask]:  # fmt: skip
+        """Read and write: all of the turn, or where a schema may halt a task, up to there; those that did."""
         ready = self._attempt_all(
             self._with_targets(tasks),
             lambda t: t.intend(batch, until[t.object.id], topics.get(t.topic.name)),
         )
         ready = self._side_by_side(ready, lambda t: self._keep_up(t, until[t.object.id]))
         ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
-        written = self._side_by_side(ready, lambda t: self._write(t, until[t.object.id]))
+        end: dict[int, Offsets] = {}
+        ready = self._side_by_side(ready, lambda t: self._end_before_halt(t, until[t.object.id], end))
+        written = self._side_by_side(ready, lambda t: self._write(t, end[t.object.id]))
         written = [t for t in written if self._attempt(t, SinkTask.set_aside)]
-        self._attempt_all(written, lambda t: t.finish(batch, until[t.object.id], latest[t.topic.name]))
+        return self._attempt_all(written, lambda t: t.finish(batch, end[t.object.id], latest[t.topic.name]))
+
+    def _end_before_halt(self, task: SinkTask, until: Offsets, end: dict[int, Offsets]) -> None:
+        end[task.object.id] = task.end_before_halt(until, lambda: self._read(task, until))
 
     def _with_targets(self, tasks: Sequence[SinkTask]) -> list[SinkTask]:
         """Those whose own topics are there, asked once for all."""
