@@ -106,7 +106,7 @@ class SchemaChanged(RunError):
 class SourceCannotFollow(RunError):
     """A new field would have the name of a column that the source has from elsewhere."""
 
-    code = "RUN-0108"
+    code = "RUN-0109"
     source: str
     schema_ids: tuple[int, ...]
     record: str
