@@ -95,6 +95,12 @@ class Decoder:
         return records.select(*self._columns)
 
 
+def number_of(records: DataFrame) -> int:
+    """`count` does not go by the session's settings in another thread than its own: without them there are no times."""
+    counted = records.select(F.count(F.lit(1))).first()
+    return int(counted[0]) if counted is not None else 0
+
+
 def _stop(source: int, mark: str, *more: Column) -> Column:
     """Fails the job with the record's place."""
     parts = [F.col("partition"), F.col("offset"), *more]

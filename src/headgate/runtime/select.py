@@ -18,6 +18,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader
 from headgate.connectors.connections import Connections
 from headgate.plan.relations import analyse_query
+from headgate.runtime.decode import number_of
 from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.failures import translated, unknown_schema_id
 from headgate.runtime.frames import Frames
@@ -105,7 +106,7 @@ class BatchQuery:
             raise SourceGrew
         decoded = reader.decode(raw)
         if reader.plan.on_error != "HALT":
-            self.bad_records += decoded.where("hg_problem IS NOT NULL").count()
+            self.bad_records += number_of(decoded.where("hg_problem IS NOT NULL"))
         return reader.rows(decoded)
 
     def _chunks(self, frame: DataFrame) -> Iterator[Chunk]:

@@ -28,6 +28,7 @@ from headgate.errors import HeadgateError
 from headgate.plan.chain import source_of
 from headgate.plan.follow import unwritable
 from headgate.plan.sink import SinkPlan, plan_sink
+from headgate.runtime.decode import number_of
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
 from headgate.runtime.errors import (
@@ -255,7 +256,7 @@ class SinkTask:
         assert self._decoded is not None
         bad = self._decoded.where("hg_problem IS NOT NULL")
         if self.source.plan.on_error == "SKIP":
-            self.progress.skipped += bad.count()
+            self.progress.skipped += number_of(bad)
             return
         for chunk in _chunks(bad.selectExpr(*QUARANTINED).toLocalIterator(), CHUNK):
             self.store.quarantine([self.quarantined(row) for row in chunk])
