@@ -108,9 +108,9 @@ def test_what_is_against_its_schema_is_told_with_its_path(schema: object, docume
         (b'{"f": 1} x', "it is not JSON"),
         (b'{"f": NaN}', "it is not JSON"),
         (b'{"f": 1, "f": 2}', "it has a member twice"),
-        (b'{"g": "\xff"}', "it is not JSON"),
+        (b'{"g": "\xff"}', "it is not valid UTF-8"),
         (b'{"g": "\\ud800"}', "it is not JSON"),
-        (b"[" * 10_000, "it is not JSON"),
+        (b"[" * 10_000, "it is nested too deeply"),
     ],
 )
 def test_what_is_no_json_is_told(text: bytes, reason: str) -> None:
