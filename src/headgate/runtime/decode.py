@@ -25,6 +25,7 @@ BAD, CHANGED = "headgate-bad-record:", "headgate-schema-changed:"
 NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
 NO_KEY_IN_VALUE = "the record has no value, which would hold its key"
+NULL_KEY = "what would be its key is null"
 UNDECODABLE = "the value cannot be decoded: "  # before the reason in a column of inline errors
 # Debezium: created, read by a snapshot, updated, deleted.
 OPS, DELETED = ("c", "r", "u", "d"), "d"
@@ -236,6 +237,10 @@ def _checks(
         if name == "key" and plan.key is not None and missing is not None and place_of(plan.key).nullable:
             there = data.isNull() | F.col("hg_key").isNotNull()
             yield _Check(there, name, F.lit(missing), reader.schema_id(data) if reader else nothing)
+        if name == "value" and plan.key_in_value and reader is not None:
+            columns = [_column(column).isNull() for column in plan.columns if column.key]
+            there = data.isNull() | ~reduce(Column.__and__, columns)
+            yield _Check(there, name, F.lit(NULL_KEY), reader.schema_id(data))
     for origin in [c.origin for c in plan.columns if c.origin.part == "header" and not c.origin.as_bytes]:
         value = _header(origin.name or "")
         reason = F.lit(f'header "{origin.name}" is not valid UTF-8')

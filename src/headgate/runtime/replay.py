@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from headgate.catalog.tasks import Quarantined
 from headgate.runtime.errors import TopicReplaced
 from headgate.runtime.failures import unknown_schema_id
-from headgate.runtime.sink_task import EPOCH, QUARANTINED, SinkTask, send
+from headgate.runtime.sink_task import EPOCH, QUARANTINED, SinkTask, all_or_none, send
 from headgate.runtime.source import Arrived
 
 GONE = "The record is no longer in its topic"
@@ -76,7 +76,7 @@ def _replay(task: SinkTask, session: SparkSession, held: Mapping[Place, Quaranti
     changed = _only(source.changes(decoded), places)
     written = _places(changed) if upsert and good else good
     if written:
-        send(task.outgoing(session, changed), task.target)
+        send(all_or_none(task.outgoing(session, changed), len(held)), task.target)
     gone = [place for place in held if place not in good and place not in bad]
     compacted = {p for p in gone if upsert and p[1] >= earliest.get(p[0], 0)}
     kept = [replace(held[place], reason=GONE) for place in gone if place not in compacted]

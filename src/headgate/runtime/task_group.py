@@ -222,7 +222,7 @@ class TaskGroup:
         return self._send(task, end)
 
     def _send(self, task: SinkTask, end: Offsets) -> None:
-        send(task.records(self._read(task, end)), task.target)
+        send(task.records(self._read(task, end), end), task.target)
 
     def _read(self, task: SinkTask, end: Offsets) -> DataFrame:
         """The records that the task has not had. Not from the query's own frame: there every task would read the topics
