@@ -317,7 +317,10 @@ class SinkKeyNotUnique(PlanError):
 
     def hint(self) -> str:
         if self.deletes:  # which no other key would find
-            return "Use the key of the source, or write ENVELOPE NONE: every change is written then, and nothing deleted."
+            return (
+                "Use the key of the source, which its deletions have alone, so that KEY (…) NOT ENFORCED is of no help here. Or "
+                "write ENVELOPE NONE: every change is written then, and nothing deleted."
+            )
         return "Use the relation's key, or write KEY (…) NOT ENFORCED if you know that it is unique."
 
 
