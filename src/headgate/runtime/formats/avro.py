@@ -38,6 +38,7 @@ from headgate.runtime.formats.side import (
     MAGIC,
     MALFORMED,
     Writers,
+    first_of,
     framed_id,
     has_id,
     id_bytes,
@@ -123,8 +124,7 @@ class AvroReader:
     def _wrong(self, inner: Column, *, plain: bool) -> Column | None:
         """Why a text or a time within is not what its schema says, of bodies that are well-formed. ``plain``: texts that
         are nothing more are looked at too."""
-        found = [reason for part in self._parts for reason in part.wrong(self._read(inner, part), plain)]
-        return F.coalesce(*found) if found else None
+        return first_of(part.wrong(self._read(inner, part), plain) for part in self._parts)
 
     def value(self, data: Column, inner: Column) -> Column:
         target = place_of(self._side).type
@@ -183,11 +183,10 @@ class _Part:
     def value(self, read: Column) -> Column:
         return reshape(self._whole(read), self._tree, self.type)
 
-    def wrong(self, read: Column, plain: bool) -> list[Column]:
+    def wrong(self, read: Column, plain: bool) -> Column | None:
         """What tells why a value is none though Avro reads it: NULL where it is one."""
-        misread_ = misread(self._whole(read), self._tree, self.type)
-        told = (misread_, wrong_text(self.value(read), self.type, plain=plain))
-        return [reason for reason in told if reason is not None]
+        by_type = misread(self._whole(read), self._tree, self.type)
+        return first_of((by_type, wrong_text(self.value(read), self.type, plain=plain)))
 
     def _whole(self, read: Column) -> Column:
         return read.dropFields(END_FIELD) if self._flat else read[WHOLE_FIELD]

@@ -12,6 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headgate.runtime.formats.avro_schemas import Tree
+from headgate.runtime.formats.side import first_of, first_within
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Date, Field, Map, Record, Time, Timestamp, TimestampTz, Type, Uuid
@@ -47,9 +48,7 @@ def misread(column: Column, schema: Tree, type_: Type, path: str = ROOT) -> Colu
     match type_:
         case Record():
             parts = _parts(column, schema, type_)
-            inner = [misread(part, of, f.type, field_path(path, f.name)) for part, of, f in parts]
-            found = [reason for reason in inner if reason is not None]
-            return F.coalesce(*found) if found else None
+            return first_of(misread(part, of, f.type, field_path(path, f.name)) for part, of, f in parts)
         case Array(element):
             return _first(column, _plain(schema)["items"], element, element_path(path))
         case Map(value):
@@ -70,15 +69,7 @@ def _none(type_: Type, path: str) -> Column:
 
 
 def _first(values: Column, schema: Tree, type_: Type, path: str) -> Column | None:
-    if misread(F.lit(None), schema, type_, path) is None:
-        return None
-
-    def told(value: Column) -> Column:
-        reason = misread(value, schema, type_, path)
-        assert reason is not None
-        return reason
-
-    return F.get(F.array_compact(F.transform(values, told)), 0)
+    return first_within(values, lambda value: misread(value, schema, type_, path))
 
 
 def differs(schema: Tree) -> bool:
@@ -88,9 +79,8 @@ def differs(schema: Tree) -> bool:
         case list():
             return _is_split(schema) or any(differs(branch) for branch in schema)
         case dict():
-            named = (
-                "connect.name" in schema and "fields" not in schema
-            )  # a record's says nothing of its fields
+            # a record's name says nothing of its fields
+            named = "connect.name" in schema and "fields" not in schema
             uuid = (schema.get("type"), schema.get("logicalType")) == ("fixed", "uuid")
             special = schema.get("logicalType") == "time-millis" or uuid or named
             inner = [schema.get("type"), schema.get("items"), schema.get("values"), *schema.get("fields", ())]

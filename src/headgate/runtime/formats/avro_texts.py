@@ -8,6 +8,7 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from headgate.runtime.formats.side import first_of, first_within
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Array, Json, Map, Record, Text, Type, Uuid
 
@@ -65,12 +66,10 @@ def wrong_text(column: Column, type_: Type, path: str = ROOT, *, plain: bool = F
         case Uuid():
             return F.when(~column.rlike(_UUID), F.lit(f"what is at {path} is not a uuid"))
         case Record(fields):
-            inner = [
+            return first_of(
                 wrong_text(column.getField(f.name), f.type, field_path(path, f.name), plain=plain)
                 for f in fields
-            ]
-            found = [reason for reason in inner if reason is not None]
-            return F.coalesce(*found) if found else None
+            )
         case Array(element):
             return _first(column, element, element_path(path), plain)
         case Map(value):
@@ -79,21 +78,13 @@ def wrong_text(column: Column, type_: Type, path: str = ROOT, *, plain: bool = F
                 return wrong_value
             keys = F.forall(F.map_keys(column), F.is_valid_utf8)
             wrong_key = F.when(~keys, F.lit(f"a key of what is at {path} is not valid UTF-8"))
-            return wrong_key if wrong_value is None else F.coalesce(wrong_key, wrong_value)
+            return first_of((wrong_key, wrong_value))
         case _:
             return None
 
 
 def _first(values: Column, type_: Type, path: str, plain: bool) -> Column | None:
-    if wrong_text(F.lit(None), type_, path, plain=plain) is None:
-        return None
-    return F.get(F.array_compact(F.transform(values, lambda value: _told(value, type_, path, plain))), 0)
-
-
-def _told(value: Column, type_: Type, path: str, plain: bool) -> Column:
-    reason = wrong_text(value, type_, path, plain=plain)
-    assert reason is not None
-    return reason
+    return first_within(values, lambda value: wrong_text(value, type_, path, plain=plain))
 
 
 def _is_json(text: Column) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -63,6 +63,25 @@ def once(value: Column) -> Column:
     computes into every filter and projection above it (RUNTIME: 160 decodings of a record for 40 ids). A projection takes
     but one of these. (To make the value look as if it changed each time is no quicker, and bars it from LATERAL.)"""
     return F.explode(F.array(value))
+
+
+def first_of(reasons: Iterable[Column | None]) -> Column | None:
+    """The first reason that is not NULL, of those that there are; None if there is none at all."""
+    found = [reason for reason in reasons if reason is not None]
+    return F.coalesce(*found) if found else None
+
+
+def first_within(values: Column, look: Callable[[Column], Column | None]) -> Column | None:
+    """What ``look`` tells of the first value of an array of which it tells anything; None if it never does."""
+    if look(F.lit(None)) is None:
+        return None
+
+    def told(value: Column) -> Column:
+        reason = look(value)
+        assert reason is not None
+        return reason
+
+    return F.get(F.array_compact(F.transform(values, told)), 0)
 
 
 def is_framed(data: Column) -> Column:
