@@ -1,6 +1,6 @@
 """Records of a topic -> the columns of a source, with every record that does not fit told apart.
 
-What is costly in a format is computed `once`, because Spark otherwise decodes for every use of a field.
+What is costly in a format is `settled` first, because Spark otherwise decodes for every use of a field.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headgate.plan.sides import FieldPath, SidePlan, place_of
 from headgate.plan.source import SourceColumn, SourcePlan
 from headgate.runtime.formats.plain import PLAIN
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id, once
+from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
 
 # What a record that stops a job is told to the driver by: before its source, partition and offset; of one with a schema
 # that cannot be followed, also its side and id.
@@ -46,13 +46,14 @@ class Decoder:
         # Only what is costly; what is said of it comes after (from_avro stood in the plan 3 times, now once; decoding
         # alone took 8.8-10.2 CPU seconds for a million small records, then 5.4).
         costly = {name: r.costly(F.col(name)) for name, r in readers.items() if r and type(r) not in PLAIN}
-        self._costly = once(_together(costly)).alias("hg_in") if costly else None
+        self._costly = _together(costly).alias("hg_in") if costly else None
         inner = {name: _inner(name, costly) for name in readers}
         self._decoded = [F.col("*")]
         if plan.inline_errors:
             self._decoded.append(_inline_error(readers["value"], inner["value"]).alias("hg_error"))
         self._decoded += [F.lit(None).alias(f"hg_{name}") for name, r in readers.items() if r is None]
         self._values = [_value(n, r, inner[n], plan).alias(f"hg_{n}") for n, r in readers.items() if r]
+        self._brings_over = any(r.brings_over for r in readers.values() if r)
         self._present = _present(plan)
         checks = [*_checks(plan, readers, inner), *_event_checks(plan, readers["value"])]
         self._problem = _problem(checks).alias("hg_problem")
@@ -75,10 +76,10 @@ class Decoder:
         are left out.
         """
         present = raw.where("key IS NOT NULL OR value IS NOT NULL")
-        read = present if self._costly is None else present.select("*", self._costly)
-        decoded = read.select(*self._decoded)
-        for value in self._values:  # each may be computed `once`, of which a projection takes but one
-            decoded = decoded.select("*", value)
+        read = present if self._costly is None else _settled(present.select("*", self._costly))
+        decoded = read.select(*self._decoded).select("*", *self._values)
+        if self._brings_over:
+            decoded = _settled(decoded)
         return decoded.select("*", self._problem)
 
     def good(self, decoded: DataFrame) -> DataFrame:
@@ -94,6 +95,14 @@ class Decoder:
     def columns(self, records: DataFrame) -> DataFrame:
         """The source's columns of decoded records, by name."""
         return records.select(*self._columns)
+
+
+def _settled(computed: DataFrame) -> DataFrame:
+    """The same records, their columns computed once however often a query mentions them. Spark otherwise puts what a
+    projection computes into every filter and projection above it (RUNTIME: 160 decodings of a record for 40 ids), but
+    nothing passes a sample, and this one takes all. (Behind `explode` of an array every row is copied, a tenth of all CPU
+    time; to make the value look as if it changed each time bars it from LATERAL.)"""
+    return computed.sample(fraction=1.0, seed=0)
 
 
 def number_of(records: DataFrame) -> int:

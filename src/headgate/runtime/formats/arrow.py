@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of, schema_place
 from headgate.runtime.formats.conform import conform
-from headgate.runtime.formats.side import Writers, framed_id, has_id, once, wrong_frame
+from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import holds
 from headgate.schema.formats.spark import to_spark
@@ -112,6 +112,7 @@ class ArrowReader:
             _Part(f"part{number}", Decoding(shape, side.schemas, tuple(known), side.framed, side.message))
             for number, (shape, known) in enumerate(shapes.items())
         ]
+        self.brings_over = bool(self._others)
 
     def costly(self, data: Column) -> Column:
         elsewhere = [id_ for part in self._others for id_ in part.ids]
@@ -141,7 +142,7 @@ class ArrowReader:
         for part in self._others:
             brought = conform(inner[part.name]["v"], part.type, self._target.type)
             value = F.when(has_id(data, part.ids), brought).otherwise(value)
-        return once(value) if self._others else value
+        return value
 
     def schema_id(self, data: Column) -> Column:
         return framed_id(data) if self._side.framed else F.lit(None).cast("int")

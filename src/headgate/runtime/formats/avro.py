@@ -44,7 +44,6 @@ from headgate.runtime.formats.side import (
     id_bytes,
     is_framed,
     known_frame,
-    once,
     wrong_frame,
 )
 from headgate.schema.formats.avro.docs import without_docs
@@ -75,6 +74,10 @@ class AvroReader:
         self._writers = writers
         self._by_id = side.framed and side.first.id is not None
         self._parts, self._other = _parts(side, writers)
+        self._target = place_of(side).type
+        first, *others = self._parts
+        self._is_target = not others and to_spark(first.type) == to_spark(self._target)
+        self.brings_over = not self._is_target or first.reshaped
 
     def costly(self, data: Column) -> Column:
         if self._by_id:
@@ -127,16 +130,14 @@ class AvroReader:
         return first_of(part.wrong(self._read(inner, part), plain) for part in self._parts)
 
     def value(self, data: Column, inner: Column) -> Column:
-        target = place_of(self._side).type
-        first, *others = self._parts
-        if not others and to_spark(first.type) == to_spark(target):
-            value = first.value(self._read(inner, first))
-            return once(value) if first.reshaped else value
-        value = F.when(F.lit(False), F.lit(None).cast(to_spark(target)))
+        if self._is_target:
+            return self._parts[0].value(self._read(inner, self._parts[0]))
+        value = F.when(F.lit(False), F.lit(None).cast(to_spark(self._target)))
         for part in self._parts:
             read = self._read(inner, part)
-            value = value.when(read[END_FIELD] == F.lit(END), conform(part.value(read), part.type, target))
-        return once(value)
+            brought = conform(part.value(read), part.type, self._target)
+            value = value.when(read[END_FIELD] == F.lit(END), brought)
+        return value
 
     def schema_id(self, data: Column) -> Column:
         return framed_id(data) if self._side.framed else F.lit(None).cast("int")

@@ -10,6 +10,8 @@ from headgate.runtime.formats.side import NOT_UTF8
 
 
 class BytesReader:
+    brings_over = False
+
     def costly(self, data: Column) -> Column:
         return F.lit(None).cast("string")
 

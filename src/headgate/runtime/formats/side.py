@@ -21,8 +21,11 @@ NOT_UTF8 = "it is not valid UTF-8"
 class SideReader(Protocol):
     """Of a side whose bytes are there. ``data`` are the bytes; ``inner`` is what `costly` gave for them.
 
-    `costly` alone is computed `once` per record; the others may be mentioned any number of times.
+    `costly` is computed once per record, and so is `value` if it ``brings_over`` what was read from one type to another;
+    the others may be mentioned any number of times.
     """
+
+    brings_over: bool
 
     def costly(self, data: Column) -> Column: ...
 
@@ -56,13 +59,6 @@ class Writers:
 
 
 NO_WRITERS = Writers({})
-
-
-def once(value: Column) -> Column:
-    """The value, computed once per record however often a query mentions it. Spark otherwise puts what a projection
-    computes into every filter and projection above it (RUNTIME: 160 decodings of a record for 40 ids). A projection takes
-    but one of these. (To make the value look as if it changed each time is no quicker, and bars it from LATERAL.)"""
-    return F.explode(F.array(value))
 
 
 def first_of(reasons: Iterable[Column | None]) -> Column | None:
