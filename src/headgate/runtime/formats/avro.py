@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
+from headgate.runtime.formats.avro_inlay import Inlay, find_inlays, laid_in, taken_out
 from headgate.runtime.formats.avro_meaning import OtherMeaning, meant
 from headgate.runtime.formats.avro_reshape import differs, misread, reshape
 from headgate.runtime.formats.avro_schemas import (
@@ -93,14 +94,14 @@ class AvroReader:
 
     def _as_frozen(self, data: Column) -> Column:
         """The statement has the schema, and no registry: it holds for every record, whatever id a frame names."""
-        text = _Written(self._side.first, []).text
+        text = self._parts[0].reader
         if not self._side.framed:
             return from_avro(F.concat(data, F.lit(_END_BYTES)), text, PERMISSIVE)
         return F.when(is_framed(data), from_avro(F.concat(*_body(data)), text, PERMISSIVE))
 
     def fits(self, data: Column, inner: Column) -> Column:
         """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
-        good = F.coalesce(*[self._read(inner, part)[END_FIELD] for part in self._parts]) == F.lit(END)
+        good = self._ended(inner)
         if (wrong := self._wrong(inner, plain=False)) is not None:
             good = good & wrong.isNull()
         for part in self._parts:
@@ -113,7 +114,7 @@ class AvroReader:
     def reason(self, data: Column, inner: Column) -> Column:
         malformed: Column = F.lit(MALFORMED)
         if (wrong := self._wrong(inner, plain=True)) is not None:
-            malformed = F.coalesce(wrong, malformed)
+            malformed = F.when(self._ended(inner), F.coalesce(wrong, malformed)).otherwise(malformed)
         if not self._side.framed:
             return malformed
         if self._side.first.id is None:
@@ -123,6 +124,10 @@ class AvroReader:
             told = f"what is at {path} has another meaning in its schema than in the source's"
             malformed = F.when(has_id(data, ids), F.lit(told)).otherwise(malformed)
         return wrong_frame(data, self._writers, malformed, checked=True)  # by `fits`, which is asked first
+
+    def _ended(self, inner: Column) -> Column:
+        """Whether a body ended where its schema says. NULL if it could not be read."""
+        return F.coalesce(*[self._read(inner, part)[END_FIELD] for part in self._parts]) == F.lit(END)
 
     def _wrong(self, inner: Column, *, plain: bool) -> Column | None:
         """Why a text or a time within is not what its schema says, of bodies that are well-formed. ``plain``: texts that
@@ -171,26 +176,33 @@ class _Read:
 
 
 class _Part:
-    """A struct of ``inner``: the records that are read to one type."""
+    """A struct of ``inner``: the records that are read to one type. ``more`` are those that are read to it by another
+    reader."""
 
-    def __init__(self, name: str, schema: WrittenSchema, reads: list[_Read], *, flat: bool = True) -> None:
+    def __init__(
+        self, name: str, reader: _Written, writers: _Writers, *more: tuple[_Written, _Writers]
+    ) -> None:
         self.name = name
-        self.reads = reads
-        self._tree = tree_of(schema)
-        self.type = avro_type(schema.text, texts(schema))
-        self._flat = flat and _is_record(self._tree)
-        self.reshaped = differs(self._tree)
+        self.type = avro_type(reader.schema.text, texts(reader.schema))
+        self.reshaped = differs(reader.whole)
+        self._schema = reader
+        groups = [(reader, writers), *more]
+        self._inlays = find_inlays([one.tree for of, written in groups for one in (of, *written)])
+        self.reader = reader.text(self._inlays)
+        self.reads = [read for of, written in groups for read in _reads(written, of, self._inlays)]
 
     def value(self, read: Column) -> Column:
-        return reshape(self._whole(read), self._tree, self.type)
+        return reshape(self._whole(read), self._schema.whole, self.type)
 
     def wrong(self, read: Column, plain: bool) -> Column | None:
         """What tells why a value is none though Avro reads it: NULL where it is one."""
-        by_type = misread(self._whole(read), self._tree, self.type)
+        by_type = misread(self._whole(read), self._schema.whole, self.type)
         return first_of((by_type, wrong_text(self.value(read), self.type, plain=plain)))
 
     def _whole(self, read: Column) -> Column:
-        return read.dropFields(END_FIELD) if self._flat else read[WHOLE_FIELD]
+        if not self._schema.flat:
+            return read[WHOLE_FIELD]
+        return taken_out(read, self._inlays).dropFields(END_FIELD)
 
 
 def _parts(side: SchemaSide, writers: Writers) -> tuple[list[_Part], dict[int, str]]:
@@ -200,16 +212,14 @@ def _parts(side: SchemaSide, writers: Writers) -> tuple[list[_Part], dict[int, s
     for alike in (own.pop(frozen.shape, None), older.pop(frozen.shape, None)):
         frozen.ids += alike.ids if alike is not None else []
     old, meant_parts, other = _by_meaning(frozen, list(older.values()))
-    reader = _grown(side) if own else None
-    new = [w for w in own.values() if reader is not None and w.is_simple and resolves(w.tree, reader)]
-    if reader is None or not new:
-        parts = [_Part(GROWN, frozen.schema, _reads([frozen, *old], frozen.text, frozen.is_simple))]
+    made = _grown(side) if own else None
+    new = [w for w in own.values() if made is not None and w.is_simple and resolves(w.tree, made)]
+    if made is None or not new:
+        parts = [_Part(GROWN, frozen, [frozen, *old])]
     else:
-        reads = _reads([frozen, *new], alone(_ended(reader)), simple=True)
-        parts = [_Part(GROWN, WrittenSchema(alone(reader)), reads)]
-        parts += _old_parts(parts[0], frozen, old)
+        parts = _grown_parts(_Written(WrittenSchema(alone(made)), []), [frozen, *new], frozen, old)
     left = [w for w in own.values() if w not in new]
-    parts += [_Part(f"own{w.ids[0]}", w.schema, _reads([w], w.text, simple=False)) for w in left]
+    parts += [_Part(f"own{w.ids[0]}", w, [w]) for w in left]
     return [*parts, *meant_parts], other
 
 
@@ -236,18 +246,19 @@ def _by_meaning(
     parts = []
     for (text, flat), writers in found.items():
         target = _Written(WrittenSchema(text), [], flat)
-        reads = _reads(writers, target.text, frozen.is_simple)
-        parts.append(_Part(f"meant{writers[0].ids[0]}", target.schema, reads, flat=flat))
+        parts.append(_Part(f"meant{writers[0].ids[0]}", target, writers))
     return alike, parts, other
 
 
-def _old_parts(grown: _Part, frozen: _Written, old: list[_Written]) -> list[_Part]:
+def _grown_parts(reader: _Written, new: _Writers, frozen: _Written, old: _Writers) -> list[_Part]:
     """What is older than the frozen schema gets the defaults that stand in it, and nothing of what came later."""
-    part = _Part(FROZEN, frozen.schema, _reads(old, frozen.text, frozen.is_simple))
-    if to_spark(part.type) != to_spark(grown.type):
-        return [part] if old else []
-    grown.reads += part.reads
-    return []
+    if not old:
+        return [_Part(GROWN, reader, new)]
+    if to_spark(avro_type(frozen.schema.text, texts(frozen.schema))) == to_spark(
+        avro_type(reader.schema.text)
+    ):
+        return [_Part(GROWN, reader, new, (frozen, old))]
+    return [_Part(GROWN, reader, new), _Part(FROZEN, frozen, old)]
 
 
 def _grown(side: SchemaSide) -> Tree | None:
@@ -263,16 +274,17 @@ def _grown(side: SchemaSide) -> Tree | None:
     return made if fits else None
 
 
-def _reads(writers: Sequence[_Written], reader: str, simple: bool) -> list[_Read]:
-    """As few as can be. ``simple``: whether the reader is, so that writers may be renamed."""
-    by_union = [w for w in writers if simple and w.is_simple]
-    union, members = together([_ended(w.tree) for w in by_union])
+def _reads(writers: _Writers, reader: _Written, inlays: Mapping[str, Inlay]) -> list[_Read]:
+    """As few as can be."""
+    text = reader.text(inlays)
+    by_union = [w for w in writers if reader.is_simple and w.is_simple]
+    union, members = together([w.ended(inlays) for w in by_union])
     joined = [by_union[number] for number in members]
     if len(joined) < 2:
         joined = []
-    reads = [_Read(w.text, reader, w.ids) for w in writers if w not in joined]
+    reads = [_Read(w.text(inlays), text, w.ids) for w in writers if w not in joined]
     branches = {id_: number for number, w in enumerate(joined) for id_ in w.ids}
-    return [_Read(union, reader, list(branches), branches), *reads] if branches else reads
+    return [_Read(union, text, list(branches), branches), *reads] if branches else reads
 
 
 class _Written:
@@ -286,7 +298,16 @@ class _Written:
         self.flat = flat and _is_record(self.whole)
         self.tree = self.whole if self.flat else _wrapped(self.whole)
         self.is_simple = is_simple(self.tree)
-        self.text = json.dumps(apart(defined_once(_ended(self.tree))))
+
+    def text(self, inlays: Mapping[str, Inlay]) -> str:
+        return json.dumps(apart(defined_once(self.ended(inlays))))
+
+    def ended(self, inlays: Mapping[str, Inlay]) -> Tree:
+        record = laid_in(self.tree, inlays)
+        return {**record, "fields": [*record["fields"], {"name": END_FIELD, "type": "int"}]}
+
+
+_Writers = Sequence[_Written]
 
 
 def _by_shape(writers: Writers, *, own: bool, flat: bool = True) -> dict[str, _Written]:
@@ -320,10 +341,6 @@ def tree_of(schema: WrittenSchema) -> Tree:
 def _wrapped(whole: object) -> dict[str, Tree]:
     fields = [{"name": WHOLE_FIELD, "type": whole}]
     return {"type": "record", "name": "headgate_wrapped", "fields": fields}
-
-
-def _ended(record: Tree) -> Tree:
-    return {**record, "fields": [*record["fields"], {"name": END_FIELD, "type": "int"}]}
 
 
 def _is_record(schema: object) -> bool:
