@@ -62,6 +62,11 @@ def test_docs_follow_plain_projections_and_renames_but_not_expressions() -> None
     assert columns[0].origin == ("orders", "id")
 
 
+def test_the_doc_of_a_field_follows_what_is_nothing_but_that_field() -> None:
+    query = "SELECT k.g.h AS a, ((k).g).h, upper(k.g.h) AS b, k.f FROM orders"
+    assert [c.doc for c in analysed(query).columns] == ["its height", "its height", None, None]
+
+
 def test_docs_follow_through_subqueries_and_common_tables() -> None:
     query = "WITH a AS (SELECT price AS p FROM orders) SELECT q FROM (SELECT p AS q FROM a) AS b"
     assert [c.doc for c in analysed(query).columns] == ["in EUR"]

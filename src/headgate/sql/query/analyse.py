@@ -196,7 +196,7 @@ class _Analyser:
         typed = self.expressions.visit(node, scope)
         value = holder.this.this if isinstance(holder.this, exp.Alias) else holder.this
         name = name or (origin.name if origin else accessed_name(value)) or "?column?"
-        doc, came_from = (origin.doc, origin.origin) if origin else (None, None)
+        doc, came_from = (origin.doc, origin.origin) if origin else (_field_doc(plain, typed), None)
         column = Column(name, typed.type, typed.nullable, doc, came_from, typed.null)
         return _aliased_as(value, name), (column,)
 
@@ -222,7 +222,7 @@ class _Analyser:
         for field in typed.type.fields:
             name, inner = take_field(NamePart(field.name, True), typed)
             dot = exp.Dot(this=holder.this.copy(), expression=identifier(name))
-            chosen.append((_aliased_as(dot, name), (Column(name, inner.type, inner.nullable, field.doc),)))
+            chosen.append((_aliased_as(dot, name), (Column(name, inner.type, inner.nullable, inner.doc),)))
         return chosen
 
     def _rows(self, node: exp.Expr, call: exp.Anonymous, scope: Scope) -> Projection:
@@ -333,8 +333,7 @@ def _column_of_values(number: int, values: list[Typed]) -> Column:
 
 def _origin(node: exp.Expr, scope: Scope) -> Column | None:
     """The column that a projection is nothing but, for its docs and its name."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
         return None
     try:
@@ -342,6 +341,11 @@ def _origin(node: exp.Expr, scope: Scope) -> Column | None:
     except HeadgateError:
         return None
     return None if fields else column
+
+
+def _field_doc(node: exp.Expr, typed: Typed) -> str | None:
+    """The doc of the field that a projection is nothing but."""
+    return typed.doc if isinstance(node.unnest(), exp.Column | exp.Dot) else None
 
 
 def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:

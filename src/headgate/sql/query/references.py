@@ -112,7 +112,7 @@ def take_field(part: NamePart, owner: Typed) -> tuple[str, Typed]:
         case Found(exact):
             field = owner.type.field(exact)
             assert field is not None
-            return exact, Typed(field.type, field.nullable or owner.nullable)
+            return exact, Typed(field.type, field.nullable or owner.nullable, doc=field.doc)
         case Ambiguous(candidates):
             raise UnknownField(part.name, "the record", candidates)
     raise UnknownField(part.name, "the record", near_names(part.name, names))

@@ -43,6 +43,7 @@ class Typed:
     null: bool = False
     literal: int | None = None  # value of an integer literal, which counts with its own number of digits
     interval: bool = False  # a span of time, which is no type of a column
+    doc: str | None = None  # of the field of a record that the expression takes
 
 
 UNKNOWN = Typed(None)
