@@ -19,7 +19,6 @@ DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.explainMode": "simple",  # every query prints its plan for the UI, also where there is none
-    "spark.sql.shuffle.partitions": "4",  # small batches: 200 tasks cost more than the rows in them
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
     # Without kafka: its older reader turns every record into a row of objects and back (a million read: 4.1 CPU seconds
@@ -45,7 +44,13 @@ AVRO_LIMITS = " ".join(
 JAVA_OPTIONS = f"-Xss8m {AVRO_LIMITS} -Dlog4j2.configurationFile={{log}}"
 # They write down what an exception says of a query, with the value that it failed at.
 QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
-LOCAL = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # Small batches: 200 tasks cost more than the rows in them. A cluster has Spark's own number, which adaptive execution
+    # brings down to what the cores can do at once.
+    "spark.sql.shuffle.partitions": "4",
+}
 
 
 def open_session(
