@@ -239,14 +239,29 @@ def test_what_a_schema_makes_of_a_side(
     assert not grows(taken, arriving)
 
 
-def test_of_a_record_within_only_the_field_that_changed_cannot_be_read() -> None:
-    def nested(*fields: tuple[str, object]) -> object:
-        return {"type": "record", "name": "row", "fields": [{"name": n, "type": t} for n, t in fields]}
+def nested(*fields: tuple[str, object]) -> object:
+    return {"type": "record", "name": "row", "fields": [{"name": n, "type": t} for n, t in fields]}
 
+
+def test_of_a_record_within_only_the_field_that_changed_cannot_be_read() -> None:
     old = schema(("id", "int"), ("after", nested(("x", "string"), ("y", "int"))))
-    new = schema(("id", "int"), ("after", nested(("x", "long"), ("y", "long"), ("z", "int"))))
+    new = schema(("id", "int"), ("after", nested(("x", "long"), ("y", "int"))))
+    assert unreadable(SchemaSide("AVRO", (old,)), new) == (("after", "x"),)
+
+
+def test_of_a_schema_that_cannot_be_followed_nothing_is_read_that_there_is_no_room_for() -> None:
+    """What would be followed if it came alone: or it would be NULL without a word."""
+    old = schema(
+        ("id", "int"), ("n", "int"), ("gone", "int"), ("same", "int"), ("after", nested(("y", "int")))
+    )
+    new = schema(
+        ("id", "string"), ("n", ["null", "int"]), ("same", "int"), ("after", nested(("y", "long"), ("z", "int"))), ("new", "int")
+    )  # fmt: skip
     side = SchemaSide("AVRO", (old,))
-    assert unreadable(side, new) == (("after", "x"),)
+    assert unreadable(side, new) == (("id",), ("n",), ("gone",), ("after", "y"), ("after", "z"), ("new",))
+    accepted = SchemaSide("AVRO", (old, new))
+    again = schema(("id", "int"), ("n", "int"), ("same", "int"), ("after", nested(("y", "string"))))
+    assert unreadable(accepted, again) == (("after", "y"),)
 
 
 def test_a_schema_with_other_docs_changes_nothing() -> None:

@@ -248,12 +248,20 @@ def _no_type(side: SchemaSide, schema: WrittenSchema) -> SchemaError | None:
 
 @lru_cache(maxsize=1024)
 def unreadable(side: SchemaSide, schema: WrittenSchema) -> tuple[FieldPath, ...]:
-    """The fields that a schema changed so that a reader cannot follow by itself."""
+    """The fields that a schema changed so that a reader cannot follow by itself. If there are any, nothing of the schema
+    is followed: then all fields are among them whose values the side has no room for as it is."""
+    known, arriving = place_of(side), schema_place(side.kind, schema, side.message)
     # What a schema that was accepted has, may come again.
-    arriving = schema_place(side.kind, schema, side.message)
-    readable = [followed(place_of(side), arriving).type]
-    readable += [schema_place(side.kind, taken, side.message).type for taken in side.schemas]
-    return tuple(_unreadable(readable, arriving.type, ()))
+    taken = [schema_place(side.kind, one, side.message) for one in side.schemas]
+    merged = followed(known, arriving)
+    if not [*_unreadable([one.type for one in (merged, *taken)], arriving.type, ())]:
+        return ()
+    within = [{*_without_room(one, arriving, ())} for one in taken]
+    return tuple(
+        path
+        for path in _without_room(known, arriving, ())
+        if all(any(path[:n] in broken for n in range(len(path) + 1)) for broken in within)
+    )
 
 
 def _unreadable(readable: Sequence[Type], type_: Type, path: FieldPath) -> Iterator[FieldPath]:
@@ -266,6 +274,22 @@ def _unreadable(readable: Sequence[Type], type_: Type, path: FieldPath) -> Itera
     for field in type_.fields:
         inner = [known.type for record in records for known in record.fields if known.name == field.name]
         yield from _unreadable(inner, field.type, (*path, field.name))
+
+
+def _without_room(known: Field, arriving: Field, path: FieldPath) -> Iterator[FieldPath]:
+    """The fields that a place cannot hold as it is: of another type, too wide, null where nothing may be, missing, new."""
+    if arriving.nullable and not known.nullable:
+        yield path
+    elif isinstance(known.type, Record) and isinstance(arriving.type, Record):
+        for field in known.type.fields:
+            found = arriving.type.field(field.name)
+            if found is not None:
+                yield from _without_room(field, found, (*path, field.name))
+            elif not field.nullable:
+                yield (*path, field.name)
+        yield from ((*path, f.name) for f in arriving.type.fields if known.type.field(f.name) is None)
+    elif not holds(known.type, arriving.type):
+        yield path
 
 
 @lru_cache(maxsize=1024)
