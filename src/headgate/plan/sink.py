@@ -23,7 +23,7 @@ from headgate.plan.errors import (
     SinkKeyMissing,
     SinkKeyNotUnique,
 )
-from headgate.plan.relations import dropped_key, key_columns, named_types
+from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
 from headgate.plan.sides import format_words
 from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema
@@ -86,6 +86,8 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
     name = statement.name.parts[-1].name if statement.name else f"{relation.name}_sink"
     _refuse_later_features(statement)
     source = source_of(catalog, relation.id)
+    for withheld in withheld_fields(relation):
+        raise withheld
     keys = _key(catalog, relation, statement)
     envelope = _envelope(statement, name, keys)
     if envelope == "UPSERT":

@@ -11,6 +11,7 @@ from headgate.plan.debezium import changed_row, row_key
 from headgate.plan.errors import (
     INLINE_ERRORS,
     ColumnCollision,
+    FieldWithheld,
     InlineErrorsWithoutKey,
     KeyFormatMissing,
     KeyNotAllowed,
@@ -81,6 +82,20 @@ class Origin:
             case _:
                 return self.part if self.name is None else f'{self.part} field "{self.name}"'
 
+    def renamed(self) -> str:
+        """What to write to give the column another name."""
+        match self.part:
+            case "metadata":
+                return f"INCLUDE {self.name} AS <name>"
+            case "header":
+                return f"INCLUDE HEADER '{self.name}' AS <name>"
+            case "error":
+                return f"{INLINE_ERRORS} = INLINE AS <name>"
+            case "key":
+                return "INCLUDE KEY AS <name>"
+            case _:
+                return "another list of names"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
@@ -95,7 +110,7 @@ class SourceColumn:
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
     """Columns are key columns, inline errors, value columns (of Debezium: the fields of `after`, those of the key among
-    them), metadata columns in the order written."""
+    them), metadata columns in the order written. ``withheld`` are fields that were followed and could have no column."""
 
     name: str
     columns: tuple[SourceColumn, ...]
@@ -105,6 +120,7 @@ class SourcePlan:
     on_error: Policy
     on_schema_change: Following
     doc: str | None = None
+    withheld: tuple[FieldWithheld, ...] = ()
 
     @property
     def key_in_value(self) -> bool:
@@ -125,8 +141,10 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     first = len(_body_columns(statement, name, at_creation(value), key)[0])
     grown = columns[first:]
     columns = _renamed([*columns[:first], *_metadata_columns(statement)], statement, name)
-    columns[first:first] = grown
     _check_collisions(columns, name)
+    taken = {c.name: c.origin for c in columns}
+    columns[first:first] = [c for c in grown if c.name not in taken]
+    withheld = [_withheld(name, c, taken[c.name]) for c in grown if c.name in taken]
     columns = _with_upsert_key(columns, statement, name)
     envelope = _envelope(statement)
     return SourcePlan(
@@ -138,6 +156,7 @@ def plan_source(statement: CreateSource) -> SourcePlan:
         _policy(statement),
         _following(statement),
         doc,
+        tuple(withheld),
     )
 
 
@@ -268,6 +287,10 @@ def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
         first = seen.setdefault(column.name, column)
         if first is not column:
             raise ColumnCollision(column.name, first.origin.describe(), column.origin.describe(), source)
+
+
+def _withheld(source: str, column: SourceColumn, other: Origin) -> FieldWithheld:
+    return FieldWithheld(source, column.name, column.origin.describe(), other.describe(), other.renamed())
 
 
 def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
