@@ -173,6 +173,30 @@ class FieldWithheld(PlanError):
 
 
 @error
+class SchemaCannotChange(PlanError):
+    code = "PLN-0430"
+    source: str
+    policy: str
+    format: str
+    inline: bool  # whether the schema is written in the statement, so that PIN is what happens
+
+    def message(self) -> str:
+        return f'ON SCHEMA CHANGE = {self.policy} of source "{self.source}" would have no effect'
+
+    def detail(self) -> str:
+        if self.inline:
+            return f"The schema of its values stands in the statement (FORMAT {self.format}), and nobody else can change it."
+        return f"FORMAT {self.format} has no schema that could change."
+
+    def hint(self) -> str:
+        if self.inline:
+            return (
+                "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to learn of other schemas."
+            )
+        return "Leave the option out. What does not fit the format is left to ON ERROR."
+
+
+@error
 class KeyFormatMissing(PlanError):
     code = "PLN-0202"
     source: str

@@ -15,10 +15,11 @@ from headgate.plan.errors import (
     InlineErrorsWithoutKey,
     KeyFormatMissing,
     KeyNotAllowed,
+    SchemaCannotChange,
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.plan.sides import SidePlan, at_creation, place_of, sides_of
+from headgate.plan.sides import SidePlan, at_creation, format_words, place_of, sides_of
 from headgate.schema.names import Found, find
 from headgate.schema.types import (
     Array,
@@ -32,7 +33,9 @@ from headgate.schema.types import (
     Type,
 )
 from headgate.sql.ast.formats import (
+    AvroInline,
     Format,
+    ProtobufInline,
     RegistryFormat,
     SchemaStrategy,
 )
@@ -315,6 +318,17 @@ def _policy(statement: CreateSource) -> Policy:
     given = option(statement.with_options, "ON ERROR")
     words = given.words if isinstance(given, Choice) else "HALT"
     return "QUARANTINE" if words == "QUARANTINE" else "SKIP" if words == "SKIP" else "HALT"
+
+
+def check_schema_change(statement: CreateSource) -> None:
+    """Raises for a policy that cannot have an effect. Not part of the plan: what was accepted once goes on."""
+    given, value = option(statement.with_options, "ON SCHEMA CHANGE"), statement.formats.value
+    if not isinstance(given, Choice) or isinstance(value, RegistryFormat):
+        return
+    inline = isinstance(value, AvroInline | ProtobufInline)
+    if not inline or given.words != "PIN":
+        name = statement.name.parts[-1].name
+        raise SchemaCannotChange(name, given.words, format_words(value), inline)
 
 
 def _following(statement: CreateSource) -> Following:

@@ -46,7 +46,7 @@ from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
 from headgate.plan.rename import rename
 from headgate.plan.sides import fields_of, sides_of
 from headgate.plan.sink import SinkPlan, plan_sink
-from headgate.plan.source import SourcePlan, plan_source
+from headgate.plan.source import SourcePlan, check_schema_change, plan_source
 from headgate.plan.views import (
     derive_growth,
     query_dependencies,
@@ -221,6 +221,7 @@ class _Planner:
         )
 
     def _source(self, statement: CreateSource) -> Planned:
+        check_schema_change(statement)
         planned = plan_source(statement)
         growth = Growth.KEYED if any(c.key for c in planned.columns) else Growth.APPEND
         facts = {"dropped_key": _dropped_key(statement, planned)}
