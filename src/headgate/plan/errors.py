@@ -190,9 +190,7 @@ class SchemaCannotChange(PlanError):
 
     def hint(self) -> str:
         if self.inline:
-            return (
-                "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to learn of other schemas."
-            )
+            return "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to learn of other schemas."
         return "Leave the option out. What does not fit the format is left to ON ERROR."
 
 
@@ -421,9 +419,14 @@ class SinkFeedsItself(PlanError):
     sink: str
     source: str
     topic: str
+    over: tuple[str, ...] = ()  # other sinks that bring the records back to it
 
     def message(self) -> str:
-        return f'sink "{self.sink}" cannot write to topic "{self.topic}", which source "{self.source}" reads for it'
+        told = f'sink "{self.sink}" cannot write to topic "{self.topic}", which source "{self.source}" reads'
+        if not self.over:
+            return f"{told} for it"
+        sinks = " and ".join(f'"{name}"' for name in self.over)
+        return f"{told} for sink {sinks}, whose records come back to it"
 
     def detail(self) -> str:
         return "Every record that it writes would come back as one to be written, without end."
