@@ -30,7 +30,9 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.sql.ast.formats import SeedSchema
 from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.ast.sources import CreateSource
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.render.statements import render
 from headgate.sql.seeds import with_seeds
 from tests.plan.planning import Planning
 
@@ -160,6 +162,16 @@ def test_a_new_field_with_the_name_of_a_column_stops_only_those_who_take_all_col
     assert "INCLUDE OFFSET AS <name>" in (outgrown.value.hint() or "")
     with pytest.raises(FieldWithheld):
         plan_sink(world.catalog, DEFAULT_PATH, statement_of(made["sent"], CreateSink))
+
+
+def test_a_source_that_is_made_again_by_its_own_statement_withholds_the_same_fields(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    _, world.catalog = followed(world, schema(("id", "int"), ("item", "string"), ("offset", "long")))
+    again = render(statement_of(world.named("orders"), CreateSource))
+    world.do("DROP SOURCE orders")
+    world.do(again)
+    with pytest.raises(FieldWithheld):
+        world.do("CREATE VIEW all_of_it AS SELECT * FROM orders")
 
 
 def test_a_views_list_of_names_goes_on_speaking_of_the_columns_that_there_were(world: Planning) -> None:

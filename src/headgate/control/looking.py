@@ -19,7 +19,12 @@ from headgate.catalog.store import Reader
 from headgate.catalog.system import SystemRelation
 from headgate.control.results import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
-from headgate.plan.relations import analyse_query, relations_read, system_relations_read
+from headgate.plan.relations import (
+    analyse_query,
+    relations_read,
+    system_relations_read,
+    withheld_fields,
+)
 from headgate.plan.sink import plan_sink
 from headgate.plan.spelling import spelled
 from headgate.plan.statements import named_object
@@ -239,6 +244,10 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
     for column in columns:
         nullable = "" if column.nullable else " not null"
         rows.append([f"column {column.name}", f"{print_type(column.parsed)}{nullable}"])
+    rows += [
+        ["without a column", f'{w.field}, because column "{w.column}" is {w.other}']
+        for w in withheld_fields(found)
+    ]
     rows += [[d.use.value, catalog.shown(d.on)] for d in found.dependencies]
     rows += list(_task_facts(found, reader))
     rows.append(["statement", create_sql(catalog, found)])

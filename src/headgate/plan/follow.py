@@ -20,7 +20,7 @@ from headgate.catalog.objects import Column, Comment, Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.chain import moved, outgrown, view_query
-from headgate.plan.columns import evolved_columns, source_columns
+from headgate.plan.columns import evolved_columns, source_columns, withheld_facts
 from headgate.plan.errors import FieldWithheld, PlanError, ViewOutgrown
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.relations import WITHHELD
@@ -111,8 +111,7 @@ def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> Definiti
     statement = with_seeds(statement, "VALUE", (*known, *new))
     planned = plan_source(statement)
     columns = evolved_columns(source, source_columns(planned))
-    facts = {WITHHELD: [(w.column, w.field, w.other, w.cure) for w in planned.withheld]}
-    return definition(source, statement, columns, facts)
+    return definition(source, statement, columns, {WITHHELD: withheld_facts(planned)})
 
 
 def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: AskTypes) -> ColumnsChanged | None:

@@ -41,10 +41,11 @@ from headgate.catalog.objects import (
 )
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
-from headgate.plan.columns import source_columns
+from headgate.plan.columns import source_columns, withheld_facts
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.loops import check_loops
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
+from headgate.plan.relations import WITHHELD
 from headgate.plan.rename import rename
 from headgate.plan.sides import fields_of, sides_of
 from headgate.plan.sink import SinkPlan, plan_sink
@@ -226,7 +227,7 @@ class _Planner:
         check_schema_change(statement)
         planned = plan_source(statement)
         growth = Growth.KEYED if any(c.key for c in planned.columns) else Growth.APPEND
-        facts = {"dropped_key": _dropped_key(statement, planned)}
+        facts = {"dropped_key": _dropped_key(statement, planned), WITHHELD: withheld_facts(planned)}
         made = self._object(
             statement.name,
             Kind.SOURCE,
