@@ -204,7 +204,18 @@ def test_describe_gives_columns_with_type_nullability_key_and_comment(shop: Shel
         ("key", "bigint", False, True, None),
         ("item", "text", False, False, "what was bought"),
     ]
-    assert shop.rows("DESCRIBE SCHEMA public; DESCRIBE SINK bigs") == []
+    assert shop.rows("DESCRIBE SCHEMA public") == []
+
+
+def test_describe_of_a_sink_gives_the_columns_that_it_writes_and_its_own_key(shop: Shell) -> None:
+    assert shop.rows("DESCRIBE SINK bigs") == shop.rows("DESCRIBE VIEW big")
+    kafka = "INTO KAFKA CONNECTION kafka (TOPIC 'log')"
+    shop.run(f"CREATE SINK log FROM orders {kafka} FORMAT JSON; COMMENT ON COLUMN orders.price IS 'in EUR'")
+    assert shop.rows("DESCRIBE log") == [
+        ("key", "bigint", False, False, None),
+        ("item", "text", False, False, "what was bought"),
+        ("price", "double", True, False, "in EUR"),
+    ]
 
 
 def test_describe_knows_the_systems_own_relations(shop: Shell) -> None:
@@ -220,6 +231,7 @@ def test_describe_extended_gives_what_is_beyond_columns(shop: Shell) -> None:
     told = dict(shop.rows("DESCRIBE EXTENDED SINK bigs"))  # type: ignore[arg-type, var-annotated]
     assert told["kind"] == "sink"
     assert told["reads"] == "big"
+    assert (told["key"], told["column item"]) == ("key", "text not null")
     assert (told["state"], told["rows"], told["lag"]) == ("running", 120, 7)
     assert told["offset of shop partition 0"] == 122
     assert str(told["statement"]).startswith("CREATE SINK bigs\nFROM big\n")

@@ -49,7 +49,7 @@ def test_a_program_whose_parent_was_gone_before_it_began_does_not_begin() -> Non
     command = (sys.executable, "-I", "-S", str(LIFELINE), "1", "9", "-1", "-1", "/bin/echo", "alive")
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert told.stdout == ""
-    assert "the supervisor is gone" in told.stderr
+    assert "the parent is gone" in told.stderr
     assert told.returncode == 1
 
 

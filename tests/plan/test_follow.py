@@ -13,7 +13,7 @@ from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
-from headgate.plan.errors import ColumnCollision, ViewOutgrown
+from headgate.plan.errors import FieldWithheld, ViewOutgrown
 from headgate.plan.follow import FollowPlan, SinkChange, definition, grown, plan_follow, unwritable
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.sides import (
@@ -30,7 +30,9 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.sql.ast.formats import SeedSchema
 from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.ast.sources import CreateSource
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.render.statements import render
 from headgate.sql.seeds import with_seeds
 from tests.plan.planning import Planning
 
@@ -135,10 +137,41 @@ def test_old_columns_keep_their_ids_and_new_ones_get_new_ids(world: Planning) ->
     assert now["weight"] not in before.values()
 
 
-def test_a_new_field_with_the_name_of_a_column_is_refused(world: Planning) -> None:
+def test_a_new_field_with_the_name_of_a_column_stops_only_those_who_take_all_columns(world: Planning) -> None:
     world.do(SOURCE.format(names=""))
-    with pytest.raises(ColumnCollision):
-        followed(world, schema(("id", "int"), ("item", "string"), ("offset", "long")))
+    world.do("CREATE VIEW all_of_it AS SELECT * FROM orders;")
+    world.do('CREATE VIEW named AS SELECT id, "offset" FROM orders;')
+    world.do('CREATE VIEW rest AS SELECT * EXCEPT ("offset") FROM orders;')
+    world.do(SINK)
+    new = schema(("id", "int"), ("item", "string"), ("offset", "long"), ("weight", ["null", "double"]))
+    _, world.catalog = followed(world, new)
+    assert columns(world.catalog, "orders") == [
+        "id integer not null",
+        "item text not null",
+        "weight double",
+        "offset bigint not null",
+    ]
+    assert columns(world.catalog, "rest") == ["id integer not null", "item text not null", "weight double"]
+    made = {o.name: o for o in world.catalog.objects.values()}
+    assert source_of(world.catalog, made["named"].id) == made["orders"]
+    with pytest.raises(ViewOutgrown) as outgrown:
+        source_of(world.catalog, made["all_of_it"].id)
+    assert 'value field "offset" has no column, because column "offset" is metadata offset' in str(
+        outgrown.value
+    )
+    assert "INCLUDE OFFSET AS <name>" in (outgrown.value.hint() or "")
+    with pytest.raises(FieldWithheld):
+        plan_sink(world.catalog, DEFAULT_PATH, statement_of(made["sent"], CreateSink))
+
+
+def test_a_source_that_is_made_again_by_its_own_statement_withholds_the_same_fields(world: Planning) -> None:
+    world.do(SOURCE.format(names=""))
+    _, world.catalog = followed(world, schema(("id", "int"), ("item", "string"), ("offset", "long")))
+    again = render(statement_of(world.named("orders"), CreateSource))
+    world.do("DROP SOURCE orders")
+    world.do(again)
+    with pytest.raises(FieldWithheld):
+        world.do("CREATE VIEW all_of_it AS SELECT * FROM orders")
 
 
 def test_a_views_list_of_names_goes_on_speaking_of_the_columns_that_there_were(world: Planning) -> None:

@@ -368,6 +368,50 @@ def test_a_sink_does_not_write_to_the_topic_that_it_reads(world: Planning) -> No
         world.do("CREATE SINK n FROM again INTO KAFKA CONNECTION kafka (TOPIC 'orders') FORMAT JSON")
 
 
+TEXTS = "FROM KAFKA CONNECTION {} (TOPIC '{}') FORMAT TEXT;"
+
+
+def test_a_loop_over_other_sinks_is_found(world: Planning) -> None:
+    for topic in ("a", "b", "c"):
+        world.topic(topic)
+        world.do(f"CREATE SOURCE {topic} {TEXTS.format('kafka', topic)}")
+    world.do("CREATE SINK ab FROM a INTO KAFKA CONNECTION kafka (TOPIC 'b') FORMAT TEXT")
+    world.do("CREATE SINK bc FROM b INTO KAFKA CONNECTION kafka (TOPIC 'c') FORMAT TEXT")
+    with pytest.raises(SinkFeedsItself) as found:
+        world.do("CREATE SINK ca FROM c INTO KAFKA CONNECTION kafka (TOPIC 'a') FORMAT TEXT")
+    assert found.value.message() == (
+        'sink "ca" cannot write to topic "a", which source "a" reads for sink "ab" and "bc", '
+        "whose records come back to it"
+    )
+    world.do("CREATE SINK cd FROM c INTO KAFKA CONNECTION kafka (TOPIC 'd') FORMAT TEXT")
+
+
+def test_a_loop_over_two_connections_to_one_cluster_is_found(world: Planning) -> None:
+    world.topic("a")
+    world.do("CREATE CONNECTION second TO KAFKA (BROKERS ('else:1', 'Broker:9092'))")
+    world.do("CREATE CONNECTION third TO KAFKA (BROKER 'else:1')")
+    world.do("CREATE CONNECTION foreign_one TO KAFKA (BROKER 'far:9092')")
+    world.do(f"CREATE SOURCE a {TEXTS.format('kafka', 'a')}")
+    for connection in ("second", "third"):
+        with pytest.raises(SinkFeedsItself):
+            world.do(f"CREATE SINK n FROM a INTO KAFKA CONNECTION {connection} (TOPIC 'a') FORMAT TEXT")
+    world.do("CREATE SINK n FROM a INTO KAFKA CONNECTION foreign_one (TOPIC 'a') FORMAT TEXT")
+    world.do("CREATE SOURCE plain FROM KAFKA BROKER 'broker:9092' TOPIC 'a' FORMAT TEXT;")
+    with pytest.raises(SinkFeedsItself):
+        world.do("CREATE SINK m FROM plain INTO KAFKA CONNECTION kafka (TOPIC 'a') FORMAT TEXT")
+
+
+def test_a_view_that_closes_a_loop_cannot_replace_another(world: Planning) -> None:
+    for topic in ("a", "b"):
+        world.topic(topic)
+        world.do(f"CREATE SOURCE {topic} {TEXTS.format('kafka', topic)}")
+    world.do("CREATE VIEW v AS SELECT text FROM a")
+    world.do("CREATE SINK ab FROM v INTO KAFKA CONNECTION kafka (TOPIC 'b') FORMAT TEXT")
+    with pytest.raises(SinkFeedsItself):
+        world.do("CREATE OR REPLACE VIEW v AS SELECT text FROM b")
+    world.do("CREATE OR REPLACE VIEW v AS SELECT upper(text) AS text FROM a")
+
+
 def test_a_key_column_that_the_source_drops_is_told_as_such(world: Planning) -> None:
     world.do("CREATE SOURCE lines FROM KAFKA CONNECTION kafka (TOPIC 'orders') FORMAT TEXT")
     with pytest.raises(UnknownColumn) as failed:

@@ -10,6 +10,7 @@ from headgate.catalog.changes import ObjectCreated
 from headgate.plan.errors import (
     ColumnCollision,
     KeyFormatMissing,
+    SchemaCannotChange,
     TooManyNames,
     UpsertKeyUnknown,
 )
@@ -426,3 +427,25 @@ def test_a_message_that_is_named_is_the_values_and_not_the_keys() -> None:
     )
     plan = world.source(f"{AT} FORMAT PROTOBUF MESSAGE 'Second' {REGISTRY} INCLUDE KEY")
     assert shown(plan.columns) == ["id bigint", "s text not null"]
+
+
+# schema changes
+
+
+@pytest.mark.parametrize("policy", ["PIN", "FOLLOW", "HALT"])
+@pytest.mark.parametrize("format_", ["TEXT", "BYTES", "JSON", "CSV WITH 2 COLUMNS", "REGEX '(?<a>.*)'"])
+def test_a_format_without_a_schema_takes_no_policy_for_its_changes(
+    world: Planning, format_: str, policy: str
+) -> None:
+    with pytest.raises(SchemaCannotChange) as refused:
+        world.do(f"CREATE SOURCE s {AT} FORMAT {format_} WITH (ON SCHEMA CHANGE = {policy});")
+    assert "has no schema that could change" in refused.value.detail()
+
+
+def test_a_schema_in_the_statement_can_only_be_pinned(world: Planning) -> None:
+    inline = f"{AT} FORMAT AVRO USING SCHEMA '{json.dumps(VALUE)}' WITH (ON SCHEMA CHANGE ="
+    for policy in ("FOLLOW", "HALT"):
+        with pytest.raises(SchemaCannotChange) as refused:
+            world.do(f"CREATE SOURCE s {inline} {policy});")
+        assert "stands in the statement" in refused.value.detail()
+    world.do(f"CREATE SOURCE s {inline} PIN);")

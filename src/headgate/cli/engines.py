@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 from rich.status import Status
 
+from headgate.embedded.process import lifeline
 from headgate.serve.client import EngineClient, token_file
 from headgate.serve.errors import EngineNotRunning, EngineUnreachable
 from headgate.serve.process import started_engine
@@ -67,7 +68,9 @@ def engine_of(project: Path, url: str | None) -> Iterator[Connected]:
         return
     with _stopping() as stack:
         with _saying("starting an engine"):
-            engine = stack.enter_context(started_engine(folder, environment=LAZY))
+            engine = stack.enter_context(
+                started_engine(folder, environment=LAZY, by=lifeline(signal.SIGTERM))
+            )
         yield Connected(engine.client, started=True)
 
 

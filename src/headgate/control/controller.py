@@ -349,9 +349,10 @@ class Controller:
         running.told = state
         told = running.progress
         error = running.error.diagnostic().render() if running.error is not None else None
+        lag = told.lag if state is State.RUNNING else None  # the topic goes on, and nobody looks at it
         self._store.report(
             TaskStatus(
-                id_, state, running.since, error, told.batch, told.rows, told.skipped, told.lag, told.batches,
+                id_, state, running.since, error, told.batch, told.rows, told.skipped, lag, told.batches,
                 told.batch_seconds, told.last_commit, running.failures,
             )
         )  # fmt: skip

@@ -126,9 +126,9 @@ def _answer(query: BatchQuery) -> Iterator[Result]:
     for chunk in chunks:
         count += len(chunk)
         yield ResultRows(chunk)
-    if query.bad_records:
-        noun = "record" if query.bad_records == 1 else "records"
-        yield Notice(
-            f"{query.bad_records} {noun} could not be decoded and {'is' if noun == 'record' else 'are'} left out"
-        )
+    for source, bad in query.bad_records.items():
+        if bad:
+            those = "1 record" if bad == 1 else f"{bad} records"
+            verb = "is" if bad == 1 else "are"
+            yield Notice(f'{those} of source "{source}" could not be decoded and {verb} left out')
     yield Done(f"SELECT {count}")

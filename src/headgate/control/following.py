@@ -14,11 +14,9 @@ from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.connectors.connections import Connections
 from headgate.errors import HeadgateError
-from headgate.plan.errors import ColumnCollision
 from headgate.plan.follow import AskTypes, SinkChange, plan_follow, sink_change
 from headgate.plan.sides import SchemaSide, sides_of, unreadable
 from headgate.registry.errors import IncompatibleSchema
-from headgate.runtime.errors import SourceCannotFollow
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.sql.ast.sources import CreateSource
 
@@ -88,11 +86,7 @@ class Follower:
         new = _fitting(side, arrived)
         if not new:
             return
-        try:
-            planned = plan_follow(catalog, source, [a.schema for a in new], self._ask)
-        except ColumnCollision as twice:
-            schema_ids = tuple(a.schema.id or 0 for a in new)
-            raise SourceCannotFollow(source.name, schema_ids, new[0].record, twice.message()) from twice
+        planned = plan_follow(catalog, source, [a.schema for a in new], self._ask)
         sinks = [change for sink in planned.sinks if (change := self._registered(catalog, sink)) is not None]
         ids = ", ".join(str(a.schema.id) for a in new)
         unit = Unit((*planned.changes, *sinks), f"schema id {ids}", None, new[0].record)

@@ -13,18 +13,23 @@ from headgate.catalog.definitions import statement_of, stored_statement
 from headgate.catalog.graph import upstream
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_schema
-from headgate.catalog.objects import RELATIONS, Kind, Object
+from headgate.catalog.objects import RELATIONS, Column, Kind, Object, Use
 from headgate.catalog.snapshot import Catalog, fold
 from headgate.catalog.store import Reader
 from headgate.catalog.system import SystemRelation
 from headgate.control.results import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
-from headgate.plan.relations import analyse_query, relations_read, system_relations_read
+from headgate.plan.relations import (
+    analyse_query,
+    relations_read,
+    system_relations_read,
+    withheld_fields,
+)
 from headgate.plan.sink import plan_sink
 from headgate.plan.spelling import spelled
 from headgate.plan.statements import named_object
 from headgate.runtime.values import Json
-from headgate.schema.names import print_name
+from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
 from headgate.sql.ast.explain import Explain, ExplainSchema
 from headgate.sql.ast.names import ObjectName
@@ -197,9 +202,26 @@ def _describe(statement: Describe, catalog: Catalog, path: SearchPath, reader: R
     if statement.extended:
         return _describe_extended(found, catalog, reader)
     rows: list[list[Json]] = [
-        [c.name, print_type(c.parsed), c.nullable, c.key, column_comment(catalog, c)] for c in found.columns
+        [c.name, print_type(c.parsed), c.nullable, c.key, column_comment(catalog, c)]
+        for c in _columns(found, catalog)
     ]
     return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
+
+
+def _columns(found: Object, catalog: Catalog) -> tuple[Column, ...]:
+    """Its own; of a sink those that it writes, which are its relation's, and the sink's KEY is the key. Not from its plan: a
+    sink that halts because it cannot be planned is looked at all the more."""
+    if found.kind is not Kind.SINK:
+        return found.columns
+    relation = catalog.get(next(d.on for d in found.dependencies if d.use is Use.READS))
+    key = statement_of(found, CreateSink).key
+    named = (
+        []
+        if key is None
+        else [find(i.name, i.quoted, (c.name for c in relation.columns)) for i in key.columns]
+    )
+    keys = {each.name for each in named if isinstance(each, Found)}
+    return tuple(replace(c, key=c.name in keys) for c in relation.columns)
 
 
 def _describe_system(system: SystemRelation) -> Table:
@@ -210,17 +232,22 @@ def _describe_system(system: SystemRelation) -> Table:
 
 
 def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table:
+    columns = _columns(found, catalog)
     rows: list[list[Json]] = [
         ["name", catalog.shown(found.id)],
         ["kind", found.kind.value],
         ["comment", object_comment(found)],
         ["created", _plain(found.created)],
         ["rows come by", found.growth.value if found.growth else None],
-        ["key", ", ".join(c.name for c in found.columns if c.key) or None],
+        ["key", ", ".join(c.name for c in columns if c.key) or None],
     ]
-    for column in found.columns:
+    for column in columns:
         nullable = "" if column.nullable else " not null"
         rows.append([f"column {column.name}", f"{print_type(column.parsed)}{nullable}"])
+    rows += [
+        ["without a column", f'{w.field}, because column "{w.column}" is {w.other}']
+        for w in withheld_fields(found)
+    ]
     rows += [[d.use.value, catalog.shown(d.on)] for d in found.dependencies]
     rows += list(_task_facts(found, reader))
     rows.append(["statement", create_sql(catalog, found)])

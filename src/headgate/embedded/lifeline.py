@@ -19,7 +19,6 @@ PR_SET_PDEATHSIG = 1
 
 def main(parent: int, signal: int, uid: int, gid: int, command: list[str]) -> None:
     """UID -1: stay the user we are. SIGNAL is what the kernel sends when the parent is gone (Linux only)."""
-    os.umask(0o077)
     # Started in the background of a shell, we would hand on that SIGINT is ignored; PostgreSQL is stopped by it.
     restore(SIGINT, SIG_DFL)
     if uid >= 0:
@@ -31,7 +30,7 @@ def main(parent: int, signal: int, uid: int, gid: int, command: list[str]) -> No
         if libc.prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl")
     if os.getppid() != parent:
-        sys.exit("the supervisor is gone")
+        sys.exit("the parent is gone")
     os.execv(command[0], command)
 
 

@@ -29,6 +29,14 @@ INHERITED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "TZ")
 SAME_START = 2.0  # seconds: start times are told relative to a boot time that clock corrections move
 
 
+def lifeline(death_signal: signal.Signals, user: User | None = None) -> tuple[str, ...]:
+    """What to put before a command, so that the program gets the signal when this process is gone. It must be started in
+    the main thread: the kernel's signal comes when the *thread* that forked has ended."""
+    uid, gid = (user.uid, user.gid) if user else (-1, -1)
+    numbers = (os.getpid(), int(death_signal), uid, gid)
+    return (sys.executable, "-I", "-S", str(LIFELINE), *map(str, numbers))
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """How to start a program. Its working folder must be one that its user can enter."""
@@ -40,9 +48,7 @@ class Launch:
     death_signal: signal.Signals = signal.SIGKILL
 
     def full_command(self) -> tuple[str, ...]:
-        uid, gid = (self.user.uid, self.user.gid) if self.user else (-1, -1)
-        numbers = (os.getpid(), int(self.death_signal), uid, gid)
-        return (sys.executable, "-I", "-S", str(LIFELINE), *map(str, numbers), *self.command)
+        return (*lifeline(self.death_signal, self.user), *self.command)
 
     def full_environment(self) -> dict[str, str]:
         """Little is inherited: a stray PGDATA or KAFKA_OPTS must not reach a service."""
@@ -132,10 +138,7 @@ class Process:
 
 
 async def spawn(launch: Launch, log_path: Path) -> Process:
-    """Start the program, its output into the log.
-
-    Must be called in the main thread: the kernel's death signal comes when the *thread* that forked has ended.
-    """
+    """Start the program, its output into the log. Must be called in the main thread (``lifeline``)."""
     child = subprocess.Popen(
         launch.full_command(),
         stdin=subprocess.DEVNULL,
@@ -144,6 +147,7 @@ async def spawn(launch: Launch, log_path: Path) -> Process:
         env=launch.full_environment(),
         cwd=launch.folder,
         start_new_session=True,
+        umask=0o077,
     )
     assert child.stdout is not None
     record, ended = Record.of(child.pid), _ended(child)

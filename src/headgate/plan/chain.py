@@ -8,7 +8,7 @@ from headgate.catalog.definitions import search_path_of, statement_of
 from headgate.catalog.objects import ColumnRef, Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
-from headgate.plan.errors import NotSupportedYet, ViewOutgrown
+from headgate.plan.errors import FieldWithheld, NotSupportedYet, ViewOutgrown
 from headgate.plan.relations import analyse_query, origin_ref, relations_read
 from headgate.sql.ast.views import CreateView
 from headgate.sql.query.relation import AnalysedQuery
@@ -38,10 +38,15 @@ def sound_query(catalog: Catalog, view: Object) -> AnalysedQuery:
     try:
         analysed = view_query(catalog, view)
     except HeadgateError as error:
-        raise ViewOutgrown(catalog.shown(view.id), error.message()) from error
+        raise outgrown(catalog, view, error) from error
     if wrong := _misfit(analysed, view):
         raise ViewOutgrown(catalog.shown(view.id), wrong)
     return analysed
+
+
+def outgrown(catalog: Catalog, view: Object, error: HeadgateError) -> ViewOutgrown:
+    advice = error.hint() if isinstance(error, FieldWithheld) else None
+    return ViewOutgrown(catalog.shown(view.id), error.message(), advice or "")
 
 
 def _misfit(analysed: AnalysedQuery, view: Object) -> str | None:

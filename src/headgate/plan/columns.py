@@ -26,6 +26,11 @@ def source_columns(planned: SourcePlan) -> tuple[Column, ...]:
     )
 
 
+def withheld_facts(planned: SourcePlan) -> list[tuple[str, ...]]:
+    """The fields without a column, as a source's facts keep them for `withheld_fields`."""
+    return [(w.column, w.field, w.other, w.cure) for w in planned.withheld]
+
+
 def evolved_columns(old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
     """A column that keeps its name is the old one; new ones get ids never used."""
     ids = {c.name: c.id for c in old.columns}

@@ -107,6 +107,7 @@ class ViewOutgrown(PlanError):
     code = "PLN-0107"
     view: str
     reason: str
+    advice: str = ""
 
     def message(self) -> str:
         return f'view "{self.view}" does not fit the changed columns of what it reads: {self.reason}'
@@ -117,6 +118,8 @@ class ViewOutgrown(PlanError):
         )
 
     def hint(self) -> str:
+        if self.advice:
+            return f"Write CREATE OR REPLACE VIEW {self.view}; what reads it then goes on where it stopped. {self.advice}"
         return (
             f"Write CREATE OR REPLACE VIEW {self.view} with a query that gives its columns again, for example "
             "SELECT * EXCEPT (column) for one that a new field brings; what reads it then goes on where it stopped."
@@ -140,6 +143,55 @@ class ColumnCollision(PlanError):
         if self.first.startswith("key") or self.second.startswith("key"):
             return "Write INCLUDE KEY AS <name> to keep the key in one column of its own, or name the columns in a list."
         return "Give the metadata column another name with AS, or name the columns in a list."
+
+
+@error
+class FieldWithheld(PlanError):
+    """A source followed a schema with a new field whose name is that of a column which it has from elsewhere."""
+
+    code = "PLN-0431"
+    source: str
+    column: str
+    field: str
+    other: str
+    cure: str
+
+    def message(self) -> str:
+        return (
+            f'cannot take all columns of source "{self.source}": {self.field} has no column, '
+            f'because column "{self.column}" is {self.other}'
+        )
+
+    def detail(self) -> str:
+        return "The field came with a schema that the source followed. What names its columns goes on without it."
+
+    def hint(self) -> str:
+        return (
+            f"Name the columns, or leave it out with * EXCEPT ({self.column}); a sink reads a view that does. "
+            f"To have the field, create the source again with {self.cure}."
+        )
+
+
+@error
+class SchemaCannotChange(PlanError):
+    code = "PLN-0430"
+    source: str
+    policy: str
+    format: str
+    inline: bool  # whether the schema is written in the statement, so that PIN is what happens
+
+    def message(self) -> str:
+        return f'ON SCHEMA CHANGE = {self.policy} of source "{self.source}" would have no effect'
+
+    def detail(self) -> str:
+        if self.inline:
+            return f"The schema of its values stands in the statement (FORMAT {self.format}), and nobody else can change it."
+        return f"FORMAT {self.format} has no schema that could change."
+
+    def hint(self) -> str:
+        if self.inline:
+            return "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to learn of other schemas."
+        return "Leave the option out. What does not fit the format is left to ON ERROR."
 
 
 @error
@@ -367,9 +419,14 @@ class SinkFeedsItself(PlanError):
     sink: str
     source: str
     topic: str
+    over: tuple[str, ...] = ()  # other sinks that bring the records back to it
 
     def message(self) -> str:
-        return f'sink "{self.sink}" cannot write to topic "{self.topic}", which source "{self.source}" reads for it'
+        told = f'sink "{self.sink}" cannot write to topic "{self.topic}", which source "{self.source}" reads'
+        if not self.over:
+            return f"{told} for it"
+        sinks = " and ".join(f'"{name}"' for name in self.over)
+        return f"{told} for sink {sinks}, whose records come back to it"
 
     def detail(self) -> str:
         return "Every record that it writes would come back as one to be written, without end."

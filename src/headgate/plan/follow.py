@@ -6,7 +6,7 @@ Pure: from the catalog and the new schemas to changes of the catalog, and the sc
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +19,11 @@ from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Comment, Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
-from headgate.plan.chain import moved, view_query
-from headgate.plan.columns import evolved_columns, source_columns
-from headgate.plan.errors import PlanError, ViewOutgrown
+from headgate.plan.chain import moved, outgrown, view_query
+from headgate.plan.columns import evolved_columns, source_columns, withheld_facts
+from headgate.plan.errors import FieldWithheld, PlanError, ViewOutgrown
 from headgate.plan.planned import RegisterSchema
+from headgate.plan.relations import WITHHELD
 from headgate.plan.sides import WrittenSchema
 from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
 from headgate.plan.source import plan_source
@@ -74,8 +75,8 @@ def plan_follow(
     *,
     all_fit: bool = False,
 ) -> FollowPlan:
-    """What changes when a source's values have these schemas too. Raises if the source cannot have the new columns, and
-    with ``all_fit`` if a view cannot: otherwise such a view stays as it is, and whoever reads it stops (`sound_query`)."""
+    """What changes when a source's values have these schemas too. Raises with ``all_fit`` if a view cannot have the new
+    columns: otherwise such a view stays as it is, and whoever reads it stops (`sound_query`)."""
     changes: list[Change] = [_source_change(source, schemas)]
     after = apply(catalog, *changes)
     for relation in reversed(drop_order(catalog, [source.id])):
@@ -97,7 +98,7 @@ def plan_follow(
 def _sink_change(catalog: Catalog, sink: Object, all_fit: bool) -> SinkChange | None:
     try:
         return sink_change(catalog, sink)
-    except ViewOutgrown:
+    except (ViewOutgrown, FieldWithheld):
         if all_fit:
             raise
         return None
@@ -108,15 +109,16 @@ def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> Definiti
     known = seeds_of(statement.formats.value, "VALUE")
     new = tuple(SeedSchema("VALUE", schema.id or 0, schema.text, schema.references) for schema in schemas)
     statement = with_seeds(statement, "VALUE", (*known, *new))
-    columns = source_columns(plan_source(statement))
-    return definition(source, statement, evolved_columns(source, columns))
+    planned = plan_source(statement)
+    columns = evolved_columns(source, source_columns(planned))
+    return definition(source, statement, columns, {WITHHELD: withheld_facts(planned)})
 
 
 def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: AskTypes) -> ColumnsChanged | None:
     try:
         evolved = _view_columns(before, catalog, view, ask)
     except (SqlError, CatalogError, PlanError) as error:  # not those of asking Spark, which may pass
-        raise ViewOutgrown(catalog.shown(view.id), error.message()) from error
+        raise outgrown(catalog, view, error) from error
     origins = {column.id: column.origin for column in evolved}
     if wrong := moved(view, [origins.get(column.id) for column in view.columns]):
         raise ViewOutgrown(catalog.shown(view.id), wrong)
@@ -201,12 +203,17 @@ def _registry(plan: SinkPlan) -> int:
 # statements
 
 
-def definition(object_: Object, statement: Statement, columns: tuple[Column, ...]) -> DefinitionChanged:
-    """The object with another purified statement; what the user wrote stays."""
+def definition(
+    object_: Object,
+    statement: Statement,
+    columns: tuple[Column, ...],
+    facts: Mapping[str, object] | None = None,
+) -> DefinitionChanged:
+    """The object with another purified statement, and other facts beside it; what the user wrote stays."""
     return DefinitionChanged(
         object_.id,
         object_.statement,
-        purified_text(statement, facts_of(object_)),
+        purified_text(statement, {**facts_of(object_), **(facts or {})}),
         object_.dependencies,
         columns,
         object_.growth,

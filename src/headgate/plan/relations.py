@@ -13,6 +13,7 @@ from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.system import SystemRelation
 from headgate.errors import HeadgateError, InternalError, Span
+from headgate.plan.errors import FieldWithheld
 from headgate.plan.type_names import looked_through
 from headgate.schema.names import print_name
 from headgate.schema.types import Named, Type
@@ -21,6 +22,7 @@ from headgate.sql.query.analyse import analyse
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.relation import AnalysedQuery, Column, FindRelation, NamePart, Relation
 
+WITHHELD = "withheld"  # the fact of a source that tells of fields without a column
 SYSTEM = "system."  # before the name of a system relation among those that a query reads
 
 
@@ -35,7 +37,12 @@ def query_relation(catalog: Catalog, relation: Object) -> Relation:
     columns = tuple(_column(catalog, relation, c) for c in relation.columns)
     name = f"{relation.id}.{relation.name}"
     return Relation(
-        name, spark_name(relation.id), columns, advice=dropped_key(relation), called=relation.name
+        name,
+        spark_name(relation.id),
+        columns,
+        advice=dropped_key(relation),
+        called=relation.name,
+        withheld=tuple((error.column, error) for error in withheld_fields(relation)),
     )
 
 
@@ -55,6 +62,14 @@ def dropped_key(relation: Object) -> tuple[tuple[str, str], ...]:
         return ()
     hint = f'It is a field of the key, which source "{relation.name}" drops: add INCLUDE KEY to the source.'
     return tuple((str(name), hint) for name in dropped)
+
+
+def withheld_fields(relation: Object) -> tuple[FieldWithheld, ...]:
+    """What a source that follows could not give a column: an error for whoever takes all its columns."""
+    stored = relation.purified_json().get(WITHHELD) if relation.kind is Kind.SOURCE else None
+    if not isinstance(stored, list):
+        return ()
+    return tuple(FieldWithheld(relation.name, *map(str, each)) for each in stored)
 
 
 def find_relation(catalog: Catalog, path: SearchPath) -> FindRelation:

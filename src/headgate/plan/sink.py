@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from headgate.catalog.comments import column_comment, object_comment
-from headgate.catalog.definitions import search_path_of, statement_of
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import SearchPath, resolve, resolve_column
 from headgate.catalog.objects import RELATIONS, Column, Growth, Kind, Object
@@ -18,12 +17,11 @@ from headgate.plan.errors import (
     ColumnTwice,
     KeyWithoutFormat,
     NotSupportedYet,
-    SinkFeedsItself,
     SinkFormatNeedsOneColumn,
     SinkKeyMissing,
     SinkKeyNotUnique,
 )
-from headgate.plan.relations import dropped_key, key_columns, named_types
+from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
 from headgate.plan.sides import format_words
 from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema
@@ -42,7 +40,6 @@ from headgate.sql.ast.formats import (
 from headgate.sql.ast.kafka import KafkaConnection
 from headgate.sql.ast.names import Identifier
 from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.values import BooleanLiteral, Choice, StringLiteral, option
 from headgate.sql.seeds import seeds_of
 
@@ -86,6 +83,8 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
     name = statement.name.parts[-1].name if statement.name else f"{relation.name}_sink"
     _refuse_later_features(statement)
     source = source_of(catalog, relation.id)
+    for withheld in withheld_fields(relation):
+        raise withheld
     keys = _key(catalog, relation, statement)
     envelope = _envelope(statement, name, keys)
     if envelope == "UPSERT":
@@ -98,7 +97,6 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
         raise KeyWithoutFormat(name)
     assert isinstance(statement.kafka, KafkaConnection)
     connection = resolve(catalog, path, statement.kafka.connection, Kind.CONNECTION)
-    _check_circle(catalog, source, statement, name, connection)
     return SinkPlan(
         name,
         relation.id,
@@ -109,16 +107,6 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
         key,
         envelope,
     )
-
-
-def _check_circle(
-    catalog: Catalog, source: Object, statement: CreateSink, name: str, connection: Object
-) -> None:
-    read = statement_of(source, CreateSource).kafka
-    if not isinstance(read, KafkaConnection) or topic_name(read) != topic_of(statement):
-        return
-    if resolve(catalog, search_path_of(source), read.connection, Kind.CONNECTION).id == connection.id:
-        raise SinkFeedsItself(name, source.name, topic_of(statement))
 
 
 def topic_of(statement: CreateSink) -> str:

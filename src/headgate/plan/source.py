@@ -11,13 +11,15 @@ from headgate.plan.debezium import changed_row, row_key
 from headgate.plan.errors import (
     INLINE_ERRORS,
     ColumnCollision,
+    FieldWithheld,
     InlineErrorsWithoutKey,
     KeyFormatMissing,
     KeyNotAllowed,
+    SchemaCannotChange,
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.plan.sides import SidePlan, at_creation, place_of, sides_of
+from headgate.plan.sides import SidePlan, at_creation, format_words, place_of, sides_of
 from headgate.schema.names import Found, find
 from headgate.schema.types import (
     Array,
@@ -31,7 +33,9 @@ from headgate.schema.types import (
     Type,
 )
 from headgate.sql.ast.formats import (
+    AvroInline,
     Format,
+    ProtobufInline,
     RegistryFormat,
     SchemaStrategy,
 )
@@ -81,6 +85,20 @@ class Origin:
             case _:
                 return self.part if self.name is None else f'{self.part} field "{self.name}"'
 
+    def renamed(self) -> str:
+        """What to write to give the column another name."""
+        match self.part:
+            case "metadata":
+                return f"INCLUDE {self.name} AS <name>"
+            case "header":
+                return f"INCLUDE HEADER '{self.name}' AS <name>"
+            case "error":
+                return f"{INLINE_ERRORS} = INLINE AS <name>"
+            case "key":
+                return "INCLUDE KEY AS <name>"
+            case _:
+                return "another list of names"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
@@ -95,7 +113,7 @@ class SourceColumn:
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
     """Columns are key columns, inline errors, value columns (of Debezium: the fields of `after`, those of the key among
-    them), metadata columns in the order written."""
+    them), metadata columns in the order written. ``withheld`` are fields that were followed and could have no column."""
 
     name: str
     columns: tuple[SourceColumn, ...]
@@ -105,6 +123,7 @@ class SourcePlan:
     on_error: Policy
     on_schema_change: Following
     doc: str | None = None
+    withheld: tuple[FieldWithheld, ...] = ()
 
     @property
     def key_in_value(self) -> bool:
@@ -125,8 +144,10 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     first = len(_body_columns(statement, name, at_creation(value), key)[0])
     grown = columns[first:]
     columns = _renamed([*columns[:first], *_metadata_columns(statement)], statement, name)
-    columns[first:first] = grown
     _check_collisions(columns, name)
+    taken = {c.name: c.origin for c in columns}
+    columns[first:first] = [c for c in grown if c.name not in taken]
+    withheld = [_withheld(name, c, taken[c.name]) for c in grown if c.name in taken]
     columns = _with_upsert_key(columns, statement, name)
     envelope = _envelope(statement)
     return SourcePlan(
@@ -138,6 +159,7 @@ def plan_source(statement: CreateSource) -> SourcePlan:
         _policy(statement),
         _following(statement),
         doc,
+        tuple(withheld),
     )
 
 
@@ -270,6 +292,10 @@ def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
             raise ColumnCollision(column.name, first.origin.describe(), column.origin.describe(), source)
 
 
+def _withheld(source: str, column: SourceColumn, other: Origin) -> FieldWithheld:
+    return FieldWithheld(source, column.name, column.origin.describe(), other.describe(), other.renamed())
+
+
 def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
     """UPSERT (KEY (c, …)): columns of the value are the key."""
     if not isinstance(statement.envelope, UpsertEnvelope):
@@ -292,6 +318,17 @@ def _policy(statement: CreateSource) -> Policy:
     given = option(statement.with_options, "ON ERROR")
     words = given.words if isinstance(given, Choice) else "HALT"
     return "QUARANTINE" if words == "QUARANTINE" else "SKIP" if words == "SKIP" else "HALT"
+
+
+def check_schema_change(statement: CreateSource) -> None:
+    """Raises for a policy that cannot have an effect. Not part of the plan: what was accepted once goes on."""
+    given, value = option(statement.with_options, "ON SCHEMA CHANGE"), statement.formats.value
+    if not isinstance(given, Choice) or isinstance(value, RegistryFormat):
+        return
+    inline = isinstance(value, AvroInline | ProtobufInline)
+    if not inline or given.words != "PIN":
+        name = statement.name.parts[-1].name
+        raise SchemaCannotChange(name, given.words, format_words(value), inline)
 
 
 def _following(statement: CreateSource) -> Following:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import cast
 
+from headgate.catalog.apply import apply
 from headgate.catalog.changes import (
     Change,
     CommentSet,
@@ -19,7 +20,7 @@ from headgate.catalog.changes import (
 )
 from headgate.catalog.definitions import SEARCH_PATH, purified_text
 from headgate.catalog.errors import UnknownObject
-from headgate.catalog.graph import check_droppable, drop_order
+from headgate.catalog.graph import check_droppable, downstream, drop_order
 from headgate.catalog.names import (
     SearchPath,
     find,
@@ -40,13 +41,15 @@ from headgate.catalog.objects import (
 )
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
-from headgate.plan.columns import source_columns
+from headgate.plan.columns import source_columns, withheld_facts
 from headgate.plan.errors import NotSupportedYet
+from headgate.plan.loops import check_loops
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
+from headgate.plan.relations import WITHHELD
 from headgate.plan.rename import rename
 from headgate.plan.sides import fields_of, sides_of
 from headgate.plan.sink import SinkPlan, plan_sink
-from headgate.plan.source import SourcePlan, plan_source
+from headgate.plan.source import SourcePlan, check_schema_change, plan_source
 from headgate.plan.views import (
     derive_growth,
     query_dependencies,
@@ -221,9 +224,10 @@ class _Planner:
         )
 
     def _source(self, statement: CreateSource) -> Planned:
+        check_schema_change(statement)
         planned = plan_source(statement)
         growth = Growth.KEYED if any(c.key for c in planned.columns) else Growth.APPEND
-        facts = {"dropped_key": _dropped_key(statement, planned)}
+        facts = {"dropped_key": _dropped_key(statement, planned), WITHHELD: withheld_facts(planned)}
         made = self._object(
             statement.name,
             Kind.SOURCE,
@@ -256,6 +260,8 @@ class _Planner:
             columns = replaced_columns(self.catalog, old, columns)
             purified = purified_text(statement, {SEARCH_PATH: self.path.entries})
             change = DefinitionChanged(old.id, self.written, purified, needs, columns, growth)
+            readers = [o.id for o in downstream(self.catalog, old.id) if o.kind is Kind.SINK]
+            check_loops(apply(self.catalog, change), readers)
             return Planned(statement, "CREATE OR REPLACE VIEW", (change,))
         return self._create(
             statement,
@@ -273,6 +279,7 @@ class _Planner:
         made = self._object(
             sink_name(self.catalog, self.path, statement), Kind.SINK, statement, dependencies=needs
         )
+        check_loops(apply(self.catalog, ObjectCreated(made)), [made.id])
         topic = _new_topic(statement, sink)
         assert sink.registry is not None or not sink.subjects()
         register = [

@@ -103,27 +103,6 @@ class SchemaChanged(RunError):
 
 
 @error
-class SourceCannotFollow(RunError):
-    """A new field would have the name of a column that the source has from elsewhere."""
-
-    code = "RUN-0109"
-    source: str
-    schema_ids: tuple[int, ...]
-    record: str
-    reason: str
-
-    def message(self) -> str:
-        ids = ", ".join(map(str, self.schema_ids))
-        return f'source "{self.source}" cannot follow schema id {ids}, first seen at {self.record}: {self.reason}'
-
-    def hint(self) -> str:
-        return (
-            "Write new values without the field, or create another source over the topic that gives its own column "
-            "another name (INCLUDE … AS, or a list of names), and what reads it."
-        )
-
-
-@error
 class SinkCannotFollow(RunError):
     """The registry refused the schema that a sink needed after its relation had changed."""
 

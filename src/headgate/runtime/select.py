@@ -54,7 +54,7 @@ class BatchQuery:
         self._follow = follow
         self._sources: dict[int, SourceReader] = {}
         self.analysed: AnalysedQuery = analyse_query(catalog, path, query)
-        self.bad_records = 0
+        self.bad_records: dict[str, int] = {}  # that are left out, by source
         self._tag = f"headgate-{uuid.uuid4().hex}"
         self._cancelled = False
 
@@ -92,7 +92,7 @@ class BatchQuery:
         raise AssertionError("the last try returns or raises")
 
     def _frame(self) -> DataFrame:
-        self.bad_records = 0
+        self.bad_records = {}
         return Frames(self._session, self._catalog, self._reader, self._source).query(self.analysed)
 
     def _source(self, source: Object) -> DataFrame:
@@ -106,7 +106,8 @@ class BatchQuery:
             raise SourceGrew
         decoded = reader.decode(raw)
         if reader.plan.on_error != "HALT":
-            self.bad_records += number_of(decoded.where("hg_problem IS NOT NULL"))
+            bad = number_of(decoded.where("hg_problem IS NOT NULL"))
+            self.bad_records[self._catalog.shown(source.id)] = bad
         return reader.rows(decoded)
 
     def _chunks(self, frame: DataFrame) -> Iterator[Chunk]:

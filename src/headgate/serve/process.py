@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -95,13 +95,15 @@ class EngineProcess:
 
 
 def start_engine(
-    project: Path, *, port: int = 0, environment: Mapping[str, str] | None = None, patience: float = PATIENCE
-) -> EngineProcess:
-    """Start `headgate serve` in a session of its own and wait until it is ready."""
+    project: Path, *, port: int = 0, environment: Mapping[str, str] | None = None, patience: float = PATIENCE,
+    by: Sequence[str] = (),
+) -> EngineProcess:  # fmt: skip
+    """Start `headgate serve` in a session of its own and wait until it is ready. ``by`` is a command that becomes the one
+    behind it."""
     folder = project / ".headgate"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "engine.log"
-    command = (*HEADGATE, "serve", "--project", str(project), "--port", str(port))
+    command = (*by, *HEADGATE, "serve", "--project", str(project), "--port", str(port))
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
@@ -118,10 +120,11 @@ def start_engine(
 
 @contextmanager
 def started_engine(
-    project: Path, *, port: int = 0, environment: Mapping[str, str] | None = None, patience: float = PATIENCE
-) -> Iterator[EngineProcess]:
+    project: Path, *, port: int = 0, environment: Mapping[str, str] | None = None, patience: float = PATIENCE,
+    by: Sequence[str] = (),
+) -> Iterator[EngineProcess]:  # fmt: skip
     """An engine for the time of the block; ``environment`` is added to that of this process."""
-    started = start_engine(project, port=port, environment=environment, patience=patience)
+    started = start_engine(project, port=port, environment=environment, patience=patience, by=by)
     try:
         yield started
     finally:

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from headgate.embedded.process import lifeline
 from headgate.embedded.world import Progress, World
 from headgate.serve.client import EngineAddress, EngineClient, token_file
 from headgate.serve.errors import EngineError
@@ -176,7 +178,8 @@ def _services(text: str) -> list[str]:
 
 
 def _start_engine(project: Path, world: Path) -> EngineProcess:
-    return start_engine(project, environment={"HEADGATE_WORLD": str(world)})
+    """Ends, in order, also when the run is killed."""
+    return start_engine(project, environment={"HEADGATE_WORLD": str(world)}, by=lifeline(signal.SIGTERM))
 
 
 def _variables(stage: Stage, seed: str) -> Variables:

@@ -354,17 +354,20 @@ def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
     left_out = [name_part(e) for e in (star.args.get("except_") or star.args.get("except") or ())]
     known = every_column(sources)
     for name in left_out:
-        if not any(_leaves_out(name, column) for _, column in known):
+        if not any(_leaves_out(name, column.name) for _, column in known):
             raise Scope(sources=sources).missing(name.name)
+    for column, withheld in (each for source in sources for each in source.withheld):
+        if not any(_leaves_out(name, column) for name in left_out):
+            raise withheld
     return [
         (_aliased_as(expression, column.name), (column,))
         for expression, column in known
-        if not any(_leaves_out(name, column) for name in left_out)
+        if not any(_leaves_out(name, column.name) for name in left_out)
     ]
 
 
-def _leaves_out(name: NamePart, column: Column) -> bool:
-    return name.name == column.name or (not name.quoted and name.name.lower() == column.name.lower())
+def _leaves_out(name: NamePart, column: str) -> bool:
+    return name.name == column or (not name.quoted and name.name.lower() == column.lower())
 
 
 def _aliased_as(expression: exp.Expr, name: str) -> exp.Expr:

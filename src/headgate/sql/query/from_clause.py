@@ -131,7 +131,7 @@ class FromClause:
         name = _alias_name(alias, "") if named else last
         columns = self.renamed(relation.columns, alias, f'"{name}"')
         self._point(node, relation, name, columns)
-        source = Source(name, columns, relation.hidden, advice=relation.advice)
+        source = Source(name, columns, relation.hidden, advice=relation.advice, withheld=relation.withheld)
         return source if named else replace(source, written=parts, mention=mention)
 
     def _mentioned(self, node: exp.Table, parts: tuple[NamePart, ...], relation: Relation) -> Mention | None:

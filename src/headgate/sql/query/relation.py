@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from headgate.errors import Span
+from headgate.errors import HeadgateError, Span
 from headgate.schema.types import Type
 
 
@@ -31,7 +31,8 @@ class Relation:
 
     ``spark_name`` is the name of the view under which Spark knows it, ``hidden`` are columns that can be named but
     are no part of `*`, ``advice`` maps a name that is no column to what to do about it. ``called`` is what the query
-    calls it without an alias; where it is empty, the last part of its name.
+    calls it without an alias; where it is empty, the last part of its name. ``withheld`` is what `*` ought to give and
+    cannot: the error for each such name.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Relation:
     hidden: tuple[Column, ...] = ()
     advice: tuple[tuple[str, str], ...] = ()
     called: str = ""
+    withheld: tuple[tuple[str, HeadgateError], ...] = ()
 
 
 class NamePart(NamedTuple):

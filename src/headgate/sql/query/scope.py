@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from headgate.errors import near_names
+from headgate.errors import HeadgateError, near_names
 from headgate.schema.names import Ambiguous, Found, find, print_name
 from headgate.sql.query.errors import AmbiguousColumn, DuplicateAlias, UnknownAlias, UnknownColumn
 from headgate.sql.query.relation import Column, Mention, NamePart, Relation
@@ -29,6 +29,7 @@ class Source:
     merges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     written: tuple[NamePart, ...] = ()
     mention: Mention | None = None
+    withheld: tuple[tuple[str, HeadgateError], ...] = ()
 
     def every(self) -> tuple[Column, ...]:
         return self.columns + self.hidden
