@@ -268,14 +268,11 @@ class Controller:
         self._groups[key] = group
         for id_ in ready:
             running = self._tasks[id_]
-            # What was in its way may still be: only a batch shows that it is not.
-            if running.tries and running.progress.lag:
+            if running.told is State.RUNNING:
                 continue
-            if (
-                running.error is not None
-                or running.halted_at is not None
-                or running.told is not State.RUNNING
-            ):
+            if running.progress.lag:  # only a batch shows that nothing is in its way
+                self._report(id_, running, State.STARTING)
+            else:
                 self._runs(id_, running)
 
     def _begun(self, tasks: dict[int, SinkTask], catalog: Catalog) -> dict[int, SinkTask]:
