@@ -12,6 +12,7 @@ from headgate.catalog.tasks import State
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control import controller
 from headgate.control.controller import Controller
+from headgate.embedded.errors import ServiceIsDown
 from headgate.runtime.errors import TargetTopicGone
 from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress
@@ -71,6 +72,11 @@ def made(sql: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     )
 
 
+class Unstarted(Task):
+    def __init__(self, *given: object) -> None:
+        raise ServiceIsDown("registry")
+
+
 def state(sql: Shell) -> tuple[State, int | None, bool]:
     """State and lag of the only task, and whether there is an error."""
     (status,) = sql.store.statuses()
@@ -101,3 +107,16 @@ def test_a_task_that_was_halted_is_not_said_to_run_before_a_batch_is_done(
     (task,) = Group.last.tasks
     task.told(task.progress)
     assert state(sql) == (State.RUNNING, 1, False)
+
+
+def test_a_task_is_tried_again_while_a_service_of_the_world_is_down(
+    sql: Shell, made: Callable[[], Controller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller, "LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(controller, "SinkTask", Unstarted)
+    engine = made()
+    engine.reconcile(sql.store.load())
+    assert state(sql) == (State.STARTING, None, True)
+    monkeypatch.setattr(controller, "SinkTask", Task)
+    engine.reconcile(sql.store.load())
+    assert state(sql) == (State.RUNNING, 0, False)

@@ -22,7 +22,6 @@ from headgate.catalog.tasks import State, TaskStatus
 from headgate.connectors.connections import Connections
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
-from headgate.registry.errors import RegistryFailed, RegistryUnreachable
 from headgate.runtime.errors import DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
 from headgate.runtime.replay import Replayed
 from headgate.runtime.session import SparkSession
@@ -36,16 +35,6 @@ EVERY = 0.5  # seconds between looks
 BEAT = 10.0
 LONGEST_WAIT = 30.0
 PATIENCE = 60.0  # seconds that a statement waits for a task that is about to run
-# Errors that a retry may cure.
-PASSING = (
-    BrokerUnreachable,
-    RegistryUnreachable,
-    RegistryFailed,
-    SparkGone,
-    DiskFull,
-    CatalogFull,
-    CatalogBusy,
-)
 
 
 @dataclass(slots=True)
@@ -304,7 +293,7 @@ class Controller:
         running.since = datetime.now(UTC)
         if isinstance(error, SparkGone):
             self._spark_gone()
-        if again or isinstance(error, PASSING):
+        if again or error.passing:
             running.tries += 1
             running.again_at = time.monotonic() + min(LONGEST_WAIT, 2.0**running.tries / 2)
             self._report(id_, running, State.STARTING)

@@ -215,6 +215,7 @@ class SparkRefused(RunError):
 @error
 class SparkGone(RunError):
     code = "RUN-0302"
+    passing = True
     reason: str
 
     def message(self) -> str:
@@ -230,6 +231,7 @@ class SparkGone(RunError):
 @error
 class DiskFull(RunError):
     code = "RUN-0304"
+    passing = True
     folder: str
 
     def message(self) -> str:
