@@ -104,9 +104,12 @@ def test_a_task_that_was_halted_is_not_said_to_run_before_a_batch_is_done(
     sql.run("CREATE VIEW other AS SELECT 1 AS one")  # which may have removed the cause
     engine.reconcile(sql.store.load())
     assert state(sql) == (State.STARTING, 1, True)
+    (starting,) = sql.store.statuses()
     (task,) = Group.last.tasks
     task.told(task.progress)
     assert state(sql) == (State.RUNNING, 1, False)
+    (running,) = sql.store.statuses()
+    assert running.since > starting.since
 
 
 def test_a_task_is_tried_again_while_a_service_of_the_world_is_down(

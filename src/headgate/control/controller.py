@@ -303,10 +303,10 @@ class Controller:
 
     def _progress(self, id_: int, running: Running) -> None:
         running.tries = 0
-        if running.error is not None:
-            self._runs(id_, running)
-        else:
+        if running.told is State.RUNNING:
             self._report(id_, running, State.RUNNING)
+        else:
+            self._runs(id_, running)
 
     def _runs(self, id_: int, running: Running) -> None:
         running.error, running.halted_at, running.since = None, None, datetime.now(UTC)
