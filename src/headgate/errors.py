@@ -66,6 +66,7 @@ class HeadgateError(Exception):
     """Every error that a user can meet. Subclasses give ``code`` and ``message()``."""
 
     code: ClassVar[str] = ""
+    passing: ClassVar[bool] = False  # a later try may do well though nobody changed the catalog
 
     # Set by whoever knows the statement; not part of an error's identity.
     span: Span | None = None

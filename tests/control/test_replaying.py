@@ -6,6 +6,10 @@ import pytest
 
 from headgate.catalog.errors import UnknownObject, WrongKind
 from headgate.connectors.kafka import NewTopicOptions
+from headgate.control.replaying import COLUMNS, replayed
+from headgate.control.results import ResultColumns, ResultRows
+from headgate.runtime.errors import TaskNotRunning
+from headgate.runtime.replay import Replayed
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit
@@ -33,6 +37,19 @@ def test_a_task_is_meant_before_a_source_of_the_same_name(busy: Shell) -> None:
 
 def test_a_source_means_all_tasks_over_it_at_any_depth(busy: Shell) -> None:
     assert busy.rows("REPLAY QUARANTINE FOR SOURCE lines") == [("out", 3, 2, 1), ("lines", 3, 2, 1)]
+
+
+def test_a_task_that_does_not_run_does_not_keep_the_others(busy: Shell) -> None:
+    def replay(_: int, name: str) -> Replayed:
+        if name == "out":
+            raise TaskNotRunning(name)
+        return Replayed(3)
+
+    catalog = busy.store.load()
+    answer = replayed(sorted(catalog.desired), catalog, replay)
+    assert [next(answer), next(answer)] == [ResultColumns(COLUMNS), ResultRows((("lines", 3, 0, 0),))]
+    with pytest.raises(TaskNotRunning, match='"out"'):
+        next(answer)
 
 
 def test_outdated_records_are_told_of(busy: Shell) -> None:

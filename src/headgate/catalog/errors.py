@@ -253,6 +253,7 @@ class CatalogDamaged(CatalogError):
 @error
 class CatalogFull(CatalogError):
     code = "CAT-0303"
+    passing = True
     path: str
 
     def message(self) -> str:
@@ -265,6 +266,7 @@ class CatalogFull(CatalogError):
 @error
 class CatalogBusy(CatalogError):
     code = "CAT-0304"
+    passing = True
     path: str
 
     def message(self) -> str:

@@ -46,6 +46,7 @@ class OptionUnfit(ConnectorError):
 @error
 class BrokerUnreachable(ConnectorError):
     code = "CON-0201"
+    passing = True
     brokers: str
     reason: str
 

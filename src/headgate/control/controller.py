@@ -22,7 +22,6 @@ from headgate.catalog.tasks import State, TaskStatus
 from headgate.connectors.connections import Connections
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
-from headgate.registry.errors import RegistryFailed, RegistryUnreachable
 from headgate.runtime.errors import DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
 from headgate.runtime.replay import Replayed
 from headgate.runtime.session import SparkSession
@@ -36,16 +35,6 @@ EVERY = 0.5  # seconds between looks
 BEAT = 10.0
 LONGEST_WAIT = 30.0
 PATIENCE = 60.0  # seconds that a statement waits for a task that is about to run
-# Errors that a retry may cure.
-PASSING = (
-    BrokerUnreachable,
-    RegistryUnreachable,
-    RegistryFailed,
-    SparkGone,
-    DiskFull,
-    CatalogFull,
-    CatalogBusy,
-)
 
 
 @dataclass(slots=True)
@@ -268,14 +257,11 @@ class Controller:
         self._groups[key] = group
         for id_ in ready:
             running = self._tasks[id_]
-            # What was in its way may still be: only a batch shows that it is not.
-            if running.tries and running.progress.lag:
+            if running.told is State.RUNNING:
                 continue
-            if (
-                running.error is not None
-                or running.halted_at is not None
-                or running.told is not State.RUNNING
-            ):
+            if running.progress.lag:  # only a batch shows that nothing is in its way
+                self._report(id_, running, State.STARTING)
+            else:
                 self._runs(id_, running)
 
     def _begun(self, tasks: dict[int, SinkTask], catalog: Catalog) -> dict[int, SinkTask]:
@@ -307,7 +293,7 @@ class Controller:
         running.since = datetime.now(UTC)
         if isinstance(error, SparkGone):
             self._spark_gone()
-        if again or isinstance(error, PASSING):
+        if again or error.passing:
             running.tries += 1
             running.again_at = time.monotonic() + min(LONGEST_WAIT, 2.0**running.tries / 2)
             self._report(id_, running, State.STARTING)
@@ -317,10 +303,10 @@ class Controller:
 
     def _progress(self, id_: int, running: Running) -> None:
         running.tries = 0
-        if running.error is not None:
-            self._runs(id_, running)
-        else:
+        if running.told is State.RUNNING:
             self._report(id_, running, State.RUNNING)
+        else:
+            self._runs(id_, running)
 
     def _runs(self, id_: int, running: Running) -> None:
         running.error, running.halted_at, running.since = None, None, datetime.now(UTC)

@@ -9,6 +9,7 @@ from headgate.catalog.names import SearchPath, find, resolve
 from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
+from headgate.errors import HeadgateError
 from headgate.runtime.replay import Replayed
 from headgate.sql.ast.show import ReplayQuarantine
 
@@ -29,15 +30,23 @@ def quarantining(statement: ReplayQuarantine, catalog: Catalog, path: SearchPath
 def replayed(
     tasks: Sequence[int], catalog: Catalog, replay: Callable[[int, str], Replayed]
 ) -> Iterator[Result]:
+    """One that cannot be done does not keep the others; it is told of at the end."""
+    failed: HeadgateError | None = None
     yield ResultColumns(COLUMNS)
     for task in tasks:
         name = catalog.shown(task)
-        done = replay(task, name)
+        try:
+            done = replay(task, name)
+        except HeadgateError as error:
+            failed = failed or error
+            continue
         yield ResultRows(((name, done.replayed, done.outdated, done.kept),))
         if done.outdated:
             yield Notice(
                 f"{name}: {_records(done.outdated)} no longer the last of a key, and left the quarantine unwritten"
             )
+    if failed is not None:
+        raise failed
     yield Done("REPLAY QUARANTINE")
 
 

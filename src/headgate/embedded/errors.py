@@ -8,6 +8,8 @@ from headgate.errors import HeadgateError, error
 class WorldError(HeadgateError):
     """Family WLD."""
 
+    passing = True
+
 
 @error
 class JavaMissing(WorldError):

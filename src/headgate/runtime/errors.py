@@ -194,6 +194,7 @@ class SparkRefused(RunError):
 @error
 class SparkGone(RunError):
     code = "RUN-0302"
+    passing = True
     reason: str
 
     def message(self) -> str:
@@ -209,6 +210,7 @@ class SparkGone(RunError):
 @error
 class DiskFull(RunError):
     code = "RUN-0304"
+    passing = True
     folder: str
 
     def message(self) -> str:

@@ -55,6 +55,7 @@ class BatchQuery:
         self._sources: dict[int, SourceReader] = {}
         self.analysed: AnalysedQuery = analyse_query(catalog, path, query)
         self.bad_records: dict[str, int] = {}  # that are left out, by source
+        self._grew = False
         self._tag = f"headgate-{uuid.uuid4().hex}"
         self._cancelled = False
 
@@ -92,8 +93,12 @@ class BatchQuery:
         raise AssertionError("the last try returns or raises")
 
     def _frame(self) -> DataFrame:
-        self.bad_records = {}
-        return Frames(self._session, self._catalog, self._reader, self._source).query(self.analysed)
+        """All sources are looked at before the query is given up: those that grow do so at once."""
+        self.bad_records, self._grew = {}, False
+        frame = Frames(self._session, self._catalog, self._reader, self._source).query(self.analysed)
+        if self._grew:
+            raise SourceGrew
+        return frame
 
     def _source(self, source: Object) -> DataFrame:
         if source.id not in self._sources:
@@ -103,9 +108,9 @@ class BatchQuery:
         raw = reader.raw(self._session)
         if arrived := reader.arrived(lambda: raw):
             self._follow(source.id, arrived)
-            raise SourceGrew
+            self._grew = True
         decoded = reader.decode(raw)
-        if reader.plan.on_error != "HALT":
+        if reader.plan.on_error != "HALT" and not self._grew:
             bad = number_of(decoded.where("hg_problem IS NOT NULL"))
             self.bad_records[self._catalog.shown(source.id)] = bad
         return reader.rows(decoded)
