@@ -73,7 +73,36 @@ class RecordsLost(RunError):
         )
 
     def hint(self) -> str:
-        return "Raise the topic's retention. To go on without them, drop the task and create it again."
+        return (
+            "Raise the topic's retention. To go on without them, drop the task and create it again: it then reads all that "
+            "the topic still has."
+        )
+
+
+@error
+class TopicCut(RunError):
+    """A topic of the same name and id that ends before what was read of it: its broker has lost records."""
+
+    code = "RUN-0125"
+    topic: str
+    partition: int
+    read: int
+    end: int
+    task: str
+
+    def message(self) -> str:
+        return (
+            f'topic "{self.topic}" partition {self.partition} ends at offset {self.end}, and {self.task} has read it '
+            f"up to {self.read}"
+        )
+
+    def detail(self) -> str:
+        return (
+            "The topic has lost records. New ones get their offsets, so going on would skip them in silence."
+        )
+
+    def hint(self) -> str:
+        return f"Drop {self.task} and create it again: it then reads all that the topic still has."
 
 
 @error
