@@ -106,6 +106,19 @@ class TopicCut(RunError):
 
 
 @error
+class RecordsWentAway(RunError):
+    """A query that had given rows already, or that met deletions at each of its tries."""
+
+    code = "RUN-0126"
+
+    def message(self) -> str:
+        return "records were deleted while the query read them"
+
+    def hint(self) -> str:
+        return "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
+
+
+@error
 class SchemaChanged(RunError):
     """A record whose schema changed what the source gives, in a way that it may not or cannot follow by itself."""
 

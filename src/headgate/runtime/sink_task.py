@@ -237,8 +237,9 @@ class SinkTask:
     def translated(self, error: BaseException) -> HeadgateError:
         if records_are_gone(error):
             earliest = self.source.cluster.offsets(self.topic, latest=False)
-            if lost := self._lost(self.reached, earliest):
-                return lost
+            self.there = self.source.cluster.offsets(self.topic, latest=True)
+            if trouble := self._lost(self.reached, earliest) or self._cut(self.reached):
+                return trouble
         if record_is_too_large(error):
             return RecordTooLarge(self.plan.topic, self.object.name)
         brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
@@ -287,20 +288,20 @@ class SinkTask:
 
     def quarantined(self, row: Row) -> Quarantined:
         """A bad record, selected by `QUARANTINED`."""
-        side = row["side"]
-        told = bad_record(self.source, row["partition"], row["offset"], side, row["reason"], row["schema_id"])
+        side, raw = row["side"], bytes(row["raw"]) if row["raw"] is not None else None
+        place = row["partition"], row["offset"]
+        told = bad_record(self.source, *place, side, row["reason"], row["schema_id"], raw)
         return Quarantined(
             self.source.object.id,
             self.object.id,
             row["topic"],
-            row["partition"],
-            row["offset"],
+            *place,
             EPOCH + timedelta(microseconds=row["time"]),
             row["schema_id"],
             told.path or path_of(side, told.reason),
             self.source.expected(side),
             told.reason,
-            bytes(row["raw"]) if row["raw"] is not None else None,
+            raw,
         )
 
 
