@@ -112,6 +112,18 @@ def test_every_value_is_of_its_columns_type(store: SqliteStore) -> None:
                 )
 
 
+def test_quarantined_records_of_a_task_that_the_catalog_does_not_know_yet_are_left_out(
+    store: SqliteStore,
+) -> None:
+    source = add(store, Kind.SOURCE, "orders")
+    before = store.load()
+    sink = add(store, Kind.SINK, "s", reads=(source,))
+    store.quarantine([Quarantined(source, sink, "t", 0, 1, NOW, None, None, None, "trailing bytes")])
+    (relation,) = (r for r in SYSTEM_RELATIONS if r.name == "quarantine")
+    assert list(relation.read(before, store).rows) == []
+    assert len(list(relation.read(store.load(), store).rows)) == 1
+
+
 def test_objects_lists_everything_with_its_home_and_comment(store: SqliteStore) -> None:
     view = add(store, Kind.VIEW, "v")
     commit(store, CommentImported(view, None, "about v"))

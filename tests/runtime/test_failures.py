@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.runtime.errors import DiskFull, SparkGone, SparkRefused
-from headgate.runtime.failures import path_of, translated
+from headgate.plan.sides import WrittenSchema
+from headgate.runtime.errors import DiskFull, RecordsWentAway, SparkGone, SparkRefused
+from headgate.runtime.failures import bad_record, path_of, translated
+from headgate.runtime.formats.side import MALFORMED
+from headgate.runtime.source import SourceReader
 
 pytestmark = pytest.mark.unit
 
@@ -119,3 +124,30 @@ def test_what_spark_says_of_a_value_is_not_repeated(text: str, message: str) -> 
 )
 def test_the_path_is_taken_from_the_reason(reason: str, path: str) -> None:
     assert path_of("value", reason) == path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Some data was lost",
+        "kafka010.KafkaIllegalStateException: Some data may have been lost because they are not available in Kafka any more;",
+        f"Caused by: {KAFKA}OffsetOutOfRangeException: Offsets out of range with no configured reset policy",
+    ],
+)
+def test_records_that_are_gone_are_told_as_such(text: str) -> None:
+    assert isinstance(translated(RuntimeError(text)), RecordsWentAway)
+
+
+def test_a_bad_record_that_is_at_hand_is_not_read_again() -> None:
+    reader = cast(
+        "SourceReader",
+        SimpleNamespace(
+            object=SimpleNamespace(name="s"),
+            topic_name="t",
+            writer=lambda *_: WrittenSchema('"string"', id=7),
+        ),
+    )
+    told = bad_record(reader, 0, 3, "value", MALFORMED, 7, b"\0\0\0\0\7\4a")
+    assert told.reason == "It ends before its schema does"
+    told = bad_record(reader, 0, 3, "value", MALFORMED, 7, b"\0\0\0\0\7\2abc")
+    assert told.reason == "2 bytes are left over behind it"

@@ -73,7 +73,49 @@ class RecordsLost(RunError):
         )
 
     def hint(self) -> str:
-        return "Raise the topic's retention. To go on without them, drop the task and create it again."
+        return (
+            "Raise the topic's retention. To go on without them, drop the task and create it again: it then reads all that "
+            "the topic still has."
+        )
+
+
+@error
+class TopicCut(RunError):
+    """A topic of the same name and id that ends before what was read of it: its broker has lost records."""
+
+    code = "RUN-0125"
+    topic: str
+    partition: int
+    read: int
+    end: int
+    task: str
+
+    def message(self) -> str:
+        return (
+            f'topic "{self.topic}" partition {self.partition} ends at offset {self.end}, and {self.task} has read it '
+            f"up to {self.read}"
+        )
+
+    def detail(self) -> str:
+        return (
+            "The topic has lost records. New ones get their offsets, so going on would skip them in silence."
+        )
+
+    def hint(self) -> str:
+        return f"Drop {self.task} and create it again: it then reads all that the topic still has."
+
+
+@error
+class RecordsWentAway(RunError):
+    """A query that had given rows already, or that met deletions at each of its tries."""
+
+    code = "RUN-0126"
+
+    def message(self) -> str:
+        return "records were deleted while the query read them"
+
+    def hint(self) -> str:
+        return "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
 
 
 @error

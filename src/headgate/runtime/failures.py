@@ -16,8 +16,17 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
+from headgate.plan.sides import WrittenSchema
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import BadRecord, DiskFull, NotANumber, SchemaChanged, SparkGone, SparkRefused
+from headgate.runtime.errors import (
+    BadRecord,
+    DiskFull,
+    NotANumber,
+    RecordsWentAway,
+    SchemaChanged,
+    SparkGone,
+    SparkRefused,
+)
 from headgate.runtime.formats.avro import tree_of
 from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
@@ -70,7 +79,9 @@ def unknown_schema_id(error: BaseException) -> int | None:
 def records_are_gone(error: BaseException) -> bool:
     """Whether a read asked for records that the topic does not have any more."""
     text = _words(error)
-    return "KAFKA_DATA_LOSS" in text or "OffsetOutOfRangeException" in text
+    return any(
+        said in text for said in ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "data may have been lost")
+    )
 
 
 def record_is_too_large(error: BaseException) -> bool:
@@ -99,6 +110,8 @@ def translated(
         or text == SILENT
     ):
         return SparkGone(_short(text))
+    if records_are_gone(error):
+        return RecordsWentAway()
     if full := _NO_SPACE.search(text):
         return DiskFull(_folder(full["path"]))
     if unanswered := _NO_ANSWER.search(text):
@@ -137,11 +150,14 @@ def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
 
 
 def bad_record(
-    reader: SourceReader, partition: int, offset: int, side: str, reason: str, schema_id: int | None
-) -> BadRecord:
+    reader: SourceReader, partition: int, offset: int, side: str, reason: str, schema_id: int | None,
+    raw: bytes | None = None,
+) -> BadRecord:  # fmt: skip
+    """``raw`` is that side of the record, where it is at hand: to read it again takes a consumer for every record."""
     path: str | None = None
     if reason == MALFORMED and schema_id is not None:
-        reason, path = _explained(reader, partition, offset, side, schema_id)
+        data = raw if raw is not None else _read_again(reader, partition, offset, side)
+        reason, path = _explained(data, reader.writer(schema_id, side))
     name, topic = reader.object.name, reader.topic_name
     return BadRecord(name, topic, partition, offset, side, _sentence(reason), path, schema_id)
 
@@ -152,13 +168,13 @@ def path_of(side: str, reason: str) -> str:
     return f"$.{side}{found[1] if found else ''}"
 
 
-def _explained(
-    reader: SourceReader, partition: int, offset: int, side: str, schema_id: int
-) -> tuple[str, str | None]:
-    """Why an Avro body is malformed, found by decoding that one record in Python."""
+def _read_again(reader: SourceReader, partition: int, offset: int, side: str) -> bytes | None:
     record = reader.cluster.record(reader.topic_name, partition, offset)
-    writer = reader.writer(schema_id, side)
-    data = None if record is None else record[0 if side == "key" else 1]
+    return None if record is None else record[0 if side == "key" else 1]
+
+
+def _explained(data: bytes | None, writer: WrittenSchema | None) -> tuple[str, str | None]:
+    """Why an Avro body is malformed, found by decoding that one record in Python."""
     if data is None or writer is None:
         return MALFORMED, None
     body = io.BytesIO(data[5:])

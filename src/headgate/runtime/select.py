@@ -20,7 +20,7 @@ from headgate.connectors.connections import Connections
 from headgate.plan.relations import analyse_query
 from headgate.runtime.decode import number_of
 from headgate.runtime.errors import QueryCancelled
-from headgate.runtime.failures import translated, unknown_schema_id
+from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import Follow, SourceReader
 from headgate.runtime.values import Json, json_value, spelled
@@ -75,7 +75,7 @@ class BatchQuery:
 
     def run(self) -> tuple[tuple[tuple[str, str], ...], Iterator[Chunk]]:
         """Columns and chunks of rows. A schema that the registry did not list is learned and the query run again, as
-        long as no row of it was given."""
+        long as no row of it was given; so is one whose first records were deleted meanwhile."""
         context = self._session.sparkContext
         context.addJobTag(self._tag)
         context.setInterruptOnCancel(True)
@@ -88,7 +88,8 @@ class BatchQuery:
             except SourceGrew:
                 raise
             except Exception as error:
-                if tried == LEARN_TRIES or self._cancelled or not self._learned(error):
+                curable = records_are_gone(error) or self._learned(error)
+                if tried == LEARN_TRIES or self._cancelled or not curable:
                     raise self._translated(error) from error
         raise AssertionError("the last try returns or raises")
 

@@ -36,6 +36,7 @@ from headgate.runtime.errors import (
     RecordTooLarge,
     SinkCannotFollow,
     TargetTopicGone,
+    TopicCut,
     TopicReplaced,
 )
 from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
@@ -46,6 +47,7 @@ from headgate.sql.query.relation import AnalysedQuery
 
 FURTHER = 10_000  # records of a partition that came since a batch's end was fixed, and are taken along
 FEW = 10_000  # records of a batch that one worker does alone
+BEFORE_THE_FIRST = -1  # number of the batch that a new task's ledger tells of
 CHUNK = 500  # bad records that are put into the quarantine at once
 
 QUARANTINED = (
@@ -118,13 +120,17 @@ class SinkTask:
     # where it stands
 
     def begin(self) -> None:
-        """Look at the topic and the ledger. A new generation, because a new query counts its batches from 0."""
+        """Look at the topic and the ledger. A new generation, because a new query counts its batches from 0. Where a new
+        task begins is written down at once: what is deleted before its first batch would else not be missed."""
         self.topic = self.source.cluster.topic(self.source.topic_name)
         self.check_target(self.target.topics({self.plan.topic}))
         ledger = self.store.ledger(self.object.id)
         self._generation = (ledger.generation if ledger else 0) + 1
-        self.reached = self._start(ledger)
         self.there = self.source.cluster.offsets(self.topic, latest=True)
+        self.reached = self._start(ledger)
+        if ledger is None:
+            begin = self._partition_offsets(self.reached)
+            self.store.advance(Ledger(self.object.id, self._generation, BEFORE_THE_FIRST, begin))
         self.progress.lag = self.waiting(self.there)
 
     def check_target(self, topics: Collection[str]) -> None:
@@ -133,16 +139,17 @@ class SinkTask:
             raise TargetTopicGone(self.plan.topic, self.object.name)
 
     def _start(self, ledger: Ledger | None) -> dict[int, int]:
-        """The ledger's offsets; partitions that it does not know begin at 0. A topic that is another one is refused."""
+        """The ledger's offsets; partitions that it does not know were added, and begin at 0. A topic that is another one
+        is refused, and so is one that has lost some of its records, whether they were read or not."""
         if ledger is None or not ledger.offsets:
             return self.source.start_offsets(self.topic)
         known = {o.partition: o for o in ledger.offsets}
         if any(o.topic_id not in (None, self.topic.id) for o in known.values()):
             raise self._replaced()
         earliest = self.source.cluster.offsets(self.topic, latest=False)
-        start = {p: known[p].offset if p in known else first for p, first in earliest.items()}
-        if lost := self._lost(start, earliest):
-            raise lost
+        start = {p: known[p].offset if p in known else 0 for p in earliest}
+        if trouble := self._lost(start, earliest) or self._cut(start):
+            raise trouble
         return start
 
     def wants(self, end: Offsets) -> bool:
@@ -230,8 +237,9 @@ class SinkTask:
     def translated(self, error: BaseException) -> HeadgateError:
         if records_are_gone(error):
             earliest = self.source.cluster.offsets(self.topic, latest=False)
-            if lost := self._lost(self.reached, earliest):
-                return lost
+            self.there = self.source.cluster.offsets(self.topic, latest=True)
+            if trouble := self._lost(self.reached, earliest) or self._cut(self.reached):
+                return trouble
         if record_is_too_large(error):
             return RecordTooLarge(self.plan.topic, self.object.name)
         brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
@@ -239,9 +247,19 @@ class SinkTask:
 
     def _lost(self, reached: Offsets, earliest: Offsets) -> RecordsLost | None:
         """What was deleted before it was read: of the first partition that it happened to."""
-        for partition, wanted in sorted(reached.items()):
-            if wanted < (first := earliest.get(partition, 0)):
+        for partition, first in sorted(earliest.items()):
+            if (wanted := reached.get(partition, 0)) < first:
                 return RecordsLost(self.topic.name, partition, wanted, first)
+        return None
+
+    def _cut(self, reached: Offsets) -> TopicCut | None:
+        """A partition that ends before what was read of it. One that begins at an offset which it does not have yet was
+        not read."""
+        begins = self.source.given_offsets
+        for partition, offset in sorted(reached.items()):
+            end = self.there[partition]
+            if offset > end and offset > begins.get(partition, 0):
+                return TopicCut(self.topic.name, partition, offset, end, f'sink "{self.object.name}"')
         return None
 
     def _replaced(self) -> TopicReplaced:
@@ -270,20 +288,20 @@ class SinkTask:
 
     def quarantined(self, row: Row) -> Quarantined:
         """A bad record, selected by `QUARANTINED`."""
-        side = row["side"]
-        told = bad_record(self.source, row["partition"], row["offset"], side, row["reason"], row["schema_id"])
+        side, raw = row["side"], bytes(row["raw"]) if row["raw"] is not None else None
+        place = row["partition"], row["offset"]
+        told = bad_record(self.source, *place, side, row["reason"], row["schema_id"], raw)
         return Quarantined(
             self.source.object.id,
             self.object.id,
             row["topic"],
-            row["partition"],
-            row["offset"],
+            *place,
             EPOCH + timedelta(microseconds=row["time"]),
             row["schema_id"],
             told.path or path_of(side, told.reason),
             self.source.expected(side),
             told.reason,
-            bytes(row["raw"]) if row["raw"] is not None else None,
+            raw,
         )
 
 

@@ -96,19 +96,21 @@ class SourceReader:
         """Where the statement says to begin: the earliest offsets unless told otherwise. A partition that was added later
         begins at its start, and one whose first records are gone at what is left."""
         earliest = self.cluster.offsets(topic, latest=False)
-        each = self._start()
-        return {p: max(each[p], first) if p < len(each) else first for p, first in earliest.items()}
+        given = self.given_offsets
+        return {p: max(given.get(p, first), first) for p, first in earliest.items()}
 
     @property
     def begins_at_offsets(self) -> bool:
         """Whether the statement speaks of offsets, which mean nothing in another topic."""
-        return bool(self._start())
+        return bool(self.given_offsets)
 
-    def _start(self) -> list[int]:
+    @property
+    def given_offsets(self) -> dict[int, int]:
+        """Those of the statement, by partition."""
         options = self.statement.kafka.options
         given = option(options, "SEED OFFSET") or option(options, "START OFFSET")
         items = given.items if isinstance(given, ListLiteral) else ()
-        return [int(item.text) for item in items if isinstance(item, NumberLiteral)]
+        return dict(enumerate(int(item.text) for item in items if isinstance(item, NumberLiteral)))
 
     def options(self) -> dict[str, str]:
         wants_headers = any(

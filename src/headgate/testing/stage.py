@@ -54,6 +54,7 @@ class Stage:
     rewrite: bool = False
     edits: list[Edit] = field(default_factory=list)
     producer: Producer | None = None  # kept over steps, since a new one takes half a second to begin
+    open_transactions: list[Producer] = field(default_factory=list)  # by whose going Kafka would abort them
 
     @property
     def patience(self) -> float:

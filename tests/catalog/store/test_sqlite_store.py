@@ -266,6 +266,13 @@ def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteSto
     assert [e.change for e in store.history(sink)] == ["created sink", "dropped sink"]
 
 
+def test_what_a_dropped_task_quarantines_with_its_last_batch_is_not_kept(store: SqliteStore) -> None:
+    source, sink = create(store, Kind.SOURCE, "o"), create(store, Kind.SINK, "s")
+    store.commit([ObjectDropped(sink)], cause="statement")
+    store.quarantine([Quarantined(source, sink, "o", 0, 1, NOW, None, None, None, "trailing bytes")])
+    assert store.quarantined() == ()
+
+
 def test_a_status_is_told_also_when_there_is_no_room_to_store_it(store: SqliteStore) -> None:
     sink = create(store, Kind.SINK, "s")
     store.report(TaskStatus(sink, State.RUNNING, NOW))

@@ -97,10 +97,11 @@ def read_intent(database: sqlite3.Connection, task: int, generation: int, batch:
 
 
 def write_quarantine(database: sqlite3.Connection, records: Iterable[Quarantined]) -> None:
+    """Without those of a task that was dropped while its last batch was under way."""
     database.executemany(
         "INSERT OR IGNORE INTO quarantine"
         ' (object, task, topic, partition, "offset", time, schema_id, path, expected, reason, raw)'
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        " SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11 WHERE EXISTS (SELECT 1 FROM objects WHERE id = ?2)",
         [
             (
                 r.object, r.task, r.topic, r.partition, r.offset, to_micros(r.time), r.schema_id, r.path, r.expected,

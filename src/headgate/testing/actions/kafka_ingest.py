@@ -83,8 +83,10 @@ def _check(call: Invocation) -> None:
         )
         if extra is not None:
             raise call.wrong(f'has "{extra}" without "key-format"')
-    if call.optional("transaction") not in (None, "commit", "abort"):
-        raise call.wrong(f'takes commit or abort for "transaction", not "{call.optional("transaction")}"')
+    if call.optional("transaction") not in (None, "commit", "abort", "open"):
+        raise call.wrong(
+            f'takes commit, abort or open for "transaction", not "{call.optional("transaction")}"'
+        )
     if call.flag("raw") and call.optional("format") != "bytes":
         raise call.wrong("takes raw=true with format=bytes alone")
 
@@ -174,7 +176,8 @@ def _in_transaction(
     options: dict[str, Any],
     stage: Stage,
 ) -> None:
-    """Written and acknowledged in any case, also where the transaction is aborted then."""
+    """Written and acknowledged in any case, also where the transaction is aborted then, or left open until the file
+    ends."""
     producer = _producer(
         stage, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
     )
@@ -185,8 +188,10 @@ def _in_transaction(
     producer.flush(stage.patience)
     if to.transaction == "commit":
         producer.commit_transaction(stage.patience)
-    else:
+    elif to.transaction == "abort":
         producer.abort_transaction(stage.patience)
+    else:
+        stage.open_transactions.append(producer)
 
 
 def _producer(stage: Stage, more: dict[str, Any] | None = None) -> Producer:

@@ -1,11 +1,11 @@
-"""`kafka-create-topic`, `kafka-add-partitions`, `kafka-delete-topic` and `kafka-verify-topic`."""
+"""`kafka-create-topic`, `kafka-add-partitions`, `kafka-delete-topic`, `kafka-delete-records` and `kafka-verify-topic`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -55,6 +55,14 @@ def delete(call: Invocation, stage: Stage) -> None:
 def _check_gone(topic: str, stage: Stage) -> None:
     if has_topic(topic, stage):
         raise Mismatch(f'topic "{topic}" is still there', (), (topic,))
+
+
+def delete_records(call: Invocation, stage: Stage) -> None:
+    """What retention does, at once: the records of a partition before an offset are gone."""
+    before = TopicPartition(call.text("topic"), call.number("partition") or 0, call.number("before") or 0)
+    client = admin(stage)
+    with kafka_errors():
+        client.delete_records([before], operation_timeout=TIMEOUT)[before].result()
 
 
 def verify(call: Invocation, stage: Stage) -> None:
@@ -124,5 +132,6 @@ ACTIONS = (
     Action("kafka-create-topic", create, required=("topic",), options=("partitions", "config.")),
     Action("kafka-add-partitions", add_partitions, required=("topic", "partitions")),
     Action("kafka-delete-topic", delete, required=("topic",)),
+    Action("kafka-delete-records", delete_records, required=("topic", "before"), options=("partition",)),
     Action("kafka-verify-topic", verify, required=("topic",), options=("partitions", "config.")),
 )
