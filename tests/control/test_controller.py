@@ -8,14 +8,15 @@ from typing import cast
 
 import pytest
 
-from headgate.catalog.tasks import State
+from headgate.catalog.tasks import Quarantined, State
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control import controller
 from headgate.control.controller import Controller
 from headgate.embedded.errors import ServiceIsDown
-from headgate.runtime.errors import TargetTopicGone
+from headgate.runtime.errors import TargetTopicGone, TaskNotRunning
 from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress
+from tests.catalog.building import NOW
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit
@@ -123,3 +124,20 @@ def test_a_task_is_tried_again_while_a_service_of_the_world_is_down(
     monkeypatch.setattr(controller, "SinkTask", Task)
     engine.reconcile(sql.store.load())
     assert state(sql) == (State.RUNNING, 0, False)
+
+
+def test_a_replay_tells_a_task_that_is_starting_from_one_that_is_halted(
+    sql: Shell, made: Callable[[], Controller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller, "PATIENCE", 0.0)
+    monkeypatch.setattr(Task, "waiting", 1)
+    (sink,) = sql.store.load().desired
+    sql.store.quarantine([Quarantined(sink, sink, "states", 0, 0, NOW, None, "$.value", "text", "why")])
+    engine = made()
+    with pytest.raises(TaskNotRunning, match="is still starting"):
+        engine.replay(sink, "to_states")
+    engine.reconcile(sql.store.load())
+    Group.last.failed[sink] = TargetTopicGone("to_states", "to_states")
+    engine.reconcile(sql.store.load())
+    with pytest.raises(TaskNotRunning, match="does not run"):
+        engine.replay(sink, "to_states")

@@ -119,7 +119,7 @@ class Controller:
             running = self._tasks.get(task)
             still = running is not None and (running.told is State.DISABLED or running.halted_at is not None)
             if still or time.monotonic() > deadline:
-                raise TaskNotRunning(name)
+                raise TaskNotRunning(name, starting=not still)
             time.sleep(EVERY / 5)
         return Replayed()
 
