@@ -8,14 +8,16 @@ from typing import cast
 
 import pytest
 
-from headgate.catalog.tasks import State
+from headgate.catalog.tasks import Quarantined, State
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control import controller
 from headgate.control.controller import Controller
 from headgate.embedded.errors import ServiceIsDown
-from headgate.runtime.errors import TargetTopicGone
+from headgate.runtime.errors import TargetTopicGone, TaskNotRunning
+from headgate.runtime.replay import Replayed
 from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress
+from tests.catalog.building import NOW
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit
@@ -42,7 +44,7 @@ class Group:
 
     def __init__(self, _: object, tasks: Sequence[Task], *__: object) -> None:
         self.tasks = tuple(tasks)
-        self.members: frozenset[int] = frozenset()
+        self.members: set[int] = set()
         self.failed: dict[int, Exception] = {}
         Group.last = self
 
@@ -55,6 +57,9 @@ class Group:
     def failure(self) -> None:
         return None
 
+    def replay(self, _: int) -> Replayed:
+        return Replayed(1)
+
 
 @pytest.fixture
 def made(sql: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Controller]:
@@ -62,7 +67,8 @@ def made(sql: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     sql.topics["states"] = NewTopicOptions()
     sql.run(
         "CREATE SOURCE states FROM KAFKA CONNECTION kafka (TOPIC 'states') FORMAT TEXT;"
-        "CREATE SINK to_states FROM states INTO KAFKA CONNECTION kafka (TOPIC 'to_states') FORMAT JSON"
+        "CREATE VIEW loud AS SELECT upper(text) AS text FROM states;"
+        "CREATE SINK to_states FROM loud INTO KAFKA CONNECTION kafka (TOPIC 'to_states') FORMAT JSON"
     )
     monkeypatch.setattr(controller, "SinkTask", Task)
     monkeypatch.setattr(controller, "TaskGroup", Group)
@@ -123,3 +129,26 @@ def test_a_task_is_tried_again_while_a_service_of_the_world_is_down(
     monkeypatch.setattr(controller, "SinkTask", Task)
     engine.reconcile(sql.store.load())
     assert state(sql) == (State.RUNNING, 0, False)
+
+
+def test_a_replay_tells_a_task_that_is_starting_from_one_that_is_halted(
+    sql: Shell, made: Callable[[], Controller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller, "PATIENCE", 0.0)
+    monkeypatch.setattr(Task, "waiting", 1)
+    (sink,) = sql.store.load().desired
+    sql.store.quarantine([Quarantined(sink, sink, "states", 0, 0, NOW, None, "$.value", "text", "why")])
+    engine = made()
+    with pytest.raises(TaskNotRunning, match="is still starting"):
+        engine.replay(sink, "to_states")
+    engine.reconcile(sql.store.load())
+    assert engine.replay(sink, "to_states") == Replayed(1)
+    sql.run("CREATE OR REPLACE VIEW loud AS SELECT lower(text) AS text FROM states")
+    with pytest.raises(TaskNotRunning, match="is still starting"):  # it has the old view still
+        engine.replay(sink, "to_states")
+    engine.reconcile(sql.store.load())
+    assert engine.replay(sink, "to_states") == Replayed(1)
+    Group.last.failed[sink] = TargetTopicGone("to_states", "to_states")
+    engine.reconcile(sql.store.load())
+    with pytest.raises(TaskNotRunning, match="does not run"):
+        engine.replay(sink, "to_states")

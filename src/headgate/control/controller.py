@@ -109,17 +109,20 @@ class Controller:
 
     def replay(self, task: int, name: str) -> Replayed:
         """Send a task's quarantined records through again. A task that is just starting, or whose group is just started
-        anew, is waited for."""
+        anew, is waited for; so is one that a statement has changed and that still runs as it was."""
         deadline = time.monotonic() + PATIENCE
         while self._store.quarantined(task):
-            group = next((g for g in list(self._groups.values()) if task in g.members), None)
-            done = None if group is None else group.replay(task)
+            catalog, running = self._store.load(), self._tasks.get(task)
+            done = None
+            if running is not None and running.signature == _signature(catalog, task):
+                group = next((g for g in list(self._groups.values()) if running.task in g.tasks), None)
+                done = None if group is None else group.replay(task)
             if done is not None:
                 return done
-            running = self._tasks.get(task)
-            still = running is not None and (running.told is State.DISABLED or running.halted_at is not None)
+            halted = running is not None and running.halted_at == catalog.version
+            still = halted or catalog.desired.get(task) is Desired.PAUSED
             if still or time.monotonic() > deadline:
-                raise TaskNotRunning(name)
+                raise TaskNotRunning(name, starting=not still)
             time.sleep(EVERY / 5)
         return Replayed()
 

@@ -216,11 +216,15 @@ class TaskFailed(RunError):
 class TaskNotRunning(RunError):
     code = "RUN-0202"
     task: str
+    starting: bool = False
 
     def message(self) -> str:
-        return f'sink "{self.task}" does not run, so its quarantine cannot be replayed'
+        why = "is still starting" if self.starting else "does not run"
+        return f'sink "{self.task}" {why}, so its quarantine cannot be replayed'
 
     def hint(self) -> str:
+        if self.starting:
+            return "SHOW TASKS says if it waits for something. Try again when it runs."
         return f"SHOW TASKS says why it does not. ALTER SINK {self.task} RESUME starts it."
 
 
