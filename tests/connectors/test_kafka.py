@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from headgate.connectors.errors import TopicNotFound, TopicRefused
-from headgate.connectors.kafka import KafkaCluster, NewTopicOptions
+from headgate.connectors.kafka import NEAR, KafkaCluster, NewTopicOptions
 from headgate.connectors.options import Options
 from headgate.embedded.world import World
 from tests.embedded.worlds import eventually, open_world
@@ -114,6 +114,16 @@ def test_one_record_is_read_by_its_place(cluster: KafkaCluster, name: str) -> No
     cluster.create_topic(name, NewTopicOptions())
     write(cluster, name, b"a", b"b")
     assert cluster.record(name, 0, 1) == (b"k", b"b")
+
+
+def test_many_records_are_read_by_their_places(cluster: KafkaCluster, name: str) -> None:
+    cluster.create_topic(name, NewTopicOptions(2))
+    write(cluster, name, *(b"%d" % n for n in range(NEAR + 10)), partition=0)
+    write(cluster, name, b"never", partition=1, transaction=f"aborted-{name}")
+    write(cluster, name, b"after", b"last", partition=1)
+    places = [(0, 1), (0, 2), (0, 5), (0, NEAR + 8), (1, 0), (1, 2), (1, 3), (1, 9), (0, 3)]
+    found = [record and record[1] for record in cluster.records(name, places)]
+    assert found == [b"1", b"2", b"5", b"%d" % (NEAR + 8), None, b"after", b"last", None, b"3"]
 
 
 def test_a_record_of_an_aborted_transaction_is_not_there(cluster: KafkaCluster, name: str) -> None:

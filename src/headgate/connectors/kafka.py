@@ -6,7 +6,7 @@ Both clients take their settings from the same options; librdkafka and the Java 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -42,6 +43,7 @@ from headgate.connectors.options import Options, pem_text
 from headgate.errors import near_names
 
 TIMEOUT = 10.0  # seconds for one answer of the broker
+NEAR = 500  # records that are read sooner than passed over
 
 _LOGIN_ERRORS = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}
 _DOWN_ERRORS = {
@@ -187,14 +189,21 @@ class KafkaCluster:
 
     def record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
         """Key and value of one record, or None if it is no longer there."""
+        return next(self.records(topic, [(partition, offset)]))
+
+    def records(
+        self, topic: str, places: Iterable[tuple[int, int]]
+    ) -> Iterator[tuple[bytes | None, bytes | None] | None]:
+        """The same for many, their places ascending within a partition, by one consumer. What lies shortly before the next one is read
+        along: to seek takes longer."""
         settings = {**self.librdkafka(), "group.id": "headgate-look", "enable.auto.commit": False}
         consumer = Consumer({**settings, "isolation.level": "read_committed", "auto.offset.reset": "error"})
+        last: Message | None = None
         try:
-            consumer.assign([TopicPartition(topic, partition, offset)])
-            message = consumer.poll(TIMEOUT)
-            if message is None or message.error() or message.offset() != offset:
-                return None
-            return message.key(), message.value()
+            for partition, offset in places:
+                last = _next_record(consumer, TopicPartition(topic, partition, offset), last)
+                found = last is not None and last.offset() == offset
+                yield (last.key(), last.value()) if last is not None and found else None
         finally:
             consumer.close()
 
@@ -276,6 +285,27 @@ class KafkaCluster:
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART and topic is not None:
             return TopicNotFound(topic, near_names(topic, self._topic_names()))
         return KafkaFailed(f'{what} "{topic}"' if topic else what, reason)
+
+
+def _next_record(consumer: Consumer, wanted: TopicPartition, last: Message | None) -> Message | None:
+    """The first record from there on. ``last`` is the one that the consumer gave before."""
+    ahead = (
+        wanted.offset - _offset(last) if last is not None and last.partition() == wanted.partition else NEAR
+    )
+    if ahead < 0:
+        return last  # there is none in between
+    if ahead >= NEAR:
+        consumer.assign([wanted])
+        last = None
+    while last is None or _offset(last) < wanted.offset:
+        last = consumer.poll(TIMEOUT)
+        if last is None or last.error():
+            return None
+    return last
+
+
+def _offset(message: Message) -> int:
+    return message.offset() or 0
 
 
 def _brokers(options: Options) -> str:

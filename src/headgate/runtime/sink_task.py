@@ -50,6 +50,10 @@ FEW = 10_000  # records of a batch that one worker does alone
 BEFORE_THE_FIRST = -1  # number of the batch that a new task's ledger tells of
 CHUNK = 500  # bad records that are put into the quarantine at once
 
+SMALL = 1_000  # bytes of a bad record that Spark hands over; it keeps all of a batch in memory at once
+LARGEST_KEPT = 100_000  # bytes of a bad record that are kept in the quarantine
+
+_RAW = "CASE hg_problem.side WHEN 'key' THEN key ELSE value END"
 QUARANTINED = (
     "topic",
     "partition",
@@ -58,7 +62,8 @@ QUARANTINED = (
     "hg_problem.side AS side",
     "hg_problem.reason AS reason",
     "hg_problem.schema_id AS schema_id",
-    "CASE hg_problem.side WHEN 'key' THEN key ELSE value END AS raw",
+    f"{_RAW} IS NOT NULL AND length({_RAW}) > {SMALL} AS large",
+    f"CASE WHEN length({_RAW}) <= {SMALL} THEN {_RAW} END AS raw",
 )
 
 LARGEST_REQUEST = 100_000_000  # bytes, about what a broker takes at most
@@ -283,12 +288,21 @@ class SinkTask:
             self.progress.skipped += number_of(bad)
             return
         for chunk in _chunks(bad.selectExpr(*QUARANTINED).toLocalIterator(), CHUNK):
-            self.store.quarantine([self.quarantined(row) for row in chunk])
+            self.store.quarantine(list(self._all_quarantined(chunk)))
             self.progress.skipped += len(chunk)
 
-    def quarantined(self, row: Row) -> Quarantined:
-        """A bad record, selected by `QUARANTINED`."""
-        side, raw = row["side"], bytes(row["raw"]) if row["raw"] is not None else None
+    def _all_quarantined(self, rows: Iterable[Row]) -> Iterator[Quarantined]:
+        """The bytes of large records are read from the topic, and dropped one by one."""
+        ordered = sorted(rows, key=lambda row: (row["partition"], row["offset"]))
+        large = [(row["partition"], row["offset"]) for row in ordered if row["large"]]
+        read = self.source.cluster.records(self.topic.name, large) if large else iter(())
+        for row in ordered:
+            record = next(read) if row["large"] else None
+            yield self.quarantined(row, record and record[0 if row["side"] == "key" else 1])
+
+    def quarantined(self, row: Row, large: bytes | None = None) -> Quarantined:
+        """A bad record, selected by `QUARANTINED`, and its bytes if it is a large one."""
+        side, raw = row["side"], bytes(row["raw"]) if row["raw"] is not None else large
         place = row["partition"], row["offset"]
         told = bad_record(self.source, *place, side, row["reason"], row["schema_id"], raw)
         return Quarantined(
@@ -301,7 +315,7 @@ class SinkTask:
             told.path or path_of(side, told.reason),
             self.source.expected(side),
             told.reason,
-            raw,
+            raw if raw is not None and len(raw) <= LARGEST_KEPT else None,
         )
 
 
