@@ -73,8 +73,8 @@ class _Stock:
 
     def __init__(self, brokers: str, registry: str) -> None:
         self._brokers = brokers
-        self._registry = RegistryClient([registry])
-        known = self._registry.register("held_stock-value", Schema(json.dumps(STOCK)))
+        self._registry = registry
+        known = self._register("held_stock-value", STOCK)
         self._later = known + 1
         admin = AdminClient({"bootstrap.servers": brokers})
         admin.create_topics([NewTopic("held_stock", 2)])["held_stock"].result(30)
@@ -86,8 +86,11 @@ class _Stock:
             producer.flush(60)
 
     def publish(self) -> None:
-        more = {**STOCK, "doc": "another one"}
-        assert self._registry.register("held_elsewhere", Schema(json.dumps(more))) == self._later
+        assert self._register("held_elsewhere", {**STOCK, "doc": "another one"}) == self._later
+
+    def _register(self, subject: str, schema: object) -> int:
+        with RegistryClient([self._registry]) as client:
+            return client.register(subject, Schema(json.dumps(schema)))
 
     def written(self, topic: str) -> int:
         consumer = self._consumer()

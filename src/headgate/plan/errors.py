@@ -149,7 +149,7 @@ class ColumnCollision(PlanError):
 class FieldWithheld(PlanError):
     """A source followed a schema with a new field whose name is that of a column which it has from elsewhere."""
 
-    code = "PLN-0431"
+    code = "PLN-0216"
     source: str
     column: str
     field: str
@@ -174,7 +174,7 @@ class FieldWithheld(PlanError):
 
 @error
 class SchemaCannotChange(PlanError):
-    code = "PLN-0430"
+    code = "PLN-0409"
     source: str
     policy: str
     format: str

@@ -83,7 +83,7 @@ class RecordsLost(RunError):
 class TopicCut(RunError):
     """A topic of the same name and id that ends before what was read of it: its broker has lost records."""
 
-    code = "RUN-0125"
+    code = "RUN-0110"
     topic: str
     partition: int
     read: int
@@ -109,7 +109,7 @@ class TopicCut(RunError):
 class RecordsWentAway(RunError):
     """A query that had given rows already, or that met deletions at each of its tries."""
 
-    code = "RUN-0126"
+    code = "RUN-0111"
 
     def message(self) -> str:
         return "records were deleted while the query read them"
