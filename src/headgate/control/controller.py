@@ -220,6 +220,8 @@ class Controller:
         for key, group in list(self._groups.items()):
             try:
                 whole = group.failure()
+            except HeadgateError as told:
+                whole = told
             except Exception as lost:  # noqa: BLE001 - a dead Spark answers every question with an error of its own
                 whole = SparkGone(str(lost)[:200])
             failed = dict.fromkeys(group.members, whole) if whole is not None else dict(group.failed)

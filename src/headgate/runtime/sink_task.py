@@ -240,15 +240,23 @@ class SinkTask:
     # what is wrong
 
     def translated(self, error: BaseException) -> HeadgateError:
-        if records_are_gone(error):
-            earliest = self.source.cluster.offsets(self.topic, latest=False)
-            self.there = self.source.cluster.offsets(self.topic, latest=True)
-            if trouble := self._lost(self.reached, earliest) or self._cut(self.reached):
-                return trouble
+        if records_are_gone(error) and (told := self._what_is_gone()) is not None:
+            return told
         if record_is_too_large(error):
             return RecordTooLarge(self.plan.topic, self.object.name)
         brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
         return translated(error, [self.source], " or ".join(brokers))
+
+    def _what_is_gone(self) -> HeadgateError | None:
+        """Why the topic lacks what was asked of it, as far as that can be told now."""
+        try:
+            if self.source.cluster.topic(self.source.topic_name).id != self.topic.id:
+                return self._replaced()
+            earliest = self.source.cluster.offsets(self.topic, latest=False)
+            self.there = self.source.cluster.offsets(self.topic, latest=True)
+        except HeadgateError as away:
+            return away
+        return self._lost(self.reached, earliest) or self._cut(self.reached)
 
     def _lost(self, reached: Offsets, earliest: Offsets) -> RecordsLost | None:
         """What was deleted before it was read: of the first partition that it happened to."""
