@@ -56,9 +56,10 @@ def test_large_records_are_read_from_the_topic_and_the_largest_not_kept(sql: She
     task._decoded = cast("DataFrame", decoded)
     task.set_aside()
     assert task.progress.skipped == 4
-    assert [(q.offset, q.raw) for q in sql.store.quarantined()] == [
-        (0, b"\xff" * SMALL),
-        (1, b"a" * LARGEST_KEPT),
-        (2, None),
-        (3, None),
+    reason = "It is not valid UTF-8"
+    assert [(q.offset, q.raw, q.reason) for q in sql.store.quarantined()] == [
+        (0, b"\xff" * SMALL, reason),
+        (1, b"a" * LARGEST_KEPT, reason),
+        (2, None, f"{reason} (its 100,001 bytes are too many to be kept here)"),
+        (3, None, f"{reason} (its bytes were gone before they could be kept)"),
     ]

@@ -322,7 +322,7 @@ class SinkTask:
             row["schema_id"],
             told.path or path_of(side, told.reason),
             self.source.expected(side),
-            told.reason,
+            told.reason + _not_kept(row["large"], raw),
             raw if raw is not None and len(raw) <= LARGEST_KEPT else None,
         )
 
@@ -351,6 +351,13 @@ def all_or_none(records: DataFrame, most: int, *, in_one_part: bool = False) -> 
         placed = records.withColumn("hg_place", F.monotonically_increasing_id())
         return (placed if in_one_part else placed.coalesce(1)).sortWithinPartitions("hg_place")
     return records.withColumn("hg_part", F.spark_partition_id()).repartition("hg_part")
+
+
+def _not_kept(large: bool, raw: bytes | None) -> str:
+    """Why the quarantine has no bytes of a record that has some."""
+    if raw is not None and len(raw) > LARGEST_KEPT:
+        return f" (its {len(raw):,} bytes are too many to be kept here)"
+    return " (its bytes were gone before they could be kept)" if large and raw is None else ""
 
 
 def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
