@@ -102,14 +102,14 @@ def test_a_task_that_was_halted_is_not_said_to_run_before_a_batch_is_done(
     for _ in range(2):  # engines, one after the other
         engine = made()
         engine.reconcile(sql.store.load())
-        assert state(sql) == (State.STARTING, None, False)
+        assert state(sql) == (State.STARTING, 1, False)
         Group.last.failed[sink] = TargetTopicGone("to_states", "to_states")
         engine.reconcile(sql.store.load())
         assert state(sql) == (State.HALTED, None, True)
 
     sql.run("CREATE VIEW other AS SELECT 1 AS one")  # which may have removed the cause
     engine.reconcile(sql.store.load())
-    assert state(sql) == (State.STARTING, None, True)
+    assert state(sql) == (State.STARTING, 1, True)
     (starting,) = sql.store.statuses()
     (task,) = Group.last.tasks
     task.told(task.progress)

@@ -340,7 +340,8 @@ class Controller:
         running.told = state
         told = running.progress
         error = running.error.diagnostic().render() if running.error is not None else None
-        lag = told.lag if state is State.RUNNING else None  # the topic goes on, and nobody looks at it
+        # Where nothing is tried, nobody looks at how the topic goes on.
+        lag = told.lag if state in (State.STARTING, State.RUNNING) else None
         self._store.report(
             TaskStatus(
                 id_, state, running.since, error, told.batch, told.rows, told.skipped, lag, told.batches,
