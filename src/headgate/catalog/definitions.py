@@ -36,7 +36,13 @@ def facts_of(entry: Object) -> dict[str, object]:
 
 def stored_statement(entry: Object) -> Statement | None:
     """The statement that made the object; None for one that has none: a secret, and what every catalog begins with."""
-    stored = entry.purified_json().get(STATEMENT)
+    return _statement(entry.purified)
+
+
+@lru_cache(maxsize=4096)
+def _statement(purified: str) -> Statement | None:
+    """Kept by its text: a script that makes many sinks looks at all of them for each."""
+    stored = json.loads(purified).get(STATEMENT)
     return from_json(cast("dict[str, Json]", stored)) if isinstance(stored, dict) else None
 
 

@@ -6,9 +6,9 @@ Both clients take their settings from the same options; librdkafka and the Java 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -189,21 +189,21 @@ class KafkaCluster:
 
     def record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
         """Key and value of one record, or None if it is no longer there."""
-        return next(self.records(topic, [(partition, offset)]))
+        with closing(self.records(topic, [(partition, offset)])) as found:
+            return next(found)
 
     def records(
         self, topic: str, places: Iterable[tuple[int, int]]
-    ) -> Iterator[tuple[bytes | None, bytes | None] | None]:
-        """The same for many, their places ascending within a partition, by one consumer. What lies shortly before the next one is read
-        along: to seek takes longer."""
+    ) -> Generator[tuple[bytes | None, bytes | None] | None]:
+        """The same for many, their places ascending within a partition, by one consumer. What lies shortly before the next
+        one is read along: to seek takes longer."""
         settings = {**self.librdkafka(), "group.id": "headgate-look", "enable.auto.commit": False}
         consumer = Consumer({**settings, "isolation.level": "read_committed", "auto.offset.reset": "error"})
         last: Message | None = None
         try:
             for partition, offset in places:
                 last = _next_record(consumer, TopicPartition(topic, partition, offset), last)
-                found = last is not None and last.offset() == offset
-                yield (last.key(), last.value()) if last is not None and found else None
+                yield (last.key(), last.value()) if last is not None and _offset(last) == offset else None
         finally:
             consumer.close()
 
@@ -289,12 +289,8 @@ class KafkaCluster:
 
 def _next_record(consumer: Consumer, wanted: TopicPartition, last: Message | None) -> Message | None:
     """The first record from there on. ``last`` is the one that the consumer gave before."""
-    ahead = (
-        wanted.offset - _offset(last) if last is not None and last.partition() == wanted.partition else NEAR
-    )
-    if ahead < 0:
-        return last  # there is none in between
-    if ahead >= NEAR:
+    near = last is not None and last.partition() == wanted.partition
+    if last is None or not near or wanted.offset - _offset(last) >= NEAR:
         consumer.assign([wanted])
         last = None
     while last is None or _offset(last) < wanted.offset:

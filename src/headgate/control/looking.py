@@ -215,11 +215,8 @@ def _columns(found: Object, catalog: Catalog) -> tuple[Column, ...]:
         return found.columns
     relation = catalog.get(next(d.on for d in found.dependencies if d.use is Use.READS))
     key = statement_of(found, CreateSink).key
-    named = (
-        []
-        if key is None
-        else [find(i.name, i.quoted, (c.name for c in relation.columns)) for i in key.columns]
-    )
+    names = [column.name for column in relation.columns]
+    named = [find(one.name, one.quoted, names) for one in (key.columns if key else ())]
     keys = {each.name for each in named if isinstance(each, Found)}
     return tuple(replace(c, key=c.name in keys) for c in relation.columns)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
-from headgate.catalog.definitions import STATEMENT, search_path_of
+from headgate.catalog.definitions import search_path_of, stored_statement
 from headgate.catalog.graph import upstream
 from headgate.catalog.names import resolve
 from headgate.catalog.objects import Kind, Object
@@ -19,9 +17,7 @@ from headgate.sql.ast.connections import CreateConnection
 from headgate.sql.ast.kafka import Kafka, KafkaConnection
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.values import ListLiteral, StringLiteral
-from headgate.sql.json import from_json
 
 LOCAL = ("localhost", "[::1]")
 
@@ -89,7 +85,7 @@ def _flow(catalog: Catalog, sink: Object) -> Flow:
 
 
 def _place(catalog: Catalog, entry: Object) -> Place:
-    statement = _statement(entry.purified)
+    statement = stored_statement(entry)
     assert isinstance(statement, CreateSource | CreateSink)
     return Place(_brokers(catalog, entry, statement.kafka), topic_name(statement.kafka))
 
@@ -108,7 +104,7 @@ def _brokers(catalog: Catalog, entry: Object, kafka: Kafka) -> Addresses:
 
 
 def _addresses(connection: Object) -> Addresses:
-    statement = _statement(connection.purified)
+    statement = stored_statement(connection)
     if not isinstance(statement, CreateConnection) or statement.kind != "KAFKA":
         return frozenset()
     given = [o.value for o in statement.options if o.name in ("BROKER", "BROKERS")]
@@ -123,10 +119,3 @@ def _spelled(brokers: str) -> Iterator[str]:
         address = each.strip().lower().rpartition("://")[2]
         host, _, port = address.rpartition(":")
         yield f"127.0.0.1:{port}" if host in LOCAL else address
-
-
-@lru_cache(maxsize=4096)
-def _statement(purified: str) -> Statement | None:
-    """Kept by its text: each CREATE SINK of a script looks at all the sinks before it."""
-    stored = json.loads(purified).get(STATEMENT)
-    return from_json(stored) if isinstance(stored, dict) else None

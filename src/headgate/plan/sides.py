@@ -253,8 +253,7 @@ def unreadable(side: SchemaSide, schema: WrittenSchema) -> tuple[FieldPath, ...]
     known, arriving = place_of(side), schema_place(side.kind, schema, side.message)
     # What a schema that was accepted has, may come again.
     taken = [schema_place(side.kind, one, side.message) for one in side.schemas]
-    merged = followed(known, arriving)
-    if not [*_unreadable([one.type for one in (merged, *taken)], arriving.type, ())]:
+    if _readable([one.type for one in (followed(known, arriving), *taken)], arriving.type):
         return ()
     within = [{*_without_room(one, arriving, ())} for one in taken]
     return tuple(
@@ -264,16 +263,17 @@ def unreadable(side: SchemaSide, schema: WrittenSchema) -> tuple[FieldPath, ...]
     )
 
 
-def _unreadable(readable: Sequence[Type], type_: Type, path: FieldPath) -> Iterator[FieldPath]:
-    if any(holds(known, type_) for known in readable):
-        return
-    records = [known for known in readable if isinstance(known, Record)]
+def _readable(known: Sequence[Type], type_: Type) -> bool:
+    """Whether all of a type can be read as one of those, each field by itself."""
+    if any(holds(one, type_) for one in known):
+        return True
+    records = [one for one in known if isinstance(one, Record)]
     if not isinstance(type_, Record) or not records:
-        yield path
-        return
-    for field in type_.fields:
-        inner = [known.type for record in records for known in record.fields if known.name == field.name]
-        yield from _unreadable(inner, field.type, (*path, field.name))
+        return False
+    return all(
+        _readable([found.type for one in records if (found := one.field(field.name))], field.type)
+        for field in type_.fields
+    )
 
 
 def _without_room(known: Field, arriving: Field, path: FieldPath) -> Iterator[FieldPath]:

@@ -83,8 +83,8 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
     name = statement.name.parts[-1].name if statement.name else f"{relation.name}_sink"
     _refuse_later_features(statement)
     source = source_of(catalog, relation.id)
-    for withheld in withheld_fields(relation):
-        raise withheld
+    if withheld := withheld_fields(relation):
+        raise withheld[0]
     keys = _key(catalog, relation, statement)
     envelope = _envelope(statement, name, keys)
     if envelope == "UPSERT":

@@ -76,10 +76,10 @@ class Decoder:
         are left out.
         """
         present = raw.where("key IS NOT NULL OR value IS NOT NULL")
-        read = present if self._costly is None else _settled(present.select("*", self._costly))
+        read = present if self._costly is None else settled(present.select("*", self._costly))
         decoded = read.select(*self._decoded).select("*", *self._values)
         if self._brings_over:
-            decoded = _settled(decoded)
+            decoded = settled(decoded)
         return decoded.select("*", self._problem)
 
     def good(self, decoded: DataFrame) -> DataFrame:
@@ -97,7 +97,7 @@ class Decoder:
         return records.select(*self._columns)
 
 
-def _settled(computed: DataFrame) -> DataFrame:
+def settled(computed: DataFrame) -> DataFrame:
     """The same records, their columns computed once however often a query mentions them. Spark otherwise puts what a
     projection computes into every filter and projection above it (RUNTIME: 160 decodings of a record for 40 ids), but
     nothing passes a sample, and this one takes all. (Behind `explode` of an array every row is copied, a tenth of all CPU

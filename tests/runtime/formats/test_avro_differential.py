@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from headgate.plan.sides import FieldPath, SchemaSide, WrittenSchema, grows, place_of, unreadable
 from headgate.registry import wire
+from headgate.runtime.decode import settled
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import MALFORMED, Writers
 from headgate.schema.types import Array, Map, Record, Type
@@ -114,7 +115,7 @@ def decoded(session: SparkSession, topics: Sequence[Topic | Given]) -> list[list
     for n, topic in enumerate(topics):
         reader = side_reader(topic.side, topic.writers)
         data, inner = F.col(f"d{n}"), F.col(f"i{n}")
-        frame = frame.withColumn(f"i{n}", F.explode(F.array(reader.costly(data))))
+        frame = settled(frame.withColumn(f"i{n}", reader.costly(data)))
         frame = frame.withColumn(f"v{n}", reader.value(data, inner))
         fits = F.coalesce(reader.fits(data, inner), F.lit(False))
         frame = frame.withColumn(f"r{n}", F.when(~fits, reader.reason(data, inner)))

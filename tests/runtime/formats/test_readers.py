@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from headgate.plan.patterns import read_pattern
 from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
+from headgate.runtime.decode import settled
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, UNKNOWN_ID, Writers
 from tests.runtime.formats.decoding import Bad, framed, written
@@ -33,7 +34,7 @@ def read(
     rows = [(number, bytearray(body)) for number, body in enumerate(bodies)]
     data, inner = F.col("data"), F.col("inner")
     raw = session.createDataFrame(rows, "number int, data binary")
-    barred = raw.withColumn("inner", F.explode(F.array(reader.costly(data))))
+    barred = settled(raw.withColumn("inner", reader.costly(data)))
     fits = F.coalesce(reader.fits(data, inner), F.lit(False))
     valued = barred.select("*", reader.value(data, inner).alias("value"))
     told = valued.select(
@@ -167,7 +168,7 @@ def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(
 ) -> None:
     reader = side_reader(SchemaSide("JSON SCHEMA", (JSON,)), Writers({3: JSON}))
     raw = session.createDataFrame([(bytearray(framed(77, b"{}")),)], "data binary")
-    barred = raw.withColumn("inner", F.explode(F.array(reader.costly(F.col("data")))))
+    barred = settled(raw.withColumn("inner", reader.costly(F.col("data"))))
     problem = F.when(
         ~reader.fits(F.col("data"), F.col("inner")), F.struct(reader.reason(F.col("data"), F.col("inner")))
     )
