@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.verdict import Level
-from headgate.schema.evolve.verdicts import Target, verdict
+from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.evolve.widen import is_number, widen
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
