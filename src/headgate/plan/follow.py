@@ -29,7 +29,7 @@ from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
 from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
 from headgate.registry.schemas import Schema
-from headgate.schema.evolve.merge import holds
+from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.types import Record, Type
@@ -190,7 +190,7 @@ def _unwritable(old: EncodedSide, new: EncodedSide) -> Iterator[str]:
     for column, name in zip(new.columns, new.names or new.columns, strict=True):
         known, field = have.field(name), want.field(name)
         if field is not None and (
-            known is None or not holds(known.type, field.type) or (field.nullable and not known.nullable)
+            known is None or not can_hold(known.type, field.type) or (field.nullable and not known.nullable)
         ):
             yield column
 
