@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from headgate.errors import near_names
+from headgate.testing.context import Stage
 from headgate.testing.errors import InvalidAction, UnknownActionOption
-from headgate.testing.json_values import Json, read_json
-from headgate.testing.stage import Stage
-from headgate.testing.steps import Block, Call
+from headgate.testing.notation import Json, read_json
+from headgate.testing.parse import Block, Call
 
 Body: TypeAlias = Literal["none", "optional", "required"]
 

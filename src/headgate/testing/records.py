@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias, get_args
 from headgate.registry import wire
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import SchemaType, avro_types
-from headgate.testing.codecs.avro import AvroCodec
-from headgate.testing.codecs.protobuf import ProtobufCodec
+from headgate.testing.avro_records import AvroCodec
 from headgate.testing.errors import MalformedSpec, UnfitRecord
-from headgate.testing.json_values import Json, Written, read_json
+from headgate.testing.notation import Json, Written, read_json
+from headgate.testing.protobuf_records import ProtobufCodec
 
 Format: TypeAlias = Literal["avro", "json_sr", "protobuf", "json", "text", "bytes"]
 FORMATS: tuple[str, ...] = get_args(Format)

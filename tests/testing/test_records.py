@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.registry.schemas import Reference, Schema, SchemaType, avro_types, parse
-from headgate.testing.codecs import moments
-from headgate.testing.codecs.avro import AvroCodec
-from headgate.testing.codecs.protobuf import ProtobufCodec
+from headgate.testing import notation
+from headgate.testing.avro_records import AvroCodec
 from headgate.testing.errors import MalformedSpec, UnfitRecord
-from headgate.testing.json_values import (
+from headgate.testing.notation import (
     Branch,
     Json,
     equal,
@@ -27,6 +26,7 @@ from headgate.testing.json_values import (
     without_nulls,
     write_json,
 )
+from headgate.testing.protobuf_records import ProtobufCodec
 
 pytestmark = pytest.mark.unit
 
@@ -258,8 +258,8 @@ def test_a_protobuf_value_that_does_not_fit_is_told(written: str) -> None:
 @given(st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)), st.sampled_from([10**3, 10**6, 10**9]))
 def test_a_moment_is_the_same_after_both_ways(moment: datetime, unit: int) -> None:
     text = moment.replace(microsecond=moment.microsecond // 1000 * 1000).isoformat()
-    units = moments.read_moment(text, unit)
-    assert moments.read_moment(moments.write_moment(units, unit, "Z"), unit) == units
+    units = notation.read_moment(text, unit)
+    assert notation.read_moment(notation.write_moment(units, unit, "Z"), unit) == units
     assert units == (datetime.fromisoformat(text) - datetime(1970, 1, 1)) // timedelta(milliseconds=1) * (
         unit // 1000
     )
@@ -267,12 +267,12 @@ def test_a_moment_is_the_same_after_both_ways(moment: datetime, unit: int) -> No
 
 @given(st.integers(0, 86_400_000_000 - 1))
 def test_a_time_is_the_same_after_both_ways(micros: int) -> None:
-    assert moments.read_time(moments.write_time(micros, 10**6), 10**6) == micros
+    assert notation.read_time(notation.write_time(micros, 10**6), 10**6) == micros
 
 
 @given(st.integers(-700_000, 2_900_000))
 def test_a_date_is_the_same_after_both_ways(days: int) -> None:
-    assert moments.read_date(moments.write_date(days)) == days
+    assert notation.read_date(notation.write_date(days)) == days
 
 
 plain: st.SearchStrategy[Json] = st.recursive(

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.serve.protocol import Column, Row, Value
-from headgate.testing.comparison import Result, check_rows, unmatched
+from headgate.testing.compare import Cell, Result, check_rows, read_row, read_rows, unmatched, write_row
 from headgate.testing.errors import MalformedSpec, Mismatch
-from headgate.testing.rows import Cell, read_row, read_rows, write_row
 
 pytestmark = pytest.mark.unit
 

@@ -1,8 +1,9 @@
-"""What the steps of one run of one file share."""
+"""``${name}`` in texts, and the values behind the names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +12,56 @@ from typing import Protocol, TypeVar
 from confluent_kafka import Producer
 
 from headgate.embedded.world import World
+from headgate.errors import near_names
 from headgate.registry.client import RegistryClient
 from headgate.serve.client import EngineClient
-from headgate.testing.errors import Mismatch
-from headgate.testing.patience import Deadline, persist
-from headgate.testing.steps import Block
-from headgate.testing.variables import Variables
+from headgate.testing.errors import Mismatch, UnknownVariable
+from headgate.testing.parse import Block
+from headgate.testing.retry import Deadline, persist
+
+_PLACE = re.compile(r"\$\$\{|\$\{([^}\s]*)\}")
+
+# Worth putting back into rewritten text: shorter ones would be found where they are not meant.
+MEMORABLE = 6
+
+
+class Variables:
+    """Names set by steps, and built-in ones that are asked for when they are first used."""
+
+    def __init__(self, built_in: Mapping[str, Callable[[], str]] | None = None) -> None:
+        self._built_in = dict(built_in or {})
+        self._set: dict[str, str] = {}
+
+    def set(self, name: str, value: str) -> None:
+        self._set[name] = value
+
+    def get(self, name: str) -> str:
+        if name in self._set:
+            return self._set[name]
+        if name in self._built_in:
+            return self._built_in[name]()
+        raise UnknownVariable(name, near_names(name, {**self._set, **self._built_in}))
+
+    def fill(self, text: str, more: Mapping[str, str] | None = None) -> str:
+        """The text with every variable replaced; ``more`` are variables of this text alone."""
+
+        def value(found: re.Match[str]) -> str:
+            name = found[1]
+            if name is None:
+                return "${"
+            return more[name] if more and name in more else self.get(name)
+
+        return _PLACE.sub(value, text)
+
+    def put_back(self, text: str) -> str:
+        """The inverse, as far as it is clear: values of variables that were set, such as the seed, become their names."""
+        text = text.replace("${", "$${")
+        known = sorted(self._set.items(), key=lambda one: -len(one[1]))
+        for name, value in known:
+            if len(value) >= MEMORABLE and not value.isdecimal():
+                text = text.replace(value, f"${{{name}}}")
+        return text
+
 
 Found = TypeVar("Found")
 
