@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from headgate.embedded import errors
 from headgate.embedded.errors import RefusedBySupervisor, WorldError
-from headgate.embedded.keeper import Status
 from headgate.embedded.protocol import (
     Reply,
     Request,
@@ -21,6 +20,7 @@ from headgate.embedded.protocol import (
     write_reply,
     write_request,
 )
+from headgate.embedded.service import Status
 
 pytestmark = pytest.mark.unit
 

@@ -32,7 +32,8 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
+from headgate.text.cursor import Identifier
 
 _TABLE_TYPES = {
     Kind.SOURCE: "FOREIGN",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from headgate.embedded.errors import RefusedBySupervisor
-from headgate.embedded.keeper import Status
+from headgate.embedded.service import Status
 from headgate.errors import HeadgateError, SeveralErrors
 
 GRACE = 3.0  # seconds that a world stays after its last lease, unless who starts it says otherwise

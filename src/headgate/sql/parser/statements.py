@@ -28,9 +28,9 @@ from headgate.sql.parser import (
     views,
 )
 from headgate.sql.parser.alter import Action, alter, change_state, rename
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.kinds import kind
-from headgate.sql.tokens import TokenKind, describe
+from headgate.text.cursor import Cursor
+from headgate.text.lexer import TokenKind, describe
 
 Parse = Callable[[Cursor], Statement]
 
