@@ -1,14 +1,14 @@
-
 from __future__ import annotations
 
-import pytest
 from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
 from headgate.serve.protocol import Done
 from headgate.testing.environment import House
-from pathlib import Path
 from tests.embedded.world_fixtures import open_world
 from tests.testing.fake_engine import StandIn, standing_in
-
 
 
 @pytest.fixture(scope="module")

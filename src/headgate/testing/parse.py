@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
+
 from headgate.errors import HeadgateError
 from headgate.testing.errors import MalformedSpec
 from headgate.text.lexer import tokenize
-from typing import TypeAlias
-
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+
 from headgate.errors import Diagnostic, HeadgateError
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows
@@ -16,8 +17,6 @@ from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.parse import Fails, Prints, Succeeds
 from headgate.testing.retry import Deadline, Hopeless, persist
 from headgate.text.lexer import tokenize
-
-
 
 _LOOKING = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")
 _CHECK = re.compile(r"(code|contains|detail|hint): ?(.*)")
