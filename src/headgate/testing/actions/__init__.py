@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from headgate.errors import near_names
 from headgate.testing.actions.action import Action
+from headgate.testing.actions.elasticsearch import ACTIONS as _ELASTICSEARCH
+from headgate.testing.actions.engine import ACTIONS as _ENGINE
+from headgate.testing.actions.kafka_verify import ACTIONS as _KAFKA_VERIFY
+from headgate.testing.actions.kafka_write import ACTIONS as _KAFKA_WRITE
+from headgate.testing.actions.postgres import ACTIONS as _POSTGRES
+from headgate.testing.actions.registry import ACTIONS as _REGISTRY
 from headgate.testing.context import Stage
 from headgate.testing.errors import UnknownAction
 from headgate.testing.parse import Call
 
-_FAMILIES = (elasticsearch, engine, kafka_verify, kafka_write, postgres, registry)
+_ALL = (*_ELASTICSEARCH, *_ENGINE, *_KAFKA_VERIFY, *_KAFKA_WRITE, *_POSTGRES, *_REGISTRY)
 
-ACTIONS: dict[str, Action] = {action.name: action for family in _FAMILIES for action in family.ACTIONS}
+ACTIONS: dict[str, Action] = {action.name: action for action in _ALL}
 
 
 def check_call(call: Call) -> None:
