@@ -5,15 +5,15 @@ import pickle
 import pytest
 
 from headgate.errors import (
+    ErrorGroup,
     HeadgateError,
     InternalError,
-    SeveralErrors,
     Span,
     did_you_mean,
     error,
     locate,
-    near_names,
     raise_all,
+    similar_names,
 )
 
 pytestmark = pytest.mark.unit
@@ -77,7 +77,7 @@ def test_a_span_over_several_lines_is_drawn_on_its_first() -> None:
 
 
 def test_near_names_ignore_case_and_keep_the_spelling_of_the_candidate() -> None:
-    assert near_names("orderz", ["Orders", "customers"]) == ("Orders",)
+    assert similar_names("orderz", ["Orders", "customers"]) == ("Orders",)
 
 
 def test_several_near_names_are_joined_with_or() -> None:
@@ -94,7 +94,7 @@ def test_one_finding_is_raised_as_itself() -> None:
 
 
 def test_several_findings_are_raised_together_with_each_named() -> None:
-    with pytest.raises(SeveralErrors) as caught:
+    with pytest.raises(ErrorGroup) as caught:
         raise_all([NoSuchGate("a"), NoSuchGate("b")])
     assert caught.value.message() == 'gate "a" does not exist (and 1 more)'
     assert 'gate "b" does not exist' in caught.value.detail()

@@ -66,7 +66,7 @@ class HeadgateError(Exception):
     """Every error that a user can meet. Subclasses give ``code`` and ``message()``."""
 
     code: ClassVar[str] = ""
-    passing: ClassVar[bool] = False  # a later try may do well though nobody changed the catalog
+    retryable: ClassVar[bool] = False  # Whether a retry can succeed without a change of the catalog.
 
     # Set by whoever knows the statement; not part of an error's identity.
     span: Span | None = None
@@ -132,7 +132,7 @@ class InternalError(HeadgateError):
 
 
 @error
-class SeveralErrors(HeadgateError):
+class ErrorGroup(HeadgateError):
     """All findings of one check, raised once. Its code is that of the first."""
 
     code = "INT-0002"
@@ -154,10 +154,10 @@ def raise_all(errors: Iterable[HeadgateError]) -> None:
     if len(found) == 1:
         raise found[0]
     if found:
-        raise SeveralErrors(found)
+        raise ErrorGroup(found)
 
 
-def near_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str, ...]:
+def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """The candidates that a person who wrote ``name`` may have meant, best first."""
     by_folded: dict[str, str] = {}
     for candidate in candidates:

@@ -298,7 +298,7 @@ class Controller:
         running.since = datetime.now(UTC)
         if isinstance(error, SparkGone):
             self._spark_gone()
-        if again or error.passing:
+        if again or error.retryable:
             running.tries += 1
             running.again_at = time.monotonic() + min(LONGEST_WAIT, 2.0**running.tries / 2)
             self._report(id_, running, State.STARTING)

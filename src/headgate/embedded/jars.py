@@ -32,7 +32,7 @@ from headgate.embedded.errors import (
     UnknownJarSet,
 )
 from headgate.embedded.java import find_java
-from headgate.errors import HeadgateError, near_names
+from headgate.errors import HeadgateError, similar_names
 
 Progress: TypeAlias = Callable[[str], None]
 
@@ -79,7 +79,7 @@ def jar_sets() -> dict[str, tuple[Jar, ...]]:
 def jar_set(name: str) -> tuple[Jar, ...]:
     sets = jar_sets()
     if name not in sets:
-        raise UnknownJarSet(name, near_names(name, sets))
+        raise UnknownJarSet(name, similar_names(name, sets))
     return sets[name]
 
 

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from headgate.embedded.errors import UnknownService
 from headgate.embedded.process import Launch
 from headgate.embedded.users import User
-from headgate.errors import near_names
+from headgate.errors import similar_names
 
 ServiceName: TypeAlias = Literal["kafka", "registry", "postgres", "opensearch"]
 SERVICES: tuple[ServiceName, ...] = get_args(ServiceName)
@@ -20,7 +20,7 @@ def service_name(written: str) -> ServiceName:
     for name in SERVICES:
         if written == name or (written, name) == ("elasticsearch", "opensearch"):
             return name
-    raise UnknownService(written, near_names(written, SERVICES))
+    raise UnknownService(written, similar_names(written, SERVICES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.schema.formats import avro, elasticsearch, jsonschema, postgres, protobuf, spark
 from headgate.schema.formats.errors import UnknownFormat
 from headgate.schema.formats.loss import Loss
@@ -111,7 +111,7 @@ def reading_table(format_: str) -> str:
 
 def _of(format_: str) -> tuple[Sequence[Loss], Sequence[Loss]]:
     if format_ not in _LOSSES:
-        raise UnknownFormat(format_, near_names(format_, _LOSSES))
+        raise UnknownFormat(format_, similar_names(format_, _LOSSES))
     return _LOSSES[format_]
 
 

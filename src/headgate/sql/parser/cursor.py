@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 
-from headgate.errors import HeadgateError, Span, near_names
+from headgate.errors import HeadgateError, Span, similar_names
 from headgate.sql.ast.names import Identifier, ObjectName
 from headgate.sql.errors import (
     InvalidNumber,
@@ -199,5 +199,5 @@ def _similar(word: str, expected: tuple[str, ...]) -> tuple[str, ...]:
     phrases = {phrase.split(" ")[0]: phrase for phrase in expected if phrase.isupper()}
     if word.upper() in phrases:
         return ()
-    near = tuple(phrases[first] for first in near_names(word, phrases))
-    return near or near_names(word, phrases.values())
+    near = tuple(phrases[first] for first in similar_names(word, phrases))
+    return near or similar_names(word, phrases.values())

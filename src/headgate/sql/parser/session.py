@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.sql.ast.names import Identifier, ObjectName
 from headgate.sql.ast.session import SetSearchPath
 from headgate.sql.errors import EmptyIdentifier, UnknownSetting
@@ -43,4 +43,4 @@ def _unknown(cursor: Cursor) -> None:
         cursor.expecting("search_path")
         raise cursor.unexpected()
     name = cursor.token.value
-    raise UnknownSetting(shortened(name), near_names(name, ("search_path",))).at(cursor.token.span)
+    raise UnknownSetting(shortened(name), similar_names(name, ("search_path",))).at(cursor.token.span)
