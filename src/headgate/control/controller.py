@@ -288,7 +288,7 @@ class Controller:
     def _failed(
         self, id_: int, running: Running, catalog: Catalog, error: HeadgateError, *, again: bool = False
     ) -> None:
-        """A passing trouble is tried again, later each time; anything else halts the task until something changes."""
+        """A retryable error is tried again, later each time; any other halts the task until something changes."""
         if isinstance(error, DiskFull):
             error = DiskFull(self._fullest(error.folder))
         if str(error) != str(running.error):
