@@ -1,26 +1,18 @@
+
 from __future__ import annotations
 
 import dataclasses
 import pickle
 import re
-from typing import get_type_hints
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from headgate.embedded import errors
 from headgate.embedded.errors import RefusedBySupervisor, WorldError
-from headgate.embedded.keeper import Status
-from headgate.embedded.protocol import (
-    Reply,
-    Request,
-    WorldStatus,
-    read_reply,
-    read_request,
-    write_reply,
-    write_request,
-)
+from headgate.embedded.protocol import Reply, Request, WorldStatus, read_reply, read_request, write_reply, write_request
+from headgate.embedded.service import Status
+from hypothesis import given, settings, strategies as st
+from typing import get_type_hints
+
+
 
 pytestmark = pytest.mark.unit
 
