@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
-
 from headgate.errors import HeadgateError, similar_names
-from headgate.sql.ast.values import (
-    BooleanLiteral,
-    Choice,
-    ListLiteral,
-    MapLiteral,
-    NumberLiteral,
-    Option,
-    SecretReference,
-    StringLiteral,
-    Value,
-)
+from headgate.sql.ast.names import object_name
+from headgate.sql.ast.values import BooleanLiteral, Choice, ListLiteral, MapLiteral, NumberLiteral, Option, SecretReference, StringLiteral, Value
 from headgate.sql.errors import InvalidOptionValue, UnknownChoice
 from headgate.sql.parser.body import expression
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, items, take_option_name, unique
-from headgate.sql.tokens import TokenKind, describe, shortened
+from headgate.text.cursor import Cursor
+from headgate.text.lexer import TokenKind, describe, shortened
+
+
 
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
 _LARGEST_OFFSET = 2**63 - 1
@@ -54,7 +46,11 @@ def _value(cursor: Cursor, table: OptionTable, rule: OptionRule) -> Value:
         case ValueKind.CHOICE:
             return Choice(_choice(cursor, table, rule))
         case ValueKind.SECRET:
-            return SecretReference(cursor.name()) if cursor.take("SECRET") else _string(cursor, table, rule)
+            return (
+                SecretReference(object_name(cursor))
+                if cursor.take("SECRET")
+                else _string(cursor, table, rule)
+            )
         case ValueKind.STRINGS | ValueKind.OFFSETS | ValueKind.SEED_OFFSETS:
             return _list(cursor, table, rule)
         case ValueKind.MAP:
@@ -153,7 +149,7 @@ def _list_item(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLi
     if rule.kind in (ValueKind.OFFSETS, ValueKind.SEED_OFFSETS):
         return _offset(cursor, table, rule)
     # A list of strings may hold plain names too: SCHEMAS (public, sales).
-    return StringLiteral(str(cursor.name())) if cursor.at_name() else _string(cursor, table, rule)
+    return StringLiteral(str(object_name(cursor))) if cursor.at_name() else _string(cursor, table, rule)
 
 
 def _offset(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral | NumberLiteral:
