@@ -1,18 +1,26 @@
-
 from __future__ import annotations
 
 import dataclasses
 import pickle
 import re
-import pytest
-from headgate.embedded import errors
-from headgate.embedded.errors import RefusedBySupervisor, WorldError
-from headgate.embedded.protocol import Reply, Request, WorldStatus, read_reply, read_request, write_reply, write_request
-from headgate.embedded.service import Status
-from hypothesis import given, settings, strategies as st
 from typing import get_type_hints
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from headgate.embedded import errors
+from headgate.embedded.errors import RefusedBySupervisor, WorldError
+from headgate.embedded.protocol import (
+    Reply,
+    Request,
+    WorldStatus,
+    read_reply,
+    read_request,
+    write_reply,
+    write_request,
+)
+from headgate.embedded.service import Status
 
 pytestmark = pytest.mark.unit
 

@@ -6,21 +6,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import SearchPath, span_of
-from headgate.catalog.objects import Kind, Object, RELATIONS
+from headgate.catalog.objects import RELATIONS, Kind, Object
 from headgate.catalog.self_description import HEADGATE_CATALOG
-from headgate.catalog.snapshot import Catalog, SYSTEM_SCHEMAS, fold
+from headgate.catalog.snapshot import SYSTEM_SCHEMAS, Catalog, fold
 from headgate.catalog.store import Reader
 from headgate.catalog.system import Row, SystemRelation, record
 from headgate.errors import similar_names
 from headgate.schema.render import print_type
-from headgate.schema.types import Bigint, Bytes, Date, Decimal, Double, Field, Integer, Named, Real, Time, Timestamp, TimestampTz, Type
+from headgate.schema.types import (
+    Bigint,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Field,
+    Integer,
+    Named,
+    Real,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+)
 from headgate.sql.ast.names import ObjectName
 from headgate.text.cursor import Identifier
-
-
 
 _TABLE_TYPES = {
     Kind.SOURCE: "FOREIGN",

@@ -10,16 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from headgate.catalog.errors import AlreadyExists, AmbiguousColumn, AmbiguousName, CatalogError, ColumnWithoutObject, NameTooLong, NoColumns, ReservedName, UnknownColumn, UnknownObject, WrongKind
-from headgate.catalog.objects import Column, Kind, Namespace, Object, RELATIONS, ROOT
-from headgate.catalog.snapshot import Catalog, DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, fold
+
+from headgate.catalog.errors import (
+    AlreadyExists,
+    AmbiguousColumn,
+    AmbiguousName,
+    CatalogError,
+    ColumnWithoutObject,
+    NameTooLong,
+    NoColumns,
+    ReservedName,
+    UnknownColumn,
+    UnknownObject,
+    WrongKind,
+)
+from headgate.catalog.objects import RELATIONS, ROOT, Column, Kind, Namespace, Object
+from headgate.catalog.snapshot import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
 from headgate.errors import Span, similar_names
-from headgate.schema.names import Ambiguous, Found, NotFound, find as find_name, force_quotes, print_name
+from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
+from headgate.schema.names import find as find_name
 from headgate.schema.types import Named
 from headgate.sql.ast.names import NO_SPAN, ObjectName
 from headgate.text.cursor import Identifier
-
-
 
 Name = Sequence[Identifier]
 

@@ -12,14 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
-from headgate.embedded.errors import CacheUnusable, JarDownloadFailed, JarHashMismatch, JarLockUnreadable, JavaMissing, UnknownJarSet
-from headgate.errors import HeadgateError, similar_names
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 from xml.sax.saxutils import quoteattr
 
+from headgate.embedded.errors import (
+    CacheUnusable,
+    JarDownloadFailed,
+    JarHashMismatch,
+    JarLockUnreadable,
+    JavaMissing,
+    UnknownJarSet,
+)
+from headgate.errors import HeadgateError, similar_names
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:

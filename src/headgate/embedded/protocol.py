@@ -17,12 +17,11 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
 from headgate.embedded.errors import RefusedBySupervisor
 from headgate.embedded.service import Status
 from headgate.errors import ErrorGroup, HeadgateError
-from typing import Any, Literal, TypeAlias, get_args
-
-
 
 GRACE = 3.0  # seconds that a world stays after its last lease, unless who starts it says otherwise
 

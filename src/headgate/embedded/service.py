@@ -7,15 +7,22 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from headgate.embedded.errors import ServiceDidNotStart, ServiceDied, ServiceIsDown, UnknownService
-from headgate.embedded.folder import WorldFolder, reservations_path
-from headgate.embedded.host import Reservations, User, check_room, choose_port, claim_port, is_free, service_user
-from headgate.embedded.process import Launch, Process, Record, last_lines, run, spawn
-from headgate.errors import similar_names
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
-
+from headgate.embedded.errors import ServiceDidNotStart, ServiceDied, ServiceIsDown, UnknownService
+from headgate.embedded.folder import WorldFolder, reservations_path
+from headgate.embedded.host import (
+    Reservations,
+    User,
+    check_room,
+    choose_port,
+    claim_port,
+    is_free,
+    service_user,
+)
+from headgate.embedded.process import Launch, Process, Record, last_lines, run, spawn
+from headgate.errors import similar_names
 
 ServiceName: TypeAlias = Literal["kafka", "registry", "postgres", "opensearch"]
 SERVICES: tuple[ServiceName, ...] = get_args(ServiceName)

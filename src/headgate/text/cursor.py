@@ -9,11 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
+
 from headgate.errors import HeadgateError, Span, similar_names
 from headgate.text.errors import InvalidNumber, ReservedWord, UnexpectedToken
 from headgate.text.lexer import Token, TokenKind, describe, shortened
-
-
 
 # The words that would make a statement ambiguous if they were names without quotes.
 RESERVED = frozenset(

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import assume, given
+
 from headgate.errors import ErrorGroup, HeadgateError
 from headgate.schema.errors import UnresolvedType
-from headgate.schema.formats.elasticsearch import DecimalAs, JsonAs, Options, from_elasticsearch, to_elasticsearch, to_elasticsearch_field
+from headgate.schema.formats.elasticsearch import (
+    DecimalAs,
+    JsonAs,
+    Options,
+    from_elasticsearch,
+    to_elasticsearch,
+    to_elasticsearch_field,
+)
 from headgate.schema.formats.errors import InvalidColumnName, InvalidMapping, UnsupportedType
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record, Type
-from hypothesis import assume, given
 from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.records import record_type
 from tests.schema.round_trip import EVERY_KIND, Lost, declared, lost, without_arrays
-
-
 
 pytestmark = pytest.mark.unit
 

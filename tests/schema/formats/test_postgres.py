@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+
 from headgate.errors import ErrorGroup
 from headgate.schema.errors import NameClash, NameTooLong, UnresolvedType
 from headgate.schema.formats.errors import InvalidColumnName, UnsupportedType
@@ -10,13 +12,10 @@ from headgate.schema.formats.postgres import columns, from_postgres, to_postgres
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Enum, Field, Record, Text, Type
-from hypothesis import given
 from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.records import record_type
 from tests.schema.round_trip import EVERY_KIND, Lost, declared, lost
-
-
 
 pytestmark = pytest.mark.unit
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+
 from headgate.errors import Span, similar_names
 from headgate.sql.ast.values import Option
 from headgate.sql.errors import RepeatedOption, UnknownOption
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, shortened
-
 
 
 class ValueKind(enum.Enum):

@@ -10,8 +10,6 @@ from headgate.text.cursor import Cursor, Identifier
 from headgate.text.errors import EmptyIdentifier
 from headgate.text.lexer import TokenKind, shortened
 
-
-
 SYNOPSES = {"SET": "SET search_path {= | TO} {DEFAULT | <schema> [, ...]}"}
 
 

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+
 from headgate.errors import similar_names
 from headgate.sql.ast.statement import ObjectKind, Statement
 from headgate.sql.errors import ReplaceNotSupported, UnknownStatement
-from headgate.sql.parser import captures, collections, comments, connections, databases, drop, explain, insert, materializations, queries, session, show, sinks, sources, streams, types, views
+from headgate.sql.parser import (
+    captures,
+    collections,
+    comments,
+    connections,
+    databases,
+    drop,
+    explain,
+    insert,
+    materializations,
+    queries,
+    session,
+    show,
+    sinks,
+    sources,
+    streams,
+    types,
+    views,
+)
 from headgate.sql.parser.alter import Action, alter, change_state, rename
 from headgate.sql.parser.kinds import kind
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, describe
-
-
 
 Parse = Callable[[Cursor], Statement]
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+
 from headgate.errors import HeadgateError, similar_names
 from headgate.sql.ast.names import object_name
-from headgate.sql.ast.values import BooleanLiteral, Choice, ListLiteral, MapLiteral, NumberLiteral, Option, SecretReference, StringLiteral, Value
+from headgate.sql.ast.values import (
+    BooleanLiteral,
+    Choice,
+    ListLiteral,
+    MapLiteral,
+    NumberLiteral,
+    Option,
+    SecretReference,
+    StringLiteral,
+    Value,
+)
 from headgate.sql.errors import InvalidOptionValue, UnknownChoice
 from headgate.sql.parser.body import expression
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, items, take_option_name, unique
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, describe, shortened
-
-
 
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
 _LARGEST_OFFSET = 2**63 - 1
