@@ -17,7 +17,7 @@ from headgate.schema.types import Record
 
 pytestmark = pytest.mark.e2e
 
-WITHOUT_SERVICES = ("language", "catalog", "mappers", "queries", "avro")
+WITHOUT_SERVICES = ("language", "catalog", "mappers", "queries", "statements", "avro")
 
 
 @pytest.mark.parametrize("name", WITHOUT_SERVICES)

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.serve.protocol import Done
 from headgate.testing.house import House
-from tests.embedded.worlds import open_world
+from tests.embedded.world_fixtures import open_world
 from tests.testing.stand_in import StandIn, standing_in
 
 

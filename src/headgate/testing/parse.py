@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.errors import HeadgateError
-from headgate.sql.lexer import tokenize
 from headgate.testing.errors import MalformedSpec
 from headgate.testing.steps import Block, Call, Fails, Prints, Spec, Step, Succeeds
 from headgate.testing.words import read_words
+from headgate.text.lexer import tokenize
 
 FORMATS = ("avro", "json_sr", "protobuf", "json", "text", "bytes")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.testing.errors import UnknownVariable
 
 _PLACE = re.compile(r"\$\$\{|\$\{([^}\s]*)\}")
@@ -29,7 +29,7 @@ class Variables:
             return self._set[name]
         if name in self._built_in:
             return self._built_in[name]()
-        raise UnknownVariable(name, near_names(name, {**self._set, **self._built_in}))
+        raise UnknownVariable(name, similar_names(name, {**self._set, **self._built_in}))
 
     def fill(self, text: str, more: Mapping[str, str] | None = None) -> str:
         """The text with every variable replaced; ``more`` are variables of this text alone."""

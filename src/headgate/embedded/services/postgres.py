@@ -12,12 +12,11 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from headgate.embedded.cache import cache_folder
 from headgate.embedded.errors import PostgresDataOfOtherVersion, ServiceDidNotStart
-from headgate.embedded.ports import LOOPBACK, answers
+from headgate.embedded.host import LOOPBACK, answers, check_reach, is_root, own_file, own_folder
+from headgate.embedded.jars import cache_folder
 from headgate.embedded.process import Launch
 from headgate.embedded.service import Launches, Needs, ServiceName, Site
-from headgate.embedded.users import check_reach, is_root, own_file, own_folder
 
 MAJOR = "18"
 CLUSTER = "data"  # the folder of the cluster itself, in that of the service

@@ -9,12 +9,10 @@ from base64 import urlsafe_b64encode
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
-from headgate.embedded.ports import LOOPBACK, answers
+from headgate.embedded.host import LOOPBACK, answers, own_file, own_folder
+from headgate.embedded.jars import fetch, find_java
 from headgate.embedded.process import Launch
 from headgate.embedded.service import Launches, Needs, ServiceName, Site
-from headgate.embedded.users import own_file, own_folder
 
 # Relative paths: Kafka splits log.dirs at commas, and a world folder may have one in its name.
 # Few partitions for the inner topics, since each is a folder to make and to open at every start.

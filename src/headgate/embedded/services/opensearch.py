@@ -9,14 +9,11 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from headgate.embedded.cache import cache_folder
 from headgate.embedded.errors import JavaTooNew
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
-from headgate.embedded.ports import LOOPBACK, get
+from headgate.embedded.host import LOOPBACK, User, check_reach, get, own_file, own_folder
+from headgate.embedded.jars import cache_folder, fetch, find_java
 from headgate.embedded.process import Launch
 from headgate.embedded.service import Launches, Needs, ServiceName, Site
-from headgate.embedded.users import User, check_reach, own_file, own_folder
 
 VERSION = "2.19.1"
 NEWEST_JAVA = 23  # it asks for a security manager, which Java 24 no longer has

@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import dataclass
 
-from headgate.errors import HeadgateError, Span, near_names
-from headgate.sql.ast.names import Identifier, ObjectName
-from headgate.sql.errors import (
-    InvalidNumber,
-    ReservedWord,
-    TooFewNameParts,
-    TooManyNameParts,
-    UnexpectedToken,
-)
-from headgate.sql.tokens import Token, TokenKind, describe, shortened
+from headgate.errors import HeadgateError, Span, similar_names
+from headgate.text.errors import InvalidNumber, ReservedWord, UnexpectedToken
+from headgate.text.lexer import Token, TokenKind, describe, shortened
 
 # The words that would make a statement ambiguous if they were names without quotes.
 RESERVED = frozenset(
@@ -27,6 +21,14 @@ RESERVED = frozenset(
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 _A_NAME = "a name"
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """One name, in the case it was written in; in quotes it matches exactly, without them whatever the case."""
+
+    name: str
+    quoted: bool = False
 
 
 class Cursor:
@@ -139,24 +141,6 @@ class Cursor:
         self.expect(")")
         return tuple(names)
 
-    def name(self, most: int = 3) -> ObjectName:
-        start = self.token.start
-        parts = [self.identifier()]
-        while self.at("."):
-            self.index += 1
-            parts.append(self.identifier())
-        name = ObjectName(tuple(parts), span=self.span_from(start))
-        if len(parts) > most:
-            raise TooManyNameParts(shortened(str(name)), most).at(name.span)
-        return name
-
-    def column_name(self) -> ObjectName:
-        """``[[database.]schema.]object.column``."""
-        name = self.name(most=4)
-        if len(name.parts) < 2:
-            raise TooFewNameParts(shortened(str(name))).at(name.span)
-        return name
-
     # Places
 
     def span_from(self, start: int) -> Span:
@@ -199,5 +183,5 @@ def _similar(word: str, expected: tuple[str, ...]) -> tuple[str, ...]:
     phrases = {phrase.split(" ")[0]: phrase for phrase in expected if phrase.isupper()}
     if word.upper() in phrases:
         return ()
-    near = tuple(phrases[first] for first in near_names(word, phrases))
-    return near or near_names(word, phrases.values())
+    near = tuple(phrases[first] for first in similar_names(word, phrases))
+    return near or similar_names(word, phrases.values())

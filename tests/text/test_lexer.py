@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError, Span
-from headgate.sql.errors import (
+from headgate.sql.script import decode_source
+from headgate.text.errors import (
     InvalidEscape,
     InvalidUtf8,
     NulCharacter,
@@ -18,9 +19,7 @@ from headgate.sql.errors import (
     UnterminatedIdentifier,
     UnterminatedString,
 )
-from headgate.sql.lexer import tokenize
-from headgate.sql.script import decode_source
-from headgate.sql.tokens import TokenKind
+from headgate.text.lexer import TokenKind, tokenize
 
 pytestmark = pytest.mark.unit
 

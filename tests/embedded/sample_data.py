@@ -14,15 +14,15 @@ TOPIC = SUBJECT = INDEX = TABLE = "planets"
 SCHEMA = '{"type": "record", "name": "planet", "fields": [{"name": "name", "type": "string"}]}'
 
 
-def put(world: World) -> None:
-    _put_record(world.kafka())
-    _put_schema(world.registry())
-    _put_row(world.postgres())
-    _put_document(world.elasticsearch())
+def write(world: World) -> None:
+    _write_record(world.kafka())
+    _write_schema(world.registry())
+    _write_row(world.postgres())
+    _write_document(world.elasticsearch())
 
 
-def look(world: World) -> dict[str, object]:
-    """What is there; the same as ``STOCK`` if nothing was lost."""
+def read(world: World) -> dict[str, object]:
+    """What is there; the same as ``SAMPLE`` if nothing was lost."""
     return {
         "kafka": records(world.kafka()),
         "registry": schema(world.registry()),
@@ -31,7 +31,7 @@ def look(world: World) -> dict[str, object]:
     }
 
 
-STOCK: dict[str, object] = {
+SAMPLE: dict[str, object] = {
     "kafka": [b"venus"],
     "registry": SCHEMA,
     "postgres": [("venus",)],
@@ -44,7 +44,7 @@ def create_topic(brokers: str, topic: str) -> None:
     admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(30)
 
 
-def _put_record(brokers: str) -> None:
+def _write_record(brokers: str) -> None:
     create_topic(brokers, TOPIC)
     producer = Producer({"bootstrap.servers": brokers})
     failed: list[object] = []
@@ -78,7 +78,7 @@ def records(brokers: str) -> list[bytes]:
     raise AssertionError("the end of the topic was not reached")
 
 
-def _put_schema(url: str) -> None:
+def _write_schema(url: str) -> None:
     told = httpx.post(f"{url}/subjects/{SUBJECT}/versions", json={"schema": SCHEMA}, timeout=10)
     assert told.status_code == 200, told.text
 
@@ -87,7 +87,7 @@ def schema(url: str) -> str:
     return str(httpx.get(f"{url}/subjects/{SUBJECT}/versions/latest", timeout=10).json()["schema"])
 
 
-def _put_row(url: str) -> None:
+def _write_row(url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute(f"CREATE TABLE {TABLE} (name text)")
         connection.execute(f"INSERT INTO {TABLE} VALUES ('venus')")
@@ -98,7 +98,7 @@ def rows(url: str) -> list[tuple[object, ...]]:
         return connection.execute(f"SELECT name FROM {TABLE}").fetchall()
 
 
-def _put_document(url: str) -> None:
+def _write_document(url: str) -> None:
     mapping = {
         "dynamic": "strict",
         "properties": {"name": {"type": "keyword"}, "more": {"type": "flat_object"}},

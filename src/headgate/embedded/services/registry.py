@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from headgate.embedded.ports import LOOPBACK, get
+from headgate.embedded.host import LOOPBACK, get, own_folder
 from headgate.embedded.process import Launch
 from headgate.embedded.service import Launches, Needs, ServiceName, Site
-from headgate.embedded.users import own_folder
 
 
 class Registry:

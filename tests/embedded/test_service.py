@@ -18,10 +18,10 @@ from headgate.embedded.errors import (
     ServiceIsDown,
 )
 from headgate.embedded.folder import open_folder
-from headgate.embedded.keeper import Keeper
-from headgate.embedded.ports import LOOPBACK, choose_port
-from tests.embedded.toys import NEEDS, Toy
-from tests.embedded.worlds import is_gone
+from headgate.embedded.host import LOOPBACK, choose_port
+from headgate.embedded.service import Keeper
+from tests.embedded.fake_services import NEEDS, Toy
+from tests.embedded.world_fixtures import is_gone
 
 pytestmark = pytest.mark.unit
 

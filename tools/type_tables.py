@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from headgate.errors import near_names
+from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.verdict import Level
+from headgate.schema.evolve.verdicts import Target, verdict
 from headgate.schema.formats import avro, elasticsearch, jsonschema, postgres, protobuf, spark
-from headgate.schema.formats.errors import UnknownFormat
-from headgate.schema.formats.loss import Loss
 from headgate.schema.formats.proto_text import print_proto
 from headgate.schema.parse import LISTS, RECORDS, SPELLINGS, parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record, Type
+from tools.type_losses import READ_CONVERSIONS, ROUND_TRIP_LOSSES, Loss
 
-SHOWN = (
+TYPES = (
     "boolean", "integer", "bigint", "real", "double", "decimal(10,2)", "text", "bytes", "bytes(16)", "date", "time",
     "timestamp", "timestamptz", "uuid", "json", "enum('a', 'b')", "array<integer not null>",
     "map<text, integer not null>", "record(a integer, b text)",
@@ -79,20 +80,12 @@ TITLES = {
     "postgres": "PostgreSQL",
     "elasticsearch": "Elasticsearch",
 }
-_LOSSES: dict[str, tuple[Sequence[Loss], Sequence[Loss]]] = {
-    "avro": (avro.LOSSES, avro.READING),
-    "json schema": (jsonschema.LOSSES, jsonschema.READING),
-    "protobuf": (protobuf.LOSSES, protobuf.READING),
-    "spark": (spark.LOSSES, spark.READING),
-    "postgres": (postgres.LOSSES, postgres.READING),
-    "elasticsearch": (elasticsearch.LOSSES, elasticsearch.READING),
-}
 
 
 def type_table() -> str:
     """Every type, how else it may be written, and what it is in every format. Markdown."""
     rows = []
-    for text in SHOWN:
+    for text in TYPES:
         type_ = parse_type(text)
         mapped = [_code(to(type_)) for to in FORMATS.values()]
         rows.append([_code(print_type(type_)), ", ".join(map(_code, _spellings(text))), *mapped])
@@ -101,18 +94,12 @@ def type_table() -> str:
 
 def loss_table(format_: str) -> str:
     """What a type does not bring back from a format. Markdown."""
-    return _losses("written", "read back as", _of(format_)[0])
+    return _losses("written", "read back as", ROUND_TRIP_LOSSES[format_])
 
 
 def reading_table(format_: str) -> str:
     """How what only the format has is read. Markdown."""
-    return _losses(f"in {TITLES[format_]}", "is read as", _of(format_)[1])
-
-
-def _of(format_: str) -> tuple[Sequence[Loss], Sequence[Loss]]:
-    if format_ not in _LOSSES:
-        raise UnknownFormat(format_, near_names(format_, _LOSSES))
-    return _LOSSES[format_]
+    return _losses(f"in {TITLES[format_]}", "is read as", READ_CONVERSIONS[format_])
 
 
 def _spellings(text: str) -> list[str]:
@@ -140,3 +127,59 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _code(text: str) -> str:
     return f"`{text}`"
+
+
+# A change in words, and the columns before and after it.
+CHANGES = (
+    ("a nullable field is added", "a text", "a text, b text"),
+    ("a field that is not null is added", "a text", "a text, b text not null"),
+    ("a nullable field is removed", "a text, b text", "a text"),
+    ("integer to bigint", "a integer", "a bigint"),
+    ("integer or real to double", "a integer", "a double"),
+    ("bigint to double", "a bigint", "a double"),
+    ("bigint to decimal", "a bigint", "a decimal(19,0)"),
+    ("decimal to one of more digits before the point", "a decimal(5,2)", "a decimal(9,2)"),
+    ("decimal to one of more digits after the point", "a decimal(5,2)", "a decimal(9,4)"),
+    ("a number to text", "a integer", "a text"),
+    ("uuid to text", "a uuid", "a text"),
+    ("enum to text", "a enum('x')", "a text"),
+    ("text to json", "a text", "a json"),
+    ("a record to json", "a record(x text)", "a json"),
+    ("a number to a narrower one", "a bigint", "a integer"),
+    ("text to a number", "a text", "a integer"),
+    ("becomes nullable", "a text not null", "a text"),
+    ("becomes not null", "a text", "a text not null"),
+    ("an enum gains a symbol", "a enum('x')", "a enum('x', 'y')"),
+    ("an enum loses a symbol", "a enum('x', 'y')", "a enum('x')"),
+    ("a field moves", "a text, b text", "b text, a text"),
+    ("a doc changes", "a text", "a text comment 'x'"),
+)
+LEVELS = {
+    Level.SAFE: "nothing to do",
+    Level.IN_PLACE: "in place",
+    Level.REBUILD: "made anew",
+    Level.BREAKING: "breaks",
+}
+
+
+def change_table() -> str:
+    """Every kind of change and its verdict for every target, with the reason. Markdown."""
+    lines = ["| change | " + " | ".join(target.value for target in Target) + " |"]
+    lines.append("| --- " * (len(Target) + 1) + "|")
+    for words, old, new in CHANGES:
+        lines.append(
+            f"| {words} | " + " | ".join(_verdict_cell(old, new, target) for target in Target) + " |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _verdict_cell(old: str, new: str, target: Target) -> str:
+    changes = diff(_record(old), _record(new))
+    worst = max((verdict(change, target) for change in changes), key=lambda found: found.level)
+    return f"**{LEVELS[worst.level]}**: {worst.reason}"
+
+
+def _record(columns: str) -> Record:
+    record = parse_type(f"record({columns})")
+    assert isinstance(record, Record)
+    return record

@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from headgate.embedded.ports import LOOPBACK, answers
+from headgate.embedded.host import LOOPBACK, answers, own_folder
 from headgate.embedded.process import Launch
 from headgate.embedded.service import Launches, Needs, ServiceName, Site
-from headgate.embedded.users import own_folder
 
 SERVE = """
 import socket, sys
