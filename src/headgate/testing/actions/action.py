@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
-
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.testing.context import Stage
 from headgate.testing.errors import InvalidAction, UnknownActionOption
 from headgate.testing.notation import Json, read_json
 from headgate.testing.parse import Block, Call
+from typing import Literal, TypeAlias
+
+
 
 Body: TypeAlias = Literal["none", "optional", "required"]
 
@@ -102,7 +103,7 @@ class Action:
         known = (*self.required, *(self.options or ()))
         prefixed = any(one.endswith(".") and name.startswith(one) for one in known)
         if name not in known and not prefixed:
-            raise UnknownActionOption(self.name, name, near_names(name, known))
+            raise UnknownActionOption(self.name, name, similar_names(name, known))
 
 
 def _arguments(count: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.runtime.formats.avro_reshape import differs
+from headgate.runtime.formats.avro_types import differs
 from tests.plan.planning import record
 
 pytestmark = pytest.mark.unit

@@ -1,8 +1,4 @@
-"""Lines of delimited text, as RFC 4180 has them, on the JVM.
-
-Spark's own `from_csv` is not used: it takes what is not well formed (`a"b`, text behind a closing quote, a second
-line) for something else than it is, without a word.
-"""
+"""Bytes, texts and JSON texts: values that are their bytes."""
 
 from __future__ import annotations
 
@@ -11,9 +7,58 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import CsvSide
-from headgate.runtime.formats.plain import TextReader
+from headgate.plan.patterns import marked
+from headgate.plan.sides import CsvSide, RegexSide
+from headgate.runtime.formats.json_reader import json_problem
 from headgate.runtime.formats.side import NOT_UTF8
+
+
+class BytesReader:
+    brings_over = False
+
+    def costly(self, data: Column) -> Column:
+        return F.lit(None).cast("string")
+
+    def fits(self, data: Column, inner: Column) -> Column:
+        return F.lit(True)
+
+    def reason(self, data: Column, inner: Column) -> Column:
+        return F.lit(None).cast("string")
+
+    def value(self, data: Column, inner: Column) -> Column:
+        return data
+
+    def schema_id(self, data: Column) -> Column:
+        return F.lit(None).cast("int")
+
+
+class TextReader(BytesReader):
+    def fits(self, data: Column, inner: Column) -> Column:
+        return F.is_valid_utf8(data.cast("string"))
+
+    def reason(self, data: Column, inner: Column) -> Column:
+        return F.lit(NOT_UTF8)
+
+    def value(self, data: Column, inner: Column) -> Column:
+        return data.cast("string")
+
+
+class JsonReader(TextReader):
+    """``inner`` is why the text is not JSON."""
+
+    def costly(self, data: Column) -> Column:
+        return json_problem(data)
+
+    def fits(self, data: Column, inner: Column) -> Column:
+        return super().fits(data, inner) & inner.isNull()
+
+    def reason(self, data: Column, inner: Column) -> Column:
+        return F.when(~super().fits(data, inner), F.lit(NOT_UTF8)).otherwise(inner)
+
+
+# Those that compute nothing beforehand.
+PLAIN = (BytesReader, TextReader)
+
 
 # Stands for a delimiter that is none within quotes, while a line is taken apart. A line that holds it is refused.
 _SEPARATOR = "\x00\x1f\x01headgate\x01\x1f\x00"
@@ -84,3 +129,40 @@ def _unquoted(field: Column) -> Column:
 
 def _inside(field: Column) -> Column:
     return F.substring(field, F.lit(2), F.length(field) - 2)
+
+
+NO_MATCH = "the pattern does not match it"
+
+
+class RegexReader(TextReader):
+    """``inner`` is a struct of the columns, NULL for a text without a match.
+
+    Spark gives an empty text for a group that took no part in the match, too. `marked` tells the two apart.
+    """
+
+    def __init__(self, side: RegexSide) -> None:
+        self._side = side
+        self._marked = marked(side.pattern)
+
+    def costly(self, data: Column) -> Column:
+        text = data.cast("string")
+        fields = [self._group(text, number).alias(name) for number, name in enumerate(self._side.columns)]
+        return F.when(F.rlike(text, F.lit(self._side.pattern)), F.struct(*fields))
+
+    def _group(self, text: Column, number: int) -> Column:
+        java, group, marks = self._marked.java, self._marked.groups[number], self._marked.marks[number]
+        found = F.regexp_extract(text, java, group)
+        if marks is None:
+            return found
+        took_part = F.concat(*[F.regexp_extract(text, java, mark) for mark in marks]) != F.lit("")
+        in_nothing = F.rlike(text, F.lit(self._marked.in_nothing[number]))
+        return F.when(F.when(text == F.lit(""), in_nothing).otherwise(took_part), found)
+
+    def fits(self, data: Column, inner: Column) -> Column:
+        return super().fits(data, inner) & inner.isNotNull()
+
+    def reason(self, data: Column, inner: Column) -> Column:
+        return F.when(~super().fits(data, inner), F.lit(NOT_UTF8)).otherwise(F.lit(NO_MATCH))
+
+    def value(self, data: Column, inner: Column) -> Column:
+        return inner

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of, schema_place
-from headgate.runtime.formats.conform import conform
+from headgate.runtime.formats.convert import conform
 from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import holds

@@ -1,14 +1,10 @@
-"""JSON Schema: every document is checked by its writer's schema, and then becomes a value of the side's type.
-
-jiter parses (exactly, twice the same member and trailing text refused), jsonschema-rs validates, and pyarrow makes
-columns of whole documents. pyarrow takes more than is exact (1.5 for an integer, a text for an array), so `shape`
-looks at the kinds of all values before.
-"""
+"""Whether bytes are one JSON text: in Arrow batches, by jiter, which refuses what Spark's parsers let pass."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
@@ -17,12 +13,18 @@ from typing import Any, Literal, TypeAlias
 import jiter
 import jsonschema_rs
 import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql.pandas.functions import arrow_udf
 
 from headgate.plan.sides import WrittenSchema
-from headgate.runtime.formats.arrow import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
-from headgate.runtime.formats.json_check import told
-from headgate.runtime.formats.json_shape import nothing_lost, shape
-from headgate.runtime.formats.json_validation import instance_path, validator, validator_of_many
+from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
+from headgate.runtime.formats.json_validation import (
+    instance_path,
+    nothing_lost,
+    shape,
+    validator,
+    validator_of_many,
+)
 from headgate.schema.casts import from_json
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.jsonschema.read import logical_titles
@@ -43,6 +45,40 @@ from headgate.schema.types import (
     Type,
     Uuid,
 )
+
+
+def json_problem(data: Column) -> Column:
+    """NULL for a JSON text, else why it is none (never any of it). Trailing text and duplicate members are refused."""
+    checked: Column = arrow_udf(_problems, "string")(data)  # type: ignore[call-overload]
+    return checked
+
+
+def _problems(texts: pa.Array) -> pa.Array:
+    return pa.array([problem_of(text) for text in texts.to_pylist()], pa.string())
+
+
+def problem_of(text: bytes | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        jiter.from_json(text, float_mode="lossless-float", catch_duplicate_keys=True, allow_inf_nan=False)
+    except ValueError as error:
+        return told(error)
+    return None
+
+
+def told(error: ValueError) -> str:
+    """What jiter found, without any of the text."""
+    reason = str(error)
+    if "duplicate" in reason.lower():
+        return "it has a member twice"
+    if "unicode" in reason.lower():
+        return "it is not valid UTF-8"
+    if "recursion" in reason.lower():
+        return "it is nested too deeply"
+    place = re.search(r"at line \d+ column \d+", reason)
+    return f"it is not JSON{' ' + place[0] if place else ''}"
+
 
 Change: TypeAlias = Callable[[Any], Any]
 _MOMENTS = (Date, Time, Timestamp, TimestampTz)

@@ -1,4 +1,4 @@
-"""JSON Schema in Arrow batches: each row of the type tables, documents that are against their schema, versions."""
+"""Reading JSON texts and the documents of a JSON Schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,33 @@ from typing import Any
 import pytest
 
 from headgate.plan.sides import SchemaSide
+from headgate.runtime.formats.json_reader import problem_of
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
+
+
+@pytest.mark.parametrize("text", [b"null", b" 1 ", b"-0", b"1e400", b"[" * 150 + b"]" * 150, b'"\\u0000"'])
+def test_json_has_nothing_wrong(text: bytes) -> None:
+    assert problem_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", [b"NaN", b"[Infinity]", b'{"a": -Infinity}', b"", b"1 2", b"01", b'"\\ud800"']
+)
+def test_what_only_some_parsers_take_is_no_json(text: bytes) -> None:
+    assert str(problem_of(text)).startswith("it is not JSON at line 1 column ")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b'{"a": 1, "\\u0061": 2}', "it has a member twice"),
+        (b'"\xff"', "it is not valid UTF-8"),
+        (b"[" * 300 + b"]" * 300, "it is nested too deeply"),
+    ],
+)
+def test_the_reason_is_the_true_one(text: bytes, reason: str) -> None:
+    assert problem_of(text) == reason
+
 
 pytestmark = pytest.mark.unit
 

@@ -1,15 +1,16 @@
-"""Avro, on the JVM: the schema ids that a batch can hold are the branches of one union, read by one `from_avro`.
+"""Avro on the JVM: the schema ids that a batch can hold are the branches of one union, read by one `from_avro`.
 
-Writer and reader get one more field at their end, an int whose bytes we append: a malformed record gives a null there,
-and one with bytes left over gives another number. What is not a record becomes the first field of one. (A record put
-into another costs a tenth of all CPU time: Spark makes the inner row anew each time, asking its settings per field.)
+Writer and reader get one more field at their end, an int whose bytes we append. A malformed record gives a null there, and
+a record with bytes left over gives another number. A value that is not a record becomes the first field of one. Putting a
+record into another costs a tenth of all CPU time: Spark makes the inner row anew each time and asks its settings per field.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -18,7 +19,6 @@ from pyspark.sql.avro.functions import from_avro
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
 from headgate.runtime.formats.avro_inlay import Inlay, find_inlays, laid_in, taken_out
 from headgate.runtime.formats.avro_meaning import OtherMeaning, meant
-from headgate.runtime.formats.avro_reshape import differs, misread, reshape
 from headgate.runtime.formats.avro_schemas import (
     DefinedOtherwise,
     Tree,
@@ -33,13 +33,14 @@ from headgate.runtime.formats.avro_schemas import (
     varint,
     written_out,
 )
-from headgate.runtime.formats.avro_texts import is_utf8, wrong_text
-from headgate.runtime.formats.conform import conform
+from headgate.runtime.formats.avro_types import differs, misread, reshape
+from headgate.runtime.formats.convert import conform
 from headgate.runtime.formats.side import (
     MAGIC,
     MALFORMED,
     Writers,
     first_of,
+    first_within,
     framed_id,
     has_id,
     id_bytes,
@@ -50,7 +51,8 @@ from headgate.runtime.formats.side import (
 from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.paths import ROOT
+from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.types import Array, Json, Map, Record, Text, Type, Uuid
 
 # Five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it. Negative, because a record that ends
 # before a text or an array takes it for a length: of a positive one Avro makes room for 1.5 GB before it reads on.
@@ -350,3 +352,87 @@ def _is_record(schema: object) -> bool:
 
 def _json(schema: str) -> str:
     return schema if schema.lstrip()[:1] in ("{", "[", '"') else json.dumps(schema)
+
+
+FEW = 16  # texts of a record
+_UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z"
+
+
+def is_utf8(column: Column, type_: Type) -> Column | None:
+    """Whether all texts of a value are UTF-8; None if it has none. More than a few are put together first, or the code for
+    them would be longer than Java compiles."""
+    texts = [*_texts(column, type_)]
+    if len(texts) > FEW:
+        return F.is_valid_utf8(_joined(*texts))
+    each = [F.is_valid_utf8(text) for text in texts]
+    return F.coalesce(reduce(Column.__and__, each), F.lit(True)) if each else None
+
+
+def _texts(column: Column, type_: Type, *, many: bool = False) -> Iterator[Column]:
+    """The texts of a value, those of a list together: Spark makes no code to look at them one by one. ``many``: the column
+    is an array of such values."""
+    match type_:
+        case Text():
+            yield _joined(column) if many else column
+        case Record(fields):
+            for field in fields:
+                yield from _texts(column.getField(field.name), field.type, many=many)
+        case Array(element):
+            yield from _texts(_flat(column) if many else column, element, many=True)
+        case Map(value):
+            keys = F.transform(column, F.map_keys) if many else F.map_keys(column)
+            values = F.transform(column, F.map_values) if many else F.map_values(column)
+            yield _joined(_flat(keys) if many else keys)
+            yield from _texts(_flat(values) if many else values, value, many=True)
+        case _:
+            pass
+
+
+def _joined(*texts: Column) -> Column:
+    """One text, which is UTF-8 if all of them are: no character goes on over the end of a line."""
+    return F.concat_ws("\n", *texts)
+
+
+def _flat(arrays: Column) -> Column:
+    return F.flatten(F.array_compact(arrays))  # which is NULL if one of them is
+
+
+def wrong_text(column: Column, type_: Type, path: str = ROOT, *, plain: bool = False) -> Column | None:
+    """Why a value is not of its type, or NULL; None if nothing of the type needs a look. ``plain``: also texts that are
+    nothing more."""
+    match type_:
+        case Text() if plain:
+            return F.when(~F.is_valid_utf8(column), F.lit(f"what is at {path} is not valid UTF-8"))
+        case Json():
+            return F.when(~_is_json(column), F.lit(f"what is at {path} is not JSON"))
+        case Uuid():
+            return F.when(~column.rlike(_UUID), F.lit(f"what is at {path} is not a uuid"))
+        case Record(fields):
+            return first_of(
+                wrong_text(column.getField(f.name), f.type, field_path(path, f.name), plain=plain)
+                for f in fields
+            )
+        case Array(element):
+            return _first(column, element, element_path(path), plain)
+        case Map(value):
+            wrong_value = _first(F.map_values(column), value, value_path(path), plain)
+            if not plain:
+                return wrong_value
+            keys = F.forall(F.map_keys(column), F.is_valid_utf8)
+            wrong_key = F.when(~keys, F.lit(f"a key of what is at {path} is not valid UTF-8"))
+            return first_of((wrong_key, wrong_value))
+        case _:
+            return None
+
+
+def _first(values: Column, type_: Type, path: str, plain: bool) -> Column | None:
+    return first_within(values, lambda value: wrong_text(value, type_, path, plain=plain))
+
+
+def _is_json(text: Column) -> Column:
+    """NULL for NULL. Spark's parser passes over whatever stands behind the first value; behind one that ends an array
+    early, the two lengths do not both come out."""
+    alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
+    beside = F.json_array_length(F.concat(F.lit("["), text, F.lit(",0]")))
+    one = F.coalesce(alone == F.lit(1), F.lit(False)) & F.coalesce(beside == F.lit(2), F.lit(False))
+    return F.when(text.isNotNull(), one & F.try_parse_json(text).isNotNull())
