@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from confluent_kafka import Producer
 
 from headgate.embedded.world import World
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.registry.client import RegistryClient
 from headgate.serve.client import EngineClient
 from headgate.testing.errors import Mismatch, UnknownVariable
@@ -40,7 +40,7 @@ class Variables:
             return self._set[name]
         if name in self._built_in:
             return self._built_in[name]()
-        raise UnknownVariable(name, near_names(name, {**self._set, **self._built_in}))
+        raise UnknownVariable(name, similar_names(name, {**self._set, **self._built_in}))
 
     def fill(self, text: str, more: Mapping[str, str] | None = None) -> str:
         """The text with every variable replaced; ``more`` are variables of this text alone."""

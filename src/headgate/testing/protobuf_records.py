@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.registry import wire
 from headgate.registry.errors import RegistryError
 from headgate.registry.schemas import ParsedSchema
@@ -230,7 +230,7 @@ class ProtobufCodec:
         package = f"{self._file.package}." if self._file.package else ""
         found = known.get(name) or known.get(package + name)
         if found is None:
-            similar = ", ".join(near_names(name, known))
+            similar = ", ".join(similar_names(name, known))
             raise UnfitRecord("$", f'there is no message "{name}"' + (f", but {similar}" if similar else ""))
         return found
 

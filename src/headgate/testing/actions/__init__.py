@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.testing.actions.action import Action
 from headgate.testing.actions.elasticsearch import ACTIONS as _ELASTICSEARCH
 from headgate.testing.actions.engine import ACTIONS as _ENGINE
@@ -31,5 +31,5 @@ def perform(call: Call, stage: Stage) -> None:
 def _action(call: Call) -> Action:
     found = ACTIONS.get(call.action)
     if found is None:
-        raise UnknownAction(call.action, near_names(call.action, ACTIONS))
+        raise UnknownAction(call.action, similar_names(call.action, ACTIONS))
     return found

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
 from headgate.errors import similar_names
 from headgate.testing.context import Stage
 from headgate.testing.errors import InvalidAction, UnknownActionOption
 from headgate.testing.notation import Json, read_json
 from headgate.testing.parse import Block, Call
-from typing import Literal, TypeAlias
-
-
 
 Body: TypeAlias = Literal["none", "optional", "required"]
 
