@@ -14,7 +14,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Server
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import Topic
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.plan.planned import Planned
 from headgate.plan.source import SourceColumn, SourcePlan, plan_source
 from headgate.plan.statements import plan, skipped
@@ -54,7 +54,7 @@ class MemoryOutside:
 
     def topic(self, catalog: Catalog, connection: Server, name: str) -> Topic:
         if name not in self.topics:
-            raise TopicNotFound(name, near_names(name, self.topics))
+            raise TopicNotFound(name, similar_names(name, self.topics))
         return Topic(name, f"id of {name}", self.topics[name])
 
     def offsets(

@@ -38,10 +38,10 @@ from headgate.sql.ast.formats import (
     TextFormat,
 )
 from headgate.sql.ast.kafka import KafkaConnection
-from headgate.sql.ast.names import Identifier
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.values import BooleanLiteral, Choice, StringLiteral, option
 from headgate.sql.seeds import seeds_of
+from headgate.text.cursor import Identifier
 
 Encoding: TypeAlias = Literal["AVRO", "JSON", "TEXT", "BYTES"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.plan.debezium import changed_row, row_key
 from headgate.plan.errors import (
     INLINE_ERRORS,
@@ -307,7 +307,7 @@ def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name:
             case Found(exact):
                 chosen.add(exact)
             case _:
-                raise UpsertKeyUnknown(identifier.name, name, near_names(identifier.name, values))
+                raise UpsertKeyUnknown(identifier.name, name, similar_names(identifier.name, values))
     return [replace(c, key=True) if c.name in chosen else c for c in columns]
 
 

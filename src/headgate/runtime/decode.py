@@ -15,9 +15,9 @@ from pyspark.sql import functions as F
 from headgate.plan.debezium import AFTER, OP, has_op
 from headgate.plan.sides import FieldPath, SidePlan, place_of
 from headgate.plan.source import SourceColumn, SourcePlan
-from headgate.runtime.formats.plain import PLAIN
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
+from headgate.runtime.formats.text_readers import PLAIN
 
 # What a record that stops a job is told to the driver by: before its source, partition and offset; of one with a schema
 # that cannot be followed, also its side and id.

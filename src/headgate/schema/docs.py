@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.schema.errors import UnknownPath
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
+
 
 
 class DocumentedPart(StrEnum):
@@ -64,7 +64,7 @@ def with_docs(type_: Type, docs_: Mapping[DocPath, str | None]) -> Type:
     for place in docs_:
         if place not in known:
             raise UnknownPath(
-                place.path, near_names(place.path, sorted(p.path for p in known if p.of is place.of))
+                place.path, similar_names(place.path, sorted(p.path for p in known if p.of is place.of))
             )
     return _with_docs(type_, docs_, ROOT)
 
