@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
 from headgate.errors import similar_names
 from headgate.schema.errors import UnknownPath
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
-
 
 
 class DocumentedPart(StrEnum):

@@ -9,10 +9,18 @@ is.
 from __future__ import annotations
 
 import gc
-import pyarrow as pa
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import to_arrow_type
+
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of, schema_place
 from headgate.runtime.formats.convert import conform
 from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
@@ -20,12 +28,6 @@ from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
-from pyspark.sql import Column, functions as F, types as spark
-from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.pandas.types import to_arrow_type
-from typing import Any, Protocol, TypeAlias
-
-
 
 FRAME = 5  # bytes: a zero and the schema's id
 NO_SCHEMA = "its frame names no known schema"
