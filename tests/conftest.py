@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from headgate.embedded.world import World
-from tests.embedded.worlds import open_world
+from tests.embedded.world_fixtures import open_world
 
 
 @pytest.fixture(scope="session")

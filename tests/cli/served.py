@@ -13,7 +13,7 @@ from pathlib import Path
 import uvicorn
 
 from headgate.control.engine import Engine, Project
-from headgate.embedded.ports import LOOPBACK
+from headgate.embedded.host import LOOPBACK
 from headgate.runtime.session import OpenSpark, Spark, SparkSession
 from headgate.serve.client import EngineAddress, EngineClient, token_file
 from headgate.serve.server import Door

@@ -17,7 +17,7 @@ from headgate.cli.shell.completion import read_names
 from headgate.cli.shell.shell import Shell
 from headgate.serve.client import EngineClient
 from headgate.serve.errors import EngineUnreachable, WrongToken
-from headgate.sql.errors import InvalidUtf8
+from headgate.text.errors import InvalidUtf8
 from tests.cli.served import TOKEN, served
 
 pytestmark = pytest.mark.unit

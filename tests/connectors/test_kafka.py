@@ -12,7 +12,7 @@ from headgate.connectors.errors import TopicNotFound, TopicRefused
 from headgate.connectors.kafka import NEAR, KafkaCluster, NewTopicOptions
 from headgate.connectors.options import Options
 from headgate.embedded.world import World
-from tests.embedded.worlds import eventually, open_world
+from tests.embedded.world_fixtures import eventually, open_world
 
 pytestmark = pytest.mark.e2e
 

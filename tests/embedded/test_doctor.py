@@ -10,9 +10,9 @@ import pytest
 from headgate.embedded.doctor import check_cache, check_jars, check_postgres_data, check_service
 from headgate.embedded.errors import CacheUnusable, PostgresDataOfOtherVersion
 from headgate.embedded.folder import open_folder
+from headgate.embedded.host import is_root
 from headgate.embedded.jars import Jar, jar_path
-from headgate.embedded.keeper import Status
-from headgate.embedded.users import is_root
+from headgate.embedded.service import Status
 
 pytestmark = pytest.mark.unit
 

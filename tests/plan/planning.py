@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-
 from headgate.catalog.apply import apply
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Kind, Object
@@ -14,7 +13,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Server
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import Topic
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.plan.definitions import SourceColumn
 from headgate.plan.planned import Planned
 from headgate.plan.source import SourcePlan, plan_source
@@ -28,6 +27,8 @@ from headgate.sql.ast.connections import CreateConnection, CreateSecret
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.script import parse_script, parse_statement
 from tests.catalog.building import START
+
+
 
 CONNECTIONS = """
 CREATE CONNECTION kafka TO KAFKA (BROKER 'broker:9092');
@@ -55,7 +56,7 @@ class MemoryOutside:
 
     def topic(self, catalog: Catalog, connection: Server, name: str) -> Topic:
         if name not in self.topics:
-            raise TopicNotFound(name, near_names(name, self.topics))
+            raise TopicNotFound(name, similar_names(name, self.topics))
         return Topic(name, f"id of {name}", self.topics[name])
 
     def offsets(

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
+from headgate.embedded.jars import fetch, find_java
 from headgate.runtime.session import open_session
 from headgate.serve.protocol import Columns, Rows
 from tests.cli.served import served

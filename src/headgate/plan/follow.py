@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.definitions import facts_of, purified_text, statement_of
@@ -30,19 +28,22 @@ from headgate.plan.sink import plan_sink
 from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
 from headgate.registry.schemas import Schema
-from headgate.schema.evolve.merge import holds
+from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.types import Record, Type
 from headgate.sql.ast.formats import SeedSchema, Side
-from headgate.sql.ast.names import Identifier
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.views import CreateView
-from headgate.sql.errors import SqlError
 from headgate.sql.query.relation import AnalysedQuery
 from headgate.sql.seeds import format_of, seeds_of, unseeded, with_seeds
+from headgate.text.cursor import Identifier
+from headgate.text.errors import SqlError
+from typing import Any
+
+
 
 AskTypes = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
 
@@ -191,7 +192,7 @@ def _unwritable(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
     for column, name in zip(new.columns, new.names or new.columns, strict=True):
         known, field = have.field(name), want.field(name)
         if field is not None and (
-            known is None or not holds(known.type, field.type) or (field.nullable and not known.nullable)
+            known is None or not can_hold(known.type, field.type) or (field.nullable and not known.nullable)
         ):
             yield column
 

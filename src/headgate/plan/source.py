@@ -4,55 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.plan.debezium import changed_row, row_key
-from headgate.plan.definitions import (
-    ErrorPolicy,
-    Origin,
-    SchemaChangePolicy,
-    SourceColumn,
-    SourceEnvelope,
-    SourceLayout,
-)
-from headgate.plan.errors import (
-    INLINE_ERRORS,
-    ColumnCollision,
-    FieldWithheld,
-    InlineErrorsWithoutKey,
-    KeyFormatMissing,
-    KeyNotAllowed,
-    SchemaCannotChange,
-    TooManyNames,
-    UpsertKeyUnknown,
-)
+from headgate.plan.definitions import ErrorPolicy, Origin, SchemaChangePolicy, SourceColumn, SourceEnvelope, SourceLayout
+from headgate.plan.errors import ColumnCollision, FieldWithheld, INLINE_ERRORS, InlineErrorsWithoutKey, KeyFormatMissing, KeyNotAllowed, SchemaCannotChange, TooManyNames, UpsertKeyUnknown
 from headgate.plan.sides import SidePlan, at_creation, format_words, place_of, sides_of
 from headgate.schema.names import Found, find
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Bytes,
-    Field,
-    Integer,
-    Record,
-    Text,
-    TimestampTz,
-)
-from headgate.sql.ast.formats import (
-    AvroInline,
-    Format,
-    ProtobufInline,
-    RegistryFormat,
-    SchemaStrategy,
-)
-from headgate.sql.ast.sources import (
-    CreateSource,
-    DebeziumEnvelope,
-    IncludeHeader,
-    IncludeMetadata,
-    UpsertEnvelope,
-)
+from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
+from headgate.sql.ast.formats import AvroInline, Format, ProtobufInline, RegistryFormat, SchemaStrategy
+from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeHeader, IncludeMetadata, UpsertEnvelope
 from headgate.sql.ast.values import Choice, option
+
+
 
 INLINE_ERROR = Record((Field("description", Text()),))
 METADATA: dict[str, Field] = {
@@ -281,7 +244,7 @@ def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name:
             case Found(exact):
                 chosen.add(exact)
             case _:
-                raise UpsertKeyUnknown(identifier.name, name, near_names(identifier.name, values))
+                raise UpsertKeyUnknown(identifier.name, name, similar_names(identifier.name, values))
     return [replace(c, key=True) if c.name in chosen else c for c in columns]
 
 

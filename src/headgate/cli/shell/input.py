@@ -11,8 +11,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 
 from headgate.cli.shell.completion import KEYWORDS
-from headgate.sql.errors import SqlError
-from headgate.sql.lexer import tokenize
+from headgate.text.errors import SqlError
+from headgate.text.lexer import tokenize
 
 STYLE = {
     "keyword": "bold ansiblue",

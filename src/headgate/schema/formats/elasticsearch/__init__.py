@@ -2,11 +2,9 @@
 
 In: a record, with options for what the products do differently; or the `mappings` of an index as its server returns
 them. Out: a mapping as JSON, strict and with every leaf typed; or a record. An index knows no nullability and no
-arrays: any field may be missing, and may hold several values. `LOSSES` says what a type does not bring back,
-`READING` how an index's own types are read. Imports `headgate.schema`; no I/O.
+arrays: any field may be missing, and may hold several values. Imports `headgate.schema`; no I/O.
 """
 
-from headgate.schema.formats.elasticsearch.losses import LOSSES, READING
 from headgate.schema.formats.elasticsearch.read import from_elasticsearch
 from headgate.schema.formats.elasticsearch.write import (
     DecimalAs,
@@ -17,8 +15,6 @@ from headgate.schema.formats.elasticsearch.write import (
 )
 
 __all__ = [
-    "LOSSES",
-    "READING",
     "DecimalAs",
     "JsonAs",
     "Options",
