@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+
 from headgate.catalog.apply import apply
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Kind, Object
@@ -27,8 +28,6 @@ from headgate.sql.ast.connections import CreateConnection, CreateSecret
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.script import parse_script, parse_statement
 from tests.catalog.building import START
-
-
 
 CONNECTIONS = """
 CREATE CONNECTION kafka TO KAFKA (BROKER 'broker:9092');

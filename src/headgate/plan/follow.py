@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.definitions import facts_of, purified_text, statement_of
@@ -41,9 +43,6 @@ from headgate.sql.query.relation import AnalysedQuery
 from headgate.sql.seeds import format_of, seeds_of, unseeded, with_seeds
 from headgate.text.cursor import Identifier
 from headgate.text.errors import SqlError
-from typing import Any
-
-
 
 AskTypes = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
 

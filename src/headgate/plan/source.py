@@ -4,18 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
 from headgate.errors import similar_names
 from headgate.plan.debezium import changed_row, row_key
-from headgate.plan.definitions import ErrorPolicy, Origin, SchemaChangePolicy, SourceColumn, SourceEnvelope, SourceLayout
-from headgate.plan.errors import ColumnCollision, FieldWithheld, INLINE_ERRORS, InlineErrorsWithoutKey, KeyFormatMissing, KeyNotAllowed, SchemaCannotChange, TooManyNames, UpsertKeyUnknown
+from headgate.plan.definitions import (
+    ErrorPolicy,
+    Origin,
+    SchemaChangePolicy,
+    SourceColumn,
+    SourceEnvelope,
+    SourceLayout,
+)
+from headgate.plan.errors import (
+    INLINE_ERRORS,
+    ColumnCollision,
+    FieldWithheld,
+    InlineErrorsWithoutKey,
+    KeyFormatMissing,
+    KeyNotAllowed,
+    SchemaCannotChange,
+    TooManyNames,
+    UpsertKeyUnknown,
+)
 from headgate.plan.sides import SidePlan, at_creation, format_words, place_of, sides_of
 from headgate.schema.names import Found, find
 from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
 from headgate.sql.ast.formats import AvroInline, Format, ProtobufInline, RegistryFormat, SchemaStrategy
-from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeHeader, IncludeMetadata, UpsertEnvelope
+from headgate.sql.ast.sources import (
+    CreateSource,
+    DebeziumEnvelope,
+    IncludeHeader,
+    IncludeMetadata,
+    UpsertEnvelope,
+)
 from headgate.sql.ast.values import Choice, option
-
-
 
 INLINE_ERROR = Record((Field("description", Text()),))
 METADATA: dict[str, Field] = {
