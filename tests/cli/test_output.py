@@ -1,16 +1,17 @@
+
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-
 import pytest
-
+from collections.abc import Iterator
 from headgate.cli.main import exit_status
 from headgate.cli.output import PAGE, print_answer, print_diagnostic
-from headgate.errors import Diagnostic, InternalError, SeveralErrors
+from headgate.errors import Diagnostic, ErrorGroup, InternalError
 from headgate.serve.errors import EngineNotRunning
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Progress, Rows
 from headgate.sql.errors import EmptyStatement
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -93,4 +94,4 @@ def test_the_exit_status_tells_the_family() -> None:
     assert exit_status(EmptyStatement()) == 10
     assert exit_status(EngineNotRunning("p")) == 18
     assert exit_status(InternalError("x")) == 1
-    assert exit_status(SeveralErrors((EmptyStatement(), EngineNotRunning("p")))) == 10
+    assert exit_status(ErrorGroup((EmptyStatement(), EngineNotRunning("p")))) == 10

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
+import click
+from headgate.errors import ErrorGroup, HeadgateError
 from importlib import import_module
 
-import click
 
-from headgate.errors import HeadgateError, SeveralErrors
 
 # Command -> the module and object that hold it, and the line of help that the list shows.
 COMMANDS = {
@@ -62,7 +62,7 @@ def headgate() -> None:
 
 
 def exit_status(error: HeadgateError) -> int:
-    return exit_status_of(error.errors[0].code if isinstance(error, SeveralErrors) else error.code)
+    return exit_status_of(error.errors[0].code if isinstance(error, ErrorGroup) else error.code)
 
 
 def exit_status_of(code: str) -> int:

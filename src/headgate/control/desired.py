@@ -38,12 +38,13 @@ from headgate.sql.ast.connections import (
     SecretText,
     SecretValue,
 )
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.session import SetSearchPath
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.views import CreateView
 from headgate.sql.script import parse_script
+from headgate.text.cursor import Identifier
 
 Action: TypeAlias = Literal["create", "change", "keep"]
 Reveal: TypeAlias = Callable[[Catalog, Object], Secret]

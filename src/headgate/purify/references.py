@@ -16,9 +16,10 @@ from headgate.schema.types import Named, Type, map_named
 from headgate.sql.ast.connections import ConnectionKind
 from headgate.sql.ast.formats import Format, Formats, RegistryFormat, RegistryUrl
 from headgate.sql.ast.kafka import Kafka, KafkaConnection
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.types import ListBody, MapBody, OtherBody, RecordBody, TypeBody
 from headgate.sql.ast.values import Option, SecretReference
+from headgate.text.cursor import Identifier
 
 
 def lasting_name(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) -> ObjectName:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from headgate.schema.parse import parse_type_prefix
 from headgate.schema.types import Type
-from headgate.sql.ast.names import Identifier
 from headgate.sql.errors import ReplaceIfNotExists
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
+from headgate.text.cursor import Cursor, Identifier
 
 ON_ERROR = OptionRule("ON ERROR", ValueKind.CHOICE, ("HALT", "QUARANTINE", "SKIP"), aliases=("ON INVALID",))
 ON_SCHEMA_CHANGE = OptionRule("ON SCHEMA CHANGE", ValueKind.CHOICE, ("PIN", "FOLLOW", "HALT"))

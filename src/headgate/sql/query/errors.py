@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.errors import error
-from headgate.sql.errors import SqlError
+from headgate.text.errors import SqlError
 
 SHOWN_COLUMNS = 20  # of those that a name could have been, in a hint
 

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from headgate.errors import Span
 from headgate.schema.parse import parse_type_prefix
 from headgate.schema.types import Type
-from headgate.sql.lexer import tokenize
 from headgate.sql.query.errors import MalformedQuery, QueryTooDeep
-from headgate.sql.tokens import Token, TokenKind
+from headgate.text.lexer import Token, TokenKind, tokenize
 
 FUNCTION_MARK = "hgf_"
 _NOT_BLANK = re.compile(r"[^\n]")
