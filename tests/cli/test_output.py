@@ -1,17 +1,16 @@
-
 from __future__ import annotations
 
 import json
-import pytest
 from collections.abc import Iterator
+
+import pytest
+
 from headgate.cli.main import exit_status
 from headgate.cli.output import PAGE, print_answer, print_diagnostic
 from headgate.errors import Diagnostic, ErrorGroup, InternalError
 from headgate.serve.errors import EngineNotRunning
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Progress, Rows
 from headgate.sql.errors import EmptyStatement
-
-
 
 pytestmark = pytest.mark.unit
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import click
-from headgate.errors import ErrorGroup, HeadgateError
 from importlib import import_module
 
+import click
 
+from headgate.errors import ErrorGroup, HeadgateError
 
 # Command -> the module and object that hold it, and the line of help that the list shows.
 COMMANDS = {

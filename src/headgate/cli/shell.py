@@ -32,10 +32,10 @@ from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Columns, Done, Event, Failed, Rows, Value
-from headgate.sql.errors import SqlError
-from headgate.sql.lexer import tokenize
 from headgate.sql.parser.synopses import all_option_tables, all_rules, all_synopses
 from headgate.sql.redact import redacted_text
+from headgate.text.errors import SqlError
+from headgate.text.lexer import tokenize
 
 PROMPT = "headgate> "
 MORE = "     ...> "
