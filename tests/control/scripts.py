@@ -18,7 +18,7 @@ from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
 from headgate.control.following import Follower
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
-from headgate.errors import HeadgateError, near_names
+from headgate.errors import HeadgateError, similar_names
 from headgate.plan.errors import ColumnOfUnknownType
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
@@ -39,7 +39,7 @@ class TopicNames:
 
     def topic(self, name: str) -> Topic:
         if name not in self.topics:
-            raise TopicNotFound(name, near_names(name, self.topics))
+            raise TopicNotFound(name, similar_names(name, self.topics))
         return Topic(name, f"id of {name}", self.topics[name].partitions)
 
     def check_new_topic(self, name: str, options: NewTopicOptions) -> None:

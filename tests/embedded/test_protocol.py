@@ -37,7 +37,7 @@ CLASSES = [
 
 def _sample(cls: type[WorldError]) -> WorldError:
     hints = get_type_hints(cls)
-    return cls(**{field.name: SAMPLES[hints[field.name]] for field in dataclasses.fields(cls)})  # type: ignore[arg-type]
+    return cls(**{field.name: SAMPLES[hints[field.name]] for field in dataclasses.fields(cls)})
 
 
 @settings(max_examples=100)

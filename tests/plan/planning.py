@@ -14,9 +14,10 @@ from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Server
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import Topic
-from headgate.errors import near_names
+from headgate.errors import similar_names
+from headgate.plan.definitions import SourceColumn
 from headgate.plan.planned import Planned
-from headgate.plan.source import SourceColumn, SourcePlan, plan_source
+from headgate.plan.source import SourcePlan, plan_source
 from headgate.plan.statements import plan, skipped
 from headgate.purify.outside import KnownSchema
 from headgate.purify.statements import purify
@@ -54,7 +55,7 @@ class MemoryOutside:
 
     def topic(self, catalog: Catalog, connection: Server, name: str) -> Topic:
         if name not in self.topics:
-            raise TopicNotFound(name, near_names(name, self.topics))
+            raise TopicNotFound(name, similar_names(name, self.topics))
         return Topic(name, f"id of {name}", self.topics[name])
 
     def offsets(

@@ -36,7 +36,7 @@ from headgate.serve.protocol import (
     write_event,
 )
 from headgate.serve.result_table import table_lines
-from tests.testing.stand_in import TOKEN, StandIn, failure, result, standing_in
+from tests.testing.fake_engine import TOKEN, StandIn, failure, result, standing_in
 
 pytestmark = pytest.mark.unit
 

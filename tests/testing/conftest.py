@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from headgate.serve.protocol import Done
-from headgate.testing.house import House
+from headgate.testing.environment import House
 from tests.embedded.world_fixtures import open_world
-from tests.testing.stand_in import StandIn, standing_in
+from tests.testing.fake_engine import StandIn, standing_in
 
 
 @pytest.fixture(scope="module")

@@ -12,14 +12,14 @@ from confluent_kafka.admin import AdminClient
 from headgate.errors import HeadgateError
 from headgate.registry.client import RegistryClient
 from headgate.serve.protocol import Done, Event
-from headgate.testing import leftovers
-from headgate.testing.actions.catalogue import check_call
-from headgate.testing.house import House
-from headgate.testing.outcome import Outcome
+from headgate.testing import environment
+from headgate.testing.actions import check_call
+from headgate.testing.context import Stage
+from headgate.testing.environment import House
 from headgate.testing.parse import parse_spec
+from headgate.testing.report import Outcome
 from headgate.testing.run import Settings, play, run_spec
-from headgate.testing.stage import Stage
-from tests.testing.stand_in import StandIn
+from tests.testing.fake_engine import StandIn
 
 pytestmark = pytest.mark.e2e
 
@@ -227,10 +227,10 @@ def test_what_a_file_leaves_behind_is_removed_when_the_next_begins(
 
 
 def test_a_database_goes_also_when_somebody_is_connected(house: House) -> None:
-    leftovers.create_database(house.world, "spec_in_use")
+    environment.create_database(house.world, "spec_in_use")
     url = house.world.postgres().rpartition("/")[0] + "/spec_in_use"
     connection = psycopg.connect(url)
-    leftovers.drop_database(house.world, "spec_in_use")
+    environment.drop_database(house.world, "spec_in_use")
     with pytest.raises(psycopg.OperationalError):
         connection.execute("SELECT 1")
     connection.close()

@@ -11,11 +11,11 @@ from click.testing import CliRunner, Result
 
 from headgate.cli import test as command
 from headgate.serve.protocol import Event
-from headgate.testing import house
-from headgate.testing.durations import read_duration
+from headgate.testing import environment
 from headgate.testing.errors import MalformedSpec, NoSpecs
+from headgate.testing.parse import read_duration
 from headgate.testing.run import find_specs
-from tests.testing.stand_in import StandIn, failure, result, standing_in
+from tests.testing.fake_engine import StandIn, failure, result, standing_in
 
 pytestmark = pytest.mark.e2e
 
@@ -27,7 +27,7 @@ def _answer(sql: str) -> list[Event]:
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     with standing_in(_answer) as engine:
-        monkeypatch.setattr(house, "_start_engine", lambda project, world: engine)
+        monkeypatch.setattr(environment, "_start_engine", lambda project, world: engine)
         yield engine
 
 

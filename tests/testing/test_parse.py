@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 
 from headgate.errors import Diagnostic
-from headgate.testing.actions.catalogue import check_call
-from headgate.testing.parse import SpecFaults, parse_spec
-from headgate.testing.steps import Block, Call, Fails, Prints, Spec, Step, Succeeds, Word
+from headgate.testing.actions import check_call
+from headgate.testing.parse import (
+    Block,
+    Call,
+    Fails,
+    Prints,
+    Spec,
+    SpecFaults,
+    Step,
+    Succeeds,
+    Word,
+    parse_spec,
+)
 
 pytestmark = pytest.mark.unit
 

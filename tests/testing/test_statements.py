@@ -12,14 +12,13 @@ import pytest
 from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 from headgate.serve.protocol import Column, Columns, Done, Event, Notice, Rows
-from headgate.testing.actions.catalogue import check_call
+from headgate.testing.actions import check_call
+from headgate.testing.context import Stage, Variables
 from headgate.testing.errors import Mismatch, StepFailed, UnknownVariable
 from headgate.testing.parse import parse_spec
 from headgate.testing.run import play
-from headgate.testing.stage import Stage
 from headgate.testing.statements import form_of, matches
-from headgate.testing.variables import Variables
-from tests.testing.stand_in import Answer, StandIn, failure, result, standing_in
+from tests.testing.fake_engine import Answer, StandIn, failure, result, standing_in
 
 pytestmark = pytest.mark.e2e
 

@@ -253,7 +253,7 @@ class CatalogDamaged(CatalogError):
 @error
 class CatalogFull(CatalogError):
     code = "CAT-0303"
-    passing = True
+    retryable = True
     path: str
 
     def message(self) -> str:
@@ -266,7 +266,7 @@ class CatalogFull(CatalogError):
 @error
 class CatalogBusy(CatalogError):
     code = "CAT-0304"
-    passing = True
+    retryable = True
     path: str
 
     def message(self) -> str:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from headgate.testing.durations import read_duration
-from headgate.testing.house import opened_house
-from headgate.testing.outcome import Outcome
-from headgate.testing.report import junit, summary
+from headgate.testing.environment import opened_house
+from headgate.testing.parse import read_duration
+from headgate.testing.report import Outcome, junit, summary
 from headgate.testing.run import Settings, find_specs, run_specs
 
 

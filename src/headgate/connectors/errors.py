@@ -46,7 +46,7 @@ class OptionUnfit(ConnectorError):
 @error
 class BrokerUnreachable(ConnectorError):
     code = "CON-0201"
-    passing = True
+    retryable = True
     brokers: str
     reason: str
 

@@ -40,7 +40,7 @@ from headgate.connectors.errors import (
     TopicRefused,
 )
 from headgate.connectors.options import Options, pem_text
-from headgate.errors import near_names
+from headgate.errors import similar_names
 
 TIMEOUT = 10.0  # seconds for one answer of the broker
 NEAR = 500  # records that are read sooner than passed over
@@ -283,7 +283,7 @@ class KafkaCluster:
         if code in _DOWN_ERRORS:
             return BrokerUnreachable(self.brokers, reason)
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART and topic is not None:
-            return TopicNotFound(topic, near_names(topic, self._topic_names()))
+            return TopicNotFound(topic, similar_names(topic, self._topic_names()))
         return KafkaFailed(f'{what} "{topic}"' if topic else what, reason)
 
 

@@ -8,7 +8,7 @@ from headgate.errors import HeadgateError, error
 class WorldError(HeadgateError):
     """Family WLD."""
 
-    passing = True
+    retryable = True
 
 
 @error

@@ -26,7 +26,7 @@ from headgate.embedded.errors import (
     JavaMissing,
     UnknownJarSet,
 )
-from headgate.errors import HeadgateError, near_names
+from headgate.errors import HeadgateError, similar_names
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -133,7 +133,7 @@ def jar_sets() -> dict[str, tuple[Jar, ...]]:
 def jar_set(name: str) -> tuple[Jar, ...]:
     sets = jar_sets()
     if name not in sets:
-        raise UnknownJarSet(name, near_names(name, sets))
+        raise UnknownJarSet(name, similar_names(name, sets))
     return sets[name]
 
 

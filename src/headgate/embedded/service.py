@@ -22,7 +22,7 @@ from headgate.embedded.host import (
     service_user,
 )
 from headgate.embedded.process import Launch, Process, Record, last_lines, run, spawn
-from headgate.errors import near_names
+from headgate.errors import similar_names
 
 ServiceName: TypeAlias = Literal["kafka", "registry", "postgres", "opensearch"]
 SERVICES: tuple[ServiceName, ...] = get_args(ServiceName)
@@ -33,7 +33,7 @@ def service_name(written: str) -> ServiceName:
     for name in SERVICES:
         if written == name or (written, name) == ("elasticsearch", "opensearch"):
             return name
-    raise UnknownService(written, near_names(written, SERVICES))
+    raise UnknownService(written, similar_names(written, SERVICES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,7 +283,7 @@ class RequestRefused(RegistryError):
 @error
 class RegistryUnreachable(RegistryError):
     code = "REG-0231"
-    passing = True
+    retryable = True
     url: str
     reason: str
 
@@ -331,7 +331,7 @@ class RegistryFailed(RegistryError):
     """The registry answered with an error of its own, also after the retries."""
 
     code = "REG-0234"
-    passing = True
+    retryable = True
     url: str
     what: str
     status: int

@@ -240,7 +240,7 @@ class SparkRefused(RunError):
 @error
 class SparkGone(RunError):
     code = "RUN-0302"
-    passing = True
+    retryable = True
     reason: str
 
     def message(self) -> str:
@@ -256,7 +256,7 @@ class SparkGone(RunError):
 @error
 class DiskFull(RunError):
     code = "RUN-0304"
-    passing = True
+    retryable = True
     folder: str
 
     def message(self) -> str:

@@ -27,7 +27,7 @@ from headgate.runtime.errors import (
     SparkGone,
     SparkRefused,
 )
-from headgate.runtime.formats.avro import tree_of
+from headgate.runtime.formats.avro_reader import tree_of
 from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from headgate.errors import Span, near_names
+from headgate.errors import Span, similar_names
 from headgate.schema.errors import (
     DefaultNotASymbol,
     DuplicateField,
@@ -222,7 +222,7 @@ class _Parser:
             symbols[symbol] = None
             closed = self._closes(")")
         if default is not None and default not in symbols:
-            self._fail(DefaultNotASymbol(default, near_names(default, symbols)), start)
+            self._fail(DefaultNotASymbol(default, similar_names(default, symbols)), start)
         return Enum(tuple(symbols), name, default, doc)
 
     def _named(self) -> Type:
@@ -233,7 +233,7 @@ class _Parser:
             parts.append(self._identifier("a name"))
         named = Named(tuple(part.name for part in parts), tuple(part.quoted for part in parts))
         if self.known is not None and not self.known(named.parts):
-            similar = near_names(parts[0].name, SPELLINGS) if len(parts) == 1 else ()
+            similar = similar_names(parts[0].name, SPELLINGS) if len(parts) == 1 else ()
             self._fail(UnknownType(".".join(named.parts), similar), first.start)
         return named
 

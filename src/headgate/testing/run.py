@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import assert_never
 
 from headgate.errors import HeadgateError, InternalError
-from headgate.testing.actions.catalogue import check_call, perform
+from headgate.testing.actions import check_call, perform
+from headgate.testing.context import Edit, Stage
+from headgate.testing.environment import House
 from headgate.testing.errors import MalformedSpec, NoSpecs
-from headgate.testing.house import House
-from headgate.testing.outcome import Failure, Outcome
-from headgate.testing.parse import SpecFaults, parse_spec
-from headgate.testing.rewrite import rewritten
-from headgate.testing.stage import Edit, Stage
+from headgate.testing.parse import Call, Fails, Prints, Spec, SpecFaults, Step, Succeeds, parse_spec
+from headgate.testing.report import Failure, Outcome, rewritten
 from headgate.testing.statements import fail, print_, succeed
-from headgate.testing.steps import Call, Fails, Prints, Spec, Step, Succeeds
 
 SUFFIX = ".spec"
 

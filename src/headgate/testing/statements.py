@@ -11,12 +11,11 @@ from headgate.errors import Diagnostic, HeadgateError
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows
 from headgate.serve.result_table import shown, table_lines
-from headgate.testing.comparison import Result, check_rows
+from headgate.testing.compare import ExpectedRows, Result, check_rows, read_rows
+from headgate.testing.context import Stage
 from headgate.testing.errors import Mismatch, StepFailed
-from headgate.testing.patience import Deadline, Hopeless, persist
-from headgate.testing.rows import ExpectedRows, read_rows
-from headgate.testing.stage import Stage
-from headgate.testing.steps import Fails, Prints, Succeeds
+from headgate.testing.parse import Fails, Prints, Succeeds
+from headgate.testing.retry import Deadline, Hopeless, persist
 from headgate.text.lexer import tokenize
 
 _LOOKING = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")

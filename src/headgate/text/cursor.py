@@ -10,7 +10,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from headgate.errors import HeadgateError, Span, near_names
+from headgate.errors import HeadgateError, Span, similar_names
 from headgate.text.errors import InvalidNumber, ReservedWord, UnexpectedToken
 from headgate.text.lexer import Token, TokenKind, describe, shortened
 
@@ -187,5 +187,5 @@ def _similar(word: str, expected: tuple[str, ...]) -> tuple[str, ...]:
     phrases = {phrase.split(" ")[0]: phrase for phrase in expected if phrase.isupper()}
     if word.upper() in phrases:
         return ()
-    near = tuple(phrases[first] for first in near_names(word, phrases))
-    return near or near_names(word, phrases.values())
+    near = tuple(phrases[first] for first in similar_names(word, phrases))
+    return near or similar_names(word, phrases.values())

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headgate.errors import SeveralErrors
+from headgate.errors import ErrorGroup
 from headgate.registry.compatibility.protobuf import HARMLESS, differences, incompatibilities
 from headgate.registry.schemas import ParsedSchema, Schema, SchemaType
 from headgate.schema.errors import SchemaError
@@ -216,7 +216,7 @@ def test_what_is_compatible_is_really_read_with_every_kept_field(syntax: str, da
     after = data.draw(changed(before, syntax))
     try:
         classes = message_class(source(before, syntax)), message_class(source(after, syntax))
-    except (SchemaError, SeveralErrors):
+    except (SchemaError, ErrorGroup):
         assume(False)
     verdict = incompatibilities(parsed(source(after, syntax)), parsed(source(before, syntax)))
     assume(not verdict)

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
 from headgate.registry import wire
-from headgate.runtime.formats.arrow import BatchDecoder, Decoding, MakeBodies
-from headgate.runtime.formats.json_schema import json_bodies
+from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding, MakeBodies
+from headgate.runtime.formats.json_reader import json_bodies
 from headgate.runtime.formats.protobuf import protobuf_bodies
 from headgate.sql.ast.formats import RegistryKind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 
-from headgate.errors import HeadgateError, SeveralErrors
+from headgate.errors import ErrorGroup, HeadgateError
 from headgate.schema.errors import UnresolvedType
 from headgate.schema.formats.elasticsearch import (
     DecimalAs,
@@ -135,7 +135,7 @@ def test_a_name_that_an_index_cannot_have_is_refused(name: str) -> None:
 
 
 def test_all_bad_names_are_raised_together_with_their_paths() -> None:
-    with pytest.raises(SeveralErrors) as raised:
+    with pytest.raises(ErrorGroup) as raised:
         to_elasticsearch(record_type('record("a.b" text, c array<record("d.e" text, "_id" text)>)'))
     assert [getattr(e, "path", "") for e in raised.value.errors] == ['$."a.b"', '$.c[]."d.e"']
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from headgate.errors import SeveralErrors
+from headgate.errors import ErrorGroup
 from headgate.schema.errors import NameClash, NameTooLong, UnresolvedType
 from headgate.schema.formats.errors import InvalidColumnName, UnsupportedType
 from headgate.schema.formats.postgres import columns, from_postgres, to_postgres
@@ -135,7 +135,7 @@ def test_the_limit_of_63_is_in_bytes(name: str, fits: bool) -> None:
 
 def test_the_limit_holds_for_the_joined_name_and_all_problems_are_raised_together() -> None:
     inner = Record((Field("y" * 40, Text()), Field("y" * 40 + "\0", Text())))
-    with pytest.raises(SeveralErrors) as raised:
+    with pytest.raises(ErrorGroup) as raised:
         columns(Record((Field("x" * 40, inner),)))
     assert [type(e) for e in raised.value.errors] == [NameTooLong, InvalidColumnName, NameTooLong]
 

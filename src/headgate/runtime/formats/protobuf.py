@@ -18,7 +18,7 @@ from headgate.plan.sides import WrittenSchema
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
 from headgate.registry.protobuf_files import find_message, load_files, place_in_file, read_files
-from headgate.runtime.formats.arrow import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
+from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
 from headgate.runtime.formats.protobuf_columns import record_column
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.proto_text.errors import UnknownMessage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.sql.ast.names import ObjectName, object_name
 from headgate.sql.ast.session import SetSearchPath
 from headgate.sql.errors import UnknownSetting
@@ -44,4 +44,4 @@ def _unknown(cursor: Cursor) -> None:
         cursor.expecting("search_path")
         raise cursor.unexpected()
     name = cursor.token.value
-    raise UnknownSetting(shortened(name), near_names(name, ("search_path",))).at(cursor.token.span)
+    raise UnknownSetting(shortened(name), similar_names(name, ("search_path",))).at(cursor.token.span)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from headgate.errors import HeadgateError, near_names
+from headgate.errors import HeadgateError, similar_names
 from headgate.sql.ast.names import object_name
 from headgate.sql.ast.values import (
     BooleanLiteral,
@@ -79,7 +79,7 @@ def _string(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiter
         folded = value.casefold()
         if folded not in rule.choices:
             quoted = tuple(f"'{choice}'" for choice in rule.choices)
-            problem = UnknownChoice(rule.name, table.owner, quoted, near_names(folded, rule.choices))
+            problem = UnknownChoice(rule.name, table.owner, quoted, similar_names(folded, rule.choices))
             raise problem.at(start.span)
         return StringLiteral(folded)
     return StringLiteral(value)
@@ -130,7 +130,7 @@ def _choice(cursor: Cursor, table: OptionTable, rule: OptionRule) -> str:
     chosen = cursor.choose(*rule.choices)
     if chosen is None:
         written = token.value if token.kind is TokenKind.WORD else ""
-        problem = UnknownChoice(rule.name, table.owner, rule.choices, near_names(written, rule.choices))
+        problem = UnknownChoice(rule.name, table.owner, rule.choices, similar_names(written, rule.choices))
         raise problem.at(token.span)
     return chosen
 

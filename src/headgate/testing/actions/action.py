@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
+from headgate.testing.context import Stage
 from headgate.testing.errors import InvalidAction, UnknownActionOption
-from headgate.testing.json_values import Json, read_json
-from headgate.testing.stage import Stage
-from headgate.testing.steps import Block, Call
+from headgate.testing.notation import Json, read_json
+from headgate.testing.parse import Block, Call
 
 Body: TypeAlias = Literal["none", "optional", "required"]
 
@@ -102,7 +102,7 @@ class Action:
         known = (*self.required, *(self.options or ()))
         prefixed = any(one.endswith(".") and name.startswith(one) for one in known)
         if name not in known and not prefixed:
-            raise UnknownActionOption(self.name, name, near_names(name, known))
+            raise UnknownActionOption(self.name, name, similar_names(name, known))
 
 
 def _arguments(count: int) -> str:

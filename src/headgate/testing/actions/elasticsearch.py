@@ -8,11 +8,11 @@ from decimal import Decimal
 import httpx
 
 from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.comparison import like, unmatched
+from headgate.testing.compare import like, unmatched
+from headgate.testing.context import Stage
 from headgate.testing.errors import Mismatch, ServiceFailed
-from headgate.testing.json_values import Json, canonical, equal, is_part, read_json, without_nulls, write_json
-from headgate.testing.patience import Deadline
-from headgate.testing.stage import Stage
+from headgate.testing.notation import Json, canonical, equal, is_part, read_json, without_nulls, write_json
+from headgate.testing.retry import Deadline
 
 PAGE = 1000
 

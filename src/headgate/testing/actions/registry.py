@@ -13,10 +13,10 @@ from headgate.registry.parsing.protobuf import serialized_descriptor
 from headgate.registry.schemas import Reference, Schema, SchemaType
 from headgate.schema.formats.proto_text import parse_proto, print_proto
 from headgate.testing.actions.action import Action, Invocation
+from headgate.testing.context import Stage
 from headgate.testing.errors import Mismatch
-from headgate.testing.json_values import equal, read_json, write_json
-from headgate.testing.patience import Deadline
-from headgate.testing.stage import Stage
+from headgate.testing.notation import equal, read_json, write_json
+from headgate.testing.retry import Deadline
 
 TYPES = {"avro": SchemaType.AVRO, "json_sr": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
 

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
 )
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.schema.formats.document import Budget
 from headgate.schema.formats.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.proto_text.cursor import Path
@@ -126,7 +126,7 @@ class _Reader:
         for full in (f".{name.removeprefix('.')}", f"{package}.{name}"):
             if full in self._messages:
                 return full
-        raise UnknownMessage(name, near_names(name, (known[1:] for known in self._messages)))
+        raise UnknownMessage(name, similar_names(name, (known[1:] for known in self._messages)))
 
     def record(self, name: str, path: str, outer: tuple[str, ...]) -> Record:
         """`outer` are the messages that this one is inside of."""
