@@ -15,8 +15,9 @@ from headgate.connectors.connections import Server
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import Topic
 from headgate.errors import similar_names
+from headgate.plan.definitions import SourceColumn
 from headgate.plan.planned import Planned
-from headgate.plan.source import SourceColumn, SourcePlan, plan_source
+from headgate.plan.source import SourcePlan, plan_source
 from headgate.plan.statements import plan, skipped
 from headgate.purify.outside import KnownSchema
 from headgate.purify.statements import purify

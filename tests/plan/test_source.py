@@ -7,6 +7,7 @@ import json
 import pytest
 
 from headgate.catalog.changes import ObjectCreated
+from headgate.plan.definitions import Origin
 from headgate.plan.errors import (
     ColumnCollision,
     KeyFormatMissing,
@@ -15,7 +16,6 @@ from headgate.plan.errors import (
     UpsertKeyUnknown,
 )
 from headgate.plan.sides import JsonSide, SchemaSide, TextSide, WrittenSchema
-from headgate.plan.source import Origin
 from headgate.purify.errors import NoTimestamp, PasswordInAddress, StartTwice
 from headgate.purify.statements import purify
 from headgate.registry.schemas import SchemaType
