@@ -17,54 +17,59 @@ from headgate.sql.ast.captures import (
     IntoCollection,
     IntoSchema,
 )
-from headgate.sql.render.formats import format_, formats, kafka
+from headgate.sql.render.formats import print_format, print_formats, print_kafka
 from headgate.sql.render.values import (
     block,
     clauses,
-    if_exists,
-    if_not_exists,
-    name,
-    options,
-    string,
-    with_options,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    print_options,
+    print_string,
+    print_with_options,
     words,
 )
 
 
-def create_capture(node: CreateCapture) -> str:
+def print_create_capture(node: CreateCapture) -> str:
     return clauses(
-        words("CREATE CAPTURE", if_not_exists(node.if_not_exists), name(node.name)),
-        f"FROM {_origin(node.origin)}",
-        f"INTO {_target(node.target)}",
-        with_options(node.with_options),
+        words("CREATE CAPTURE", print_if_not_exists(node.if_not_exists), print_name(node.name)),
+        f"FROM {_print_origin(node.origin)}",
+        f"INTO {_print_target(node.target)}",
+        print_with_options(node.with_options),
     )
 
 
-def _origin(node: CaptureOrigin) -> str:
+def _print_origin(node: CaptureOrigin) -> str:
     match node:
         case CaptureKafka(origin, given):
-            return clauses(kafka(origin), formats(given))
+            return clauses(print_kafka(origin), print_formats(given))
         case CapturePostgres(connection, given):
-            return f"POSTGRES CONNECTION {name(connection)} {options(given)}"
+            return f"POSTGRES CONNECTION {print_name(connection)} {print_options(given)}"
         case CaptureFiles(path, given):
-            return f"FILES {string(path)} FORMAT {format_(given)}"
+            return f"FILES {print_string(path)} FORMAT {print_format(given)}"
         case CaptureHttp(path):
-            return f"HTTP {string(path)}"
+            return f"HTTP {print_string(path)}"
         case _:
             assert_never(node)
 
 
-def _target(node: CaptureTarget) -> str:
+def _print_target(node: CaptureTarget) -> str:
     match node:
         case IntoCollection(collection):
-            return name(collection)
+            return print_name(collection)
         case IntoBindings(bindings):
-            return block([f"{string(binding.stream)} -> {name(binding.collection)}" for binding in bindings])
+            return block(
+                [
+                    f"{print_string(binding.stream)} -> {print_name(binding.collection)}"
+                    for binding in bindings
+                ]
+            )
         case IntoSchema(schema):
-            return f"SCHEMA {name(schema)}"
+            return f"SCHEMA {print_name(schema)}"
         case _:
             assert_never(node)
 
 
-def discover_capture(node: DiscoverCapture) -> str:
-    return words("ALTER CAPTURE", if_exists(node.if_exists), name(node.name), "DISCOVER")
+def print_discover_capture(node: DiscoverCapture) -> str:
+    return words("ALTER CAPTURE", print_if_exists(node.if_exists), print_name(node.name), "DISCOVER")

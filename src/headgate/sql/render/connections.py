@@ -18,54 +18,62 @@ from headgate.sql.ast.connections import (
 from headgate.sql.render.values import (
     block,
     clauses,
-    if_exists,
-    if_not_exists,
-    name,
-    options,
-    string,
-    with_options,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    print_options,
+    print_string,
+    print_with_options,
     words,
 )
 
 
-def create_secret(node: CreateSecret) -> str:
+def print_create_secret(node: CreateSecret) -> str:
     return words(
-        "CREATE SECRET", if_not_exists(node.if_not_exists), name(node.name), _secret_value(node.value)
+        "CREATE SECRET",
+        print_if_not_exists(node.if_not_exists),
+        print_name(node.name),
+        _print_secret_value(node.value),
     )
 
 
-def alter_secret(node: AlterSecret) -> str:
-    return words("ALTER SECRET", if_exists(node.if_exists), name(node.name), _secret_value(node.value))
+def print_alter_secret(node: AlterSecret) -> str:
+    return words(
+        "ALTER SECRET",
+        print_if_exists(node.if_exists),
+        print_name(node.name),
+        _print_secret_value(node.value),
+    )
 
 
-def _secret_value(node: SecretValue) -> str:
+def _print_secret_value(node: SecretValue) -> str:
     match node:
         case SecretText(text):
-            return f"AS {string(text)}"
+            return f"AS {print_string(text)}"
         case SecretFromEnv(variable):
-            return f"FROM ENV {string(variable)}"
+            return f"FROM ENV {print_string(variable)}"
         case SecretFromFile(path):
-            return f"FROM FILE {string(path)}"
+            return f"FROM FILE {print_string(path)}"
         case _:
             assert_never(node)
 
 
-def create_connection(node: CreateConnection) -> str:
+def print_create_connection(node: CreateConnection) -> str:
     return clauses(
-        words("CREATE CONNECTION", if_not_exists(node.if_not_exists), name(node.name)),
-        f"TO {node.kind} {options(node.options)}",
-        with_options(node.with_options),
+        words("CREATE CONNECTION", print_if_not_exists(node.if_not_exists), print_name(node.name)),
+        f"TO {node.kind} {print_options(node.options)}",
+        print_with_options(node.with_options),
     )
 
 
-def alter_connection(node: AlterConnection) -> str:
+def print_alter_connection(node: AlterConnection) -> str:
     return clauses(
-        words("ALTER CONNECTION", if_exists(node.if_exists), name(node.name)),
-        f"SET {options(node.set_options)}" if node.set_options else "",
+        words("ALTER CONNECTION", print_if_exists(node.if_exists), print_name(node.name)),
+        f"SET {print_options(node.set_options)}" if node.set_options else "",
         f"RESET {block(node.reset_options)}" if node.reset_options else "",
-        with_options(node.with_options),
+        print_with_options(node.with_options),
     )
 
 
-def validate_connection(node: ValidateConnection) -> str:
-    return f"VALIDATE CONNECTION {name(node.name)}"
+def print_validate_connection(node: ValidateConnection) -> str:
+    return f"VALIDATE CONNECTION {print_name(node.name)}"

@@ -19,49 +19,51 @@ from headgate.sql.ast.materializations import (
     RecommendedFields,
     SetMaterializationFields,
 )
-from headgate.sql.render.types import type_
+from headgate.sql.render.types import print_full_type
 from headgate.sql.render.values import (
     block,
     clauses,
-    identifier,
-    if_exists,
-    if_not_exists,
-    name,
-    options,
-    string,
-    with_options,
+    print_identifier,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    print_options,
+    print_string,
+    print_with_options,
     words,
 )
 
 
-def create_materialization(node: CreateMaterialization) -> str:
+def print_create_materialization(node: CreateMaterialization) -> str:
     return clauses(
-        words("CREATE MATERIALIZATION", if_not_exists(node.if_not_exists), name(node.name)),
-        f"FROM {name(node.relation)}",
-        f"INTO {_target(node.target)}",
-        f"FIELDS {_fields(node.fields)}" if node.fields is not None else "",
-        with_options(node.with_options),
+        words("CREATE MATERIALIZATION", print_if_not_exists(node.if_not_exists), print_name(node.name)),
+        f"FROM {print_name(node.relation)}",
+        f"INTO {_print_target(node.target)}",
+        f"FIELDS {_print_fields(node.fields)}" if node.fields is not None else "",
+        print_with_options(node.with_options),
     )
 
 
-def _target(node: MaterializationTarget) -> str:
+def _print_target(node: MaterializationTarget) -> str:
     match node:
         case PostgresTarget(connection, given):
-            return f"POSTGRES CONNECTION {name(connection)} {options(given)}"
+            return f"POSTGRES CONNECTION {print_name(connection)} {print_options(given)}"
         case ElasticsearchTarget(connection, given):
-            return f"ELASTICSEARCH CONNECTION {name(connection)} {options(given)}"
+            return f"ELASTICSEARCH CONNECTION {print_name(connection)} {print_options(given)}"
         case OnDemandTarget():
             return "ON DEMAND"
         case _:
             assert_never(node)
 
 
-def _fields(node: Fields) -> str:
+def _print_fields(node: Fields) -> str:
     match node:
         case FieldList(fields):
-            return block([_field(field) for field in fields])
+            return block([_print_field(field) for field in fields])
         case RecommendedFields(depth, exclude):
-            excluded = [string(item.text) if isinstance(item, Pointer) else name(item) for item in exclude]
+            excluded = [
+                print_string(item.text) if isinstance(item, Pointer) else print_name(item) for item in exclude
+            ]
             return words(
                 "RECOMMENDED",
                 f"DEPTH {depth}" if depth is not None else "",
@@ -71,27 +73,27 @@ def _fields(node: Fields) -> str:
             assert_never(node)
 
 
-def _field(node: MaterializedField) -> str:
+def _print_field(node: MaterializedField) -> str:
     return words(
-        identifier(node.name),
-        _field_type(node),
-        f"FROM {string(node.pointer)}" if node.pointer is not None else "",
+        print_identifier(node.name),
+        _print_field_type(node),
+        f"FROM {print_string(node.pointer)}" if node.pointer is not None else "",
         "NULL" if node.nullable else "",
         "REQUIRED" if node.required else "",
-        f"AS {string(node.native)}" if node.native is not None else "",
+        f"AS {print_string(node.native)}" if node.native is not None else "",
     )
 
 
-def _field_type(node: MaterializedField) -> str:
+def _print_field_type(node: MaterializedField) -> str:
     if isinstance(node.type, ObjectType):
-        return "OBJECT (" + ", ".join([_field(field) for field in node.type.fields]) + ")"
-    return type_(node.type)
+        return "OBJECT (" + ", ".join([_print_field(field) for field in node.type.fields]) + ")"
+    return print_full_type(node.type)
 
 
-def backfill(node: BackfillMaterialization) -> str:
-    return words("ALTER MATERIALIZATION", if_exists(node.if_exists), name(node.name), "BACKFILL")
+def print_backfill(node: BackfillMaterialization) -> str:
+    return words("ALTER MATERIALIZATION", print_if_exists(node.if_exists), print_name(node.name), "BACKFILL")
 
 
-def set_fields(node: SetMaterializationFields) -> str:
-    target = words("ALTER MATERIALIZATION", if_exists(node.if_exists), name(node.name))
-    return words(target, f"SET FIELDS {_fields(node.fields)}", with_options(node.with_options))
+def print_set_fields(node: SetMaterializationFields) -> str:
+    target = words("ALTER MATERIALIZATION", print_if_exists(node.if_exists), print_name(node.name))
+    return words(target, f"SET FIELDS {_print_fields(node.fields)}", print_with_options(node.with_options))

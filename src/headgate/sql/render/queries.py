@@ -5,10 +5,10 @@ from __future__ import annotations
 from headgate.sql.ast.insert import InsertQuery, InsertValues
 from headgate.sql.ast.queries import Select, Subscribe
 from headgate.sql.ast.session import SetSearchPath, ShowSearchPath
-from headgate.sql.render.values import clauses, identifiers, name, words
+from headgate.sql.render.values import clauses, print_identifiers, print_name, words
 
 
-def select(node: Select) -> str:
+def print_select(node: Select) -> str:
     emit = (
         words("EMIT CHANGES", f"LIMIT {node.limit}" if node.limit is not None else "")
         if node.emit_changes
@@ -17,25 +17,25 @@ def select(node: Select) -> str:
     return clauses(node.query.text, emit)
 
 
-def subscribe(node: Subscribe) -> str:
-    return f"SUBSCRIBE TO {name(node.relation)}"
+def print_subscribe(node: Subscribe) -> str:
+    return f"SUBSCRIBE TO {print_name(node.relation)}"
 
 
-def insert_values(node: InsertValues) -> str:
-    columns = identifiers(node.columns) if node.columns else ""
+def print_insert_values(node: InsertValues) -> str:
+    columns = print_identifiers(node.columns) if node.columns else ""
     rows = ["(" + ", ".join([expression.text for expression in row]) + ")" for row in node.rows]
-    return clauses(words("INSERT INTO", name(node.relation), columns), "VALUES " + ",\n    ".join(rows))
+    return clauses(words("INSERT INTO", print_name(node.relation), columns), "VALUES " + ",\n    ".join(rows))
 
 
-def insert_query(node: InsertQuery) -> str:
-    columns = identifiers(node.columns) if node.columns else ""
-    return clauses(words("INSERT INTO", name(node.relation), columns), node.query.text)
+def print_insert_query(node: InsertQuery) -> str:
+    columns = print_identifiers(node.columns) if node.columns else ""
+    return clauses(words("INSERT INTO", print_name(node.relation), columns), node.query.text)
 
 
-def set_search_path(node: SetSearchPath) -> str:
-    path = ", ".join([name(schema) for schema in node.path])
+def print_set_search_path(node: SetSearchPath) -> str:
+    path = ", ".join([print_name(schema) for schema in node.path])
     return f"SET search_path = {path or 'DEFAULT'}"
 
 
-def show_search_path(_: ShowSearchPath) -> str:
+def print_show_search_path(_: ShowSearchPath) -> str:
     return "SHOW search_path"

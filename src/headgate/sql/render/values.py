@@ -23,51 +23,51 @@ from headgate.text.cursor import Identifier
 _LINE = 80  # a list that is longer gets a line for each item
 
 
-def identifier(node: Identifier) -> str:
+def print_identifier(node: Identifier) -> str:
     # A sink called policy must not be read as a sink policy.
     return force_quotes(node.name) if node.quoted or node.name.upper() == "POLICY" else node.name
 
 
-def name(node: ObjectName) -> str:
-    return ".".join([identifier(part) for part in node.parts])
+def print_name(node: ObjectName) -> str:
+    return ".".join([print_identifier(part) for part in node.parts])
 
 
-def identifiers(nodes: Iterable[Identifier]) -> str:
-    return "(" + ", ".join([identifier(node) for node in nodes]) + ")"
+def print_identifiers(nodes: Iterable[Identifier]) -> str:
+    return "(" + ", ".join([print_identifier(node) for node in nodes]) + ")"
 
 
-def string(text: str) -> str:
+def print_string(text: str) -> str:
     return quote_literal(text)
 
 
-def strings(texts: Iterable[str]) -> str:
-    return "(" + ", ".join([string(text) for text in texts]) + ")"
+def print_strings(texts: Iterable[str]) -> str:
+    return "(" + ", ".join([print_string(text) for text in texts]) + ")"
 
 
-def value(node: Value) -> str:
+def print_value(node: Value) -> str:
     match node:
         case StringLiteral(text):
-            return string(text)
+            return print_string(text)
         case NumberLiteral(text) | Choice(text) | Expression(text):
             return text
         case BooleanLiteral(truth):
             return "TRUE" if truth else "FALSE"
         case SecretReference(secret):
-            return f"SECRET {name(secret)}"
+            return f"SECRET {print_name(secret)}"
         case ListLiteral(items):
-            return "(" + ", ".join([value(item) for item in items]) + ")"
+            return "(" + ", ".join([print_value(item) for item in items]) + ")"
         case MapLiteral(entries):
-            return map_(entries)
+            return print_map(entries)
         case _:
             assert_never(node)
 
 
-def map_(entries: Iterable[tuple[str, str]]) -> str:
-    return "MAP[" + ", ".join([f"{string(key)} => {string(text)}" for key, text in entries]) + "]"
+def print_map(entries: Iterable[tuple[str, str]]) -> str:
+    return "MAP[" + ", ".join([f"{print_string(key)} => {print_string(text)}" for key, text in entries]) + "]"
 
 
-def option(node: Option) -> str:
-    return f"{node.name} = {value(node.value)}"
+def print_option(node: Option) -> str:
+    return f"{node.name} = {print_value(node.value)}"
 
 
 def block(items: Iterable[str]) -> str:
@@ -80,13 +80,13 @@ def block(items: Iterable[str]) -> str:
     return f"(\n{indented}\n)"
 
 
-def options(nodes: Iterable[Option]) -> str:
-    return block([option(node) for node in nodes])
+def print_options(nodes: Iterable[Option]) -> str:
+    return block([print_option(node) for node in nodes])
 
 
-def with_options(nodes: tuple[Option, ...]) -> str:
+def print_with_options(nodes: tuple[Option, ...]) -> str:
     """``WITH (…)``, or nothing."""
-    return f"WITH {options(nodes)}" if nodes else ""
+    return f"WITH {print_options(nodes)}" if nodes else ""
 
 
 def clauses(*lines: str) -> str:
@@ -99,9 +99,9 @@ def words(*parts: str) -> str:
     return " ".join([part for part in parts if part])
 
 
-def if_not_exists(flag: bool) -> str:
+def print_if_not_exists(flag: bool) -> str:
     return "IF NOT EXISTS" if flag else ""
 
 
-def if_exists(flag: bool) -> str:
+def print_if_exists(flag: bool) -> str:
     return "IF EXISTS" if flag else ""
