@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -33,7 +34,7 @@ from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.query.relation import AnalysedQuery
 from headgate.sql.render.statements import render
-from headgate.sql.seeds import with_seeds
+from headgate.sql.seeds import with_frozen_schemas
 from tests.plan.planning import Planning
 
 pytestmark = pytest.mark.unit
@@ -239,7 +240,8 @@ def test_a_sink_that_was_refused_its_schema_cannot_write_what_came_or_changed(wo
     statement = statement_of(sink, CreateSink)
     value = plan_sink(world.catalog, DEFAULT_PATH, statement).value
     assert value.schema is not None
-    seeded = with_seeds(statement, "VALUE", (SeedSchema("VALUE", 1, value.schema),))
+    formats = with_frozen_schemas(statement.formats, "VALUE", (SeedSchema("VALUE", 1, value.schema),))
+    seeded = replace(statement, formats=formats)
     world.catalog = apply(world.catalog, definition(sink, seeded, sink.columns))
     assert unwritable(world.catalog, world.catalog.get(sink.id)) == ()
     plan, after = followed(world, WIDER)

@@ -51,7 +51,7 @@ from headgate.sql.ast.views import CreateView
 from headgate.sql.query.relation import AnalysedQuery
 from headgate.sql.redact import redacted_text
 from headgate.sql.script import parse_script
-from headgate.sql.seeds import with_seeds
+from headgate.sql.seeds import with_frozen_schemas
 
 
 @dataclass(slots=True)
@@ -291,6 +291,7 @@ def _with_ids(change: Change, statement: Statement, ids: dict[str, tuple[int, st
         return change
     for subject, (schema_id, text) in ids.items():
         side: Side = "KEY" if subject.endswith("-key") else "VALUE"
-        statement = with_seeds(statement, side, (SeedSchema(side, schema_id, text),))
+        formats = with_frozen_schemas(statement.formats, side, (SeedSchema(side, schema_id, text),))
+        statement = replace(statement, formats=formats)
     purified = purified_text(statement, facts_of(change.object))
     return replace(change, object=replace(change.object, purified=purified))

@@ -38,7 +38,7 @@ from headgate.sql.ast.formats import (
     TextFormat,
 )
 from headgate.sql.ast.values import BooleanLiteral, option
-from headgate.sql.seeds import seeds_of
+from headgate.sql.seeds import frozen_schemas
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _distinct(format_: str, names: list[str]) -> tuple[str, ...]:
 
 def _registry_side(format_: RegistryFormat, side: Side) -> SchemaSide | None:
     """The side's frozen schemas. A format given for the key alone holds only seeds of its own side."""
-    seeds = seeds_of(format_, side)
+    seeds = frozen_schemas(format_, side)
     if not seeds:
         return None
     schemas = tuple(WrittenSchema(seed.schema, seed.references, seed.id) for seed in seeds)

@@ -26,7 +26,7 @@ from headgate.sql.ast.formats import (
     Side,
 )
 from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
-from headgate.sql.seeds import seeded, seeds_of
+from headgate.sql.seeds import frozen_schemas
 
 TYPES = {"AVRO": SchemaType.AVRO, "PROTOBUF": SchemaType.PROTOBUF, "JSON SCHEMA": SchemaType.JSON}
 WORDS = {SchemaType.AVRO: "AVRO", SchemaType.PROTOBUF: "PROTOBUF", SchemaType.JSON: "JSON SCHEMA"}
@@ -83,7 +83,7 @@ class _Seeder:
     def _seeded(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
         if isinstance(format_.registry, RegistryUrl) and has_password(format_.registry.url):
             raise PasswordInAddress(self.topic)
-        if seeds_of(format_, side):
+        if frozen_schemas(format_, side):
             return format_
         registry = registry_server(self.catalog, self.path, format_.registry)
         found = self._find(format_, side, registry)
@@ -95,7 +95,8 @@ class _Seeder:
             if not required and not self.needs_key:
                 return format_
             raise SchemaOfOtherType(self._subject(side), WORDS[found.schema.type], format_.kind)
-        return seeded(format_, SeedSchema(side, found.id, found.schema.text, found.references))
+        schema = SeedSchema(side, found.id, found.schema.text, found.references)
+        return replace(format_, options=(*format_.options, schema))
 
     def _find(self, format_: RegistryFormat, side: Side, registry: Server) -> KnownSchema | None:
         strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == side]

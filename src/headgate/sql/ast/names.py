@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.errors import Span
+from headgate.schema.names import force_quotes, quote_literal
 from headgate.sql.errors import TooFewNameParts, TooManyNameParts
 from headgate.text.cursor import Cursor, Identifier
 from headgate.text.lexer import shortened
@@ -58,3 +60,55 @@ def column_name(cursor: Cursor) -> ObjectName:
     if len(name.parts) < 2:
         raise TooFewNameParts(shortened(str(name))).at(name.span)
     return name
+
+
+_LINE = 80  # a list that is longer gets a line for each item
+
+
+def print_identifier(node: Identifier) -> str:
+    # A sink called policy must not be read as a sink policy.
+    return force_quotes(node.name) if node.quoted or node.name.upper() == "POLICY" else node.name
+
+
+def print_name(node: ObjectName) -> str:
+    return ".".join([print_identifier(part) for part in node.parts])
+
+
+def print_identifiers(nodes: Iterable[Identifier]) -> str:
+    return "(" + ", ".join([print_identifier(node) for node in nodes]) + ")"
+
+
+def print_string(text: str) -> str:
+    return quote_literal(text)
+
+
+def print_strings(texts: Iterable[str]) -> str:
+    return "(" + ", ".join([print_string(text) for text in texts]) + ")"
+
+
+def block(items: Iterable[str]) -> str:
+    """Items in parentheses: on one line if they fit, otherwise each on its own."""
+    listed = list(items)
+    line = ", ".join(listed)
+    if len(line) <= _LINE and "\n" not in line:
+        return f"({line})"
+    indented = ",\n".join([f"    {item}" for item in listed])
+    return f"(\n{indented}\n)"
+
+
+def clauses(*lines: str) -> str:
+    """The clauses of a statement, one per line; those that are empty are left out."""
+    return "\n".join([line for line in lines if line])
+
+
+def words(*parts: str) -> str:
+    """The words of one clause; those that are empty are left out."""
+    return " ".join([part for part in parts if part])
+
+
+def print_if_not_exists(flag: bool) -> str:
+    return "IF NOT EXISTS" if flag else ""
+
+
+def print_if_exists(flag: bool) -> str:
+    return "IF EXISTS" if flag else ""

@@ -17,7 +17,7 @@ _ITEM_ENDS = frozenset({",", ")"})
 STARTS = ("SELECT", "WITH", "VALUES", "(")
 
 
-def query(cursor: Cursor, *, before_partition_by: bool = False) -> Query:
+def read_query(cursor: Cursor, *, before_partition_by: bool = False) -> Query:
     """The query that begins here and ends with the statement, or before EMIT CHANGES, or before an outer PARTITION BY."""
     if not at_query(cursor):
         raise cursor.unexpected()
@@ -34,7 +34,7 @@ def at_query(cursor: Cursor) -> bool:
     return False
 
 
-def expression(cursor: Cursor) -> Expression:
+def read_expression(cursor: Cursor) -> Expression:
     """The expression that begins here and ends before a comma, a closing bracket, EMIT CHANGES or the statement's end."""
     first = _skip(cursor, stop_at=_ITEM_ENDS)
     if cursor.index == first:

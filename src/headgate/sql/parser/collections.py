@@ -5,8 +5,8 @@ from __future__ import annotations
 from headgate.sql.ast.collections import CreateCollection, ResetCollection, SetCollectionSchema
 from headgate.sql.ast.names import object_name
 from headgate.sql.errors import RepeatedClause
-from headgate.sql.parser import body
 from headgate.sql.parser.alter import Target
+from headgate.sql.parser.body import read_query, take_emit_changes
 from headgate.sql.parser.clauses import CHANGE_OPTIONS, ON_ERROR, if_not_exists, strings
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
 from headgate.sql.parser.values import with_options
@@ -40,9 +40,9 @@ def create_collection(cursor: Cursor) -> CreateCollection:
     write, read = (None, None) if schema is not None else _schemas(cursor)
     partition_by = strings(cursor) if cursor.take("PARTITION BY") else ()
     options = with_options(cursor, COLLECTION_OPTIONS)
-    query = body.query(cursor) if cursor.take("AS") else None
+    query = read_query(cursor) if cursor.take("AS") else None
     if query is not None:
-        body.take_emit_changes(cursor)
+        take_emit_changes(cursor)
     return CreateCollection(name, key, schema, write, read, partition_by, options, query, exists)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.sql.ast.insert import InsertQuery, InsertValues
 from headgate.sql.ast.names import Expression, object_name
-from headgate.sql.parser import body
+from headgate.sql.parser.body import read_expression, read_query, take_emit_changes
 from headgate.text.cursor import Cursor, Identifier
 
 RULES = {"row": "(<expression> [, ...])"}
@@ -23,8 +23,8 @@ def insert(cursor: Cursor) -> InsertValues | InsertQuery:
         while cursor.take(","):
             rows.append(_row(cursor))
         return InsertValues(relation, tuple(rows), columns)
-    query = body.query(cursor)
-    body.take_emit_changes(cursor)
+    query = read_query(cursor)
+    take_emit_changes(cursor)
     return InsertQuery(relation, query, columns)
 
 
@@ -38,8 +38,8 @@ def _columns(cursor: Cursor) -> tuple[Identifier, ...]:
 
 def _row(cursor: Cursor) -> tuple[Expression, ...]:
     cursor.expect("(")
-    values = [body.expression(cursor)]
+    values = [read_expression(cursor)]
     while cursor.take(","):
-        values.append(body.expression(cursor))
+        values.append(read_expression(cursor))
     cursor.expect(")")
     return tuple(values)

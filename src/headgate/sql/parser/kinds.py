@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import get_args
 
-from headgate.sql.ast.show import Listing
 from headgate.sql.ast.statement import ObjectKind
 from headgate.text.cursor import Cursor
 
 
-def _longest_first(words: tuple[str, ...]) -> tuple[str, ...]:
+def longest_first(words: tuple[str, ...]) -> tuple[str, ...]:
     """SINK POLICY before SINK: a phrase must be tried before its own beginnings."""
     return tuple(sorted(words, key=lambda phrase: -phrase.count(" ")))
 
 
 _KINDS: dict[str, ObjectKind] = {kind: kind for kind in get_args(ObjectKind)}
-_LISTINGS: dict[str, Listing] = {listing: listing for listing in get_args(Listing)}
-_KIND_PHRASES = _longest_first(tuple(_KINDS))
-_LISTING_PHRASES = _longest_first(tuple(_LISTINGS))
+_KIND_PHRASES = longest_first(tuple(_KINDS))
 
-RULES = {"kind": "{" + " | ".join(_KINDS) + "}", "listing": "{" + " | ".join(_LISTINGS) + "}"}
+RULES = {"kind": "{" + " | ".join(_KINDS) + "}"}
 
 
 def kind(cursor: Cursor) -> ObjectKind:
@@ -41,8 +38,3 @@ def kind_before_name(cursor: Cursor) -> ObjectKind | None:
             cursor.index += len(words)
             return _KINDS[phrase]
     return None
-
-
-def take_listing(cursor: Cursor) -> Listing | None:
-    found = cursor.choose(*_LISTING_PHRASES)
-    return None if found is None else _LISTINGS[found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.sql.ast.names import object_name
 from headgate.sql.ast.queries import Select, Subscribe
-from headgate.sql.parser import body
+from headgate.sql.parser.body import read_query, take_emit_changes
 from headgate.text.cursor import Cursor
 
 SYNOPSES = {
@@ -14,8 +14,8 @@ SYNOPSES = {
 
 
 def select(cursor: Cursor) -> Select:
-    query = body.query(cursor)
-    emit = body.take_emit_changes(cursor)
+    query = read_query(cursor)
+    emit = take_emit_changes(cursor)
     return Select(query, emit, cursor.whole_number() if emit and cursor.take("LIMIT") else None)
 
 

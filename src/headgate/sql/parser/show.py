@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from headgate.sql.ast.names import object_name
 from headgate.sql.ast.session import ShowSearchPath
 from headgate.sql.ast.show import (
@@ -16,11 +18,15 @@ from headgate.sql.ast.show import (
     ShowSchemaHistory,
 )
 from headgate.sql.ast.statement import Statement
-from headgate.sql.parser.kinds import kind, kind_before_name, take_listing
+from headgate.sql.parser.kinds import kind, kind_before_name, longest_first
 from headgate.text.cursor import Cursor
 
 _SCHEMAS: tuple[CollectionSchema, ...] = ("WRITE", "READ", "INFERRED")
 
+_LISTINGS: dict[str, Listing] = {listing: listing for listing in get_args(Listing)}
+_LISTING_PHRASES = longest_first(tuple(_LISTINGS))
+
+RULES = {"listing": "{" + " | ".join(_LISTINGS) + "}"}
 SYNOPSES = {
     "SHOW": "SHOW <listing> [FROM <schema>] [FOR <name>] [LIKE <string>]",
     "SHOW CREATE": "SHOW CREATE <kind> <name>",
@@ -55,9 +61,9 @@ def show(cursor: Cursor) -> Statement:
 
 
 def _show_objects(cursor: Cursor) -> Statement:
-    listing = take_listing(cursor)
+    listing = cursor.choose(*_LISTING_PHRASES)
     if listing is not None:
-        return _listing(cursor, listing)
+        return _listing(cursor, _LISTINGS[listing])
     if cursor.take("SINK POLICY"):
         return (
             ShowObjects("SINK POLICIES")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.sql.ast.names import Expression, object_name
 from headgate.sql.ast.streams import ColumnRole, CreateStream, CreateStreamAs, StreamColumn, StreamKind
-from headgate.sql.parser import body
+from headgate.sql.parser.body import read_expression, read_query, take_emit_changes
 from headgate.sql.parser.clauses import CONFIRM, ON_ERROR, ON_SCHEMA_CHANGE, column_type, if_not_exists
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
 from headgate.sql.parser.values import with_options
@@ -79,9 +79,9 @@ def _create(cursor: Cursor, kind: StreamKind, or_replace: bool) -> CreateStream 
     properties = with_options(cursor, PROPERTIES)
     if columns or not cursor.take("AS"):
         return CreateStream(kind, name, columns, properties, or_replace, exists)
-    query = body.query(cursor, before_partition_by=True)
+    query = read_query(cursor, before_partition_by=True)
     partition_by = _partition_by(cursor)
-    body.take_emit_changes(cursor)
+    take_emit_changes(cursor)
     return CreateStreamAs(kind, name, query, properties, partition_by, or_replace, exists)
 
 
@@ -116,7 +116,7 @@ def _column(cursor: Cursor) -> StreamColumn:
 def _partition_by(cursor: Cursor) -> tuple[Expression, ...]:
     if not cursor.take("PARTITION BY"):
         return ()
-    expressions = [body.expression(cursor)]
+    expressions = [read_expression(cursor)]
     while cursor.take(","):
-        expressions.append(body.expression(cursor))
+        expressions.append(read_expression(cursor))
     return tuple(expressions)

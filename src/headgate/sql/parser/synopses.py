@@ -38,7 +38,7 @@ _STATEMENTS = (
 )  # fmt: skip
 _RULES = (
     alter.RULES, captures.RULES, connections.RULES, formats.RULES, insert.RULES, kinds.RULES,
-    materializations.RULES, sinks.RULES, sources.RULES, streams.RULES, views.RULES,
+    materializations.RULES, show.RULES, sinks.RULES, sources.RULES, streams.RULES, views.RULES,
 )  # fmt: skip
 _TABLES = (
     captures.TABLES, collections.TABLES, connections.TABLES, drop.TABLES, formats.TABLES, kafka.TABLES,

@@ -18,7 +18,7 @@ from headgate.sql.ast.values import (
     Value,
 )
 from headgate.sql.errors import InvalidOptionValue, UnknownChoice
-from headgate.sql.parser.body import expression
+from headgate.sql.parser.body import read_expression
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, items, take_option_name, unique
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, describe, shortened
@@ -65,7 +65,7 @@ def _value(cursor: Cursor, table: OptionTable, rule: OptionRule) -> Value:
         case ValueKind.MAP:
             return map_literal(cursor)
         case ValueKind.EXPRESSION:
-            return expression(cursor)
+            return read_expression(cursor)
 
 
 def _string(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral:

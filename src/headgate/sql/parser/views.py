@@ -6,7 +6,7 @@ from headgate.errors import Span
 from headgate.sql.ast.names import object_name
 from headgate.sql.ast.values import Option
 from headgate.sql.ast.views import CreateMaterializedView, CreateView
-from headgate.sql.parser import body
+from headgate.sql.parser.body import read_query, take_emit_changes
 from headgate.sql.parser.clauses import CHANGE_OPTIONS, CONFIRM, ON_ERROR, if_not_exists, optional_columns
 from headgate.sql.parser.options import OptionTable, items, unique
 from headgate.sql.parser.values import one_option, with_options
@@ -36,8 +36,8 @@ def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
     columns = optional_columns(cursor)
     options = with_options(cursor, CHANGE_OPTIONS)
     cursor.expect("AS")
-    query = body.query(cursor)
-    body.take_emit_changes(cursor)
+    query = read_query(cursor)
+    take_emit_changes(cursor)
     return CreateView(name, query, columns, options, or_replace, exists)
 
 
@@ -47,8 +47,8 @@ def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterial
     columns = optional_columns(cursor)
     asserted, options = _view_options(cursor) if cursor.take("WITH") else ((), ())
     cursor.expect("AS")
-    query = body.query(cursor)
-    body.take_emit_changes(cursor)
+    query = read_query(cursor)
+    take_emit_changes(cursor)
     return CreateMaterializedView(name, query, columns, asserted, options, or_replace, exists)
 
 

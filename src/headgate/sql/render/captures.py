@@ -17,18 +17,17 @@ from headgate.sql.ast.captures import (
     IntoCollection,
     IntoSchema,
 )
-from headgate.sql.render.formats import print_format, print_formats, print_kafka
-from headgate.sql.render.values import (
+from headgate.sql.ast.names import (
     block,
     clauses,
     print_if_exists,
     print_if_not_exists,
     print_name,
-    print_options,
     print_string,
-    print_with_options,
     words,
 )
+from headgate.sql.render.formats import print_format, print_formats, print_kafka
+from headgate.sql.render.values import print_options, print_with_options
 
 
 def print_create_capture(node: CreateCapture) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from headgate.sql.ast.collections import CreateCollection, ResetCollection, SetCollectionSchema
-from headgate.sql.render.values import (
+from headgate.sql.ast.names import (
     clauses,
     print_if_exists,
     print_if_not_exists,
     print_name,
     print_string,
     print_strings,
-    print_with_options,
     words,
 )
+from headgate.sql.render.values import print_with_options
 
 
 def print_create_collection(node: CreateCollection) -> str:

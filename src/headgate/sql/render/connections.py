@@ -15,17 +15,16 @@ from headgate.sql.ast.connections import (
     SecretValue,
     ValidateConnection,
 )
-from headgate.sql.render.values import (
+from headgate.sql.ast.names import (
     block,
     clauses,
     print_if_exists,
     print_if_not_exists,
     print_name,
-    print_options,
     print_string,
-    print_with_options,
     words,
 )
+from headgate.sql.render.values import print_options, print_with_options
 
 
 def print_create_secret(node: CreateSecret) -> str:

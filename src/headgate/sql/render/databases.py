@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.sql.ast.databases import CreateDatabase, CreateSchema
-from headgate.sql.render.values import print_if_not_exists, print_name, words
+from headgate.sql.ast.names import print_if_not_exists, print_name, words
 
 
 def print_create_database(node: CreateDatabase) -> str:

@@ -26,17 +26,9 @@ from headgate.sql.ast.formats import (
     TextFormat,
 )
 from headgate.sql.ast.kafka import Kafka, KafkaBroker, KafkaConnection
+from headgate.sql.ast.names import block, print_identifiers, print_name, print_string, words
 from headgate.sql.ast.values import Option
-from headgate.sql.render.values import (
-    block,
-    print_identifiers,
-    print_map,
-    print_name,
-    print_option,
-    print_options,
-    print_string,
-    words,
-)
+from headgate.sql.render.values import print_map, print_option, print_options
 
 
 def print_kafka(node: Kafka) -> str:

@@ -19,19 +19,18 @@ from headgate.sql.ast.materializations import (
     RecommendedFields,
     SetMaterializationFields,
 )
-from headgate.sql.render.types import print_full_type
-from headgate.sql.render.values import (
+from headgate.sql.ast.names import (
     block,
     clauses,
     print_identifier,
     print_if_exists,
     print_if_not_exists,
     print_name,
-    print_options,
     print_string,
-    print_with_options,
     words,
 )
+from headgate.sql.render.types import print_full_type
+from headgate.sql.render.values import print_options, print_with_options
 
 
 def print_create_materialization(node: CreateMaterialization) -> str:

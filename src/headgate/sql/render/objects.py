@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.sql.ast.alter import ChangeTaskState, RenameObject
 from headgate.sql.ast.comments import CommentOn
 from headgate.sql.ast.drop import DropObject
-from headgate.sql.render.values import print_identifier, print_if_exists, print_name, print_string, words
+from headgate.sql.ast.names import print_identifier, print_if_exists, print_name, print_string, words
 
 
 def print_comment_on(node: CommentOn) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headgate.sql.ast.insert import InsertQuery, InsertValues
+from headgate.sql.ast.names import clauses, print_identifiers, print_name, words
 from headgate.sql.ast.queries import Select, Subscribe
 from headgate.sql.ast.session import SetSearchPath, ShowSearchPath
-from headgate.sql.render.values import clauses, print_identifiers, print_name, words
 
 
 def print_select(node: Select) -> str:

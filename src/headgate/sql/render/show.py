@@ -11,7 +11,7 @@ from headgate.sql.ast.explain import (
     ExplainSchema,
     ExplainSubjectChange,
 )
-from headgate.sql.ast.names import ObjectName
+from headgate.sql.ast.names import ObjectName, print_name, print_string, words
 from headgate.sql.ast.show import (
     Describe,
     ReplayQuarantine,
@@ -23,7 +23,6 @@ from headgate.sql.ast.show import (
 )
 from headgate.sql.ast.statement import Statement
 from headgate.sql.render.sinks import print_create_sink
-from headgate.sql.render.values import print_name, print_string, words
 
 
 def print_show_objects(node: ShowObjects) -> str:

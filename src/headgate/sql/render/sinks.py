@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import assert_never
 
 from headgate.sql.ast.formats import RegistryKind
+from headgate.sql.ast.names import (
+    block,
+    clauses,
+    print_identifier,
+    print_identifiers,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    words,
+)
 from headgate.sql.ast.sinks import (
     AddDoc,
     AlterSinkDocs,
@@ -19,17 +29,7 @@ from headgate.sql.ast.sinks import (
     SinkKey,
 )
 from headgate.sql.render.formats import print_doc_on, print_doc_target, print_formats, print_kafka
-from headgate.sql.render.values import (
-    block,
-    clauses,
-    print_identifier,
-    print_identifiers,
-    print_if_exists,
-    print_if_not_exists,
-    print_name,
-    print_with_options,
-    words,
-)
+from headgate.sql.render.values import print_with_options
 
 
 def print_create_sink(node: CreateSink) -> str:

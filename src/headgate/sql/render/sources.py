@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from headgate.sql.ast.names import (
+    block,
+    clauses,
+    print_identifier,
+    print_identifiers,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    print_string,
+    words,
+)
 from headgate.sql.ast.sources import (
     AcceptSchemaChange,
     CreateSource,
@@ -16,18 +27,7 @@ from headgate.sql.ast.sources import (
     UpsertEnvelope,
 )
 from headgate.sql.render.formats import print_formats, print_kafka
-from headgate.sql.render.values import (
-    block,
-    clauses,
-    print_identifier,
-    print_identifiers,
-    print_if_exists,
-    print_if_not_exists,
-    print_name,
-    print_string,
-    print_with_options,
-    words,
-)
+from headgate.sql.render.values import print_with_options
 
 
 def print_create_source(node: CreateSource) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from headgate.sql.ast.streams import CreateStream, CreateStreamAs, StreamColumn
-from headgate.sql.render.types import print_full_type
-from headgate.sql.render.values import (
+from headgate.sql.ast.names import (
     block,
     clauses,
     print_identifier,
     print_if_not_exists,
     print_name,
     print_string,
-    print_with_options,
     words,
 )
+from headgate.sql.ast.streams import CreateStream, CreateStreamAs, StreamColumn
+from headgate.sql.render.types import print_full_type
+from headgate.sql.render.values import print_with_options
 
 
 def print_create_stream(node: CreateStream) -> str:

@@ -6,8 +6,8 @@ from typing import assert_never
 
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
+from headgate.sql.ast.names import block, print_identifier, print_if_not_exists, print_name, words
 from headgate.sql.ast.types import CreateType, ListBody, MapBody, OtherBody, RecordBody, TypeBody, TypeField
-from headgate.sql.render.values import block, print_identifier, print_if_not_exists, print_name, words
 
 
 def print_create_type(node: CreateType) -> str:

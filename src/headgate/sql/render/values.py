@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from headgate.schema.names import force_quotes, quote_literal
-from headgate.sql.ast.names import Expression, ObjectName
+from headgate.sql.ast.names import Expression, block, print_name, print_string
 from headgate.sql.ast.values import (
     BooleanLiteral,
     Choice,
@@ -18,30 +17,6 @@ from headgate.sql.ast.values import (
     StringLiteral,
     Value,
 )
-from headgate.text.cursor import Identifier
-
-_LINE = 80  # a list that is longer gets a line for each item
-
-
-def print_identifier(node: Identifier) -> str:
-    # A sink called policy must not be read as a sink policy.
-    return force_quotes(node.name) if node.quoted or node.name.upper() == "POLICY" else node.name
-
-
-def print_name(node: ObjectName) -> str:
-    return ".".join([print_identifier(part) for part in node.parts])
-
-
-def print_identifiers(nodes: Iterable[Identifier]) -> str:
-    return "(" + ", ".join([print_identifier(node) for node in nodes]) + ")"
-
-
-def print_string(text: str) -> str:
-    return quote_literal(text)
-
-
-def print_strings(texts: Iterable[str]) -> str:
-    return "(" + ", ".join([print_string(text) for text in texts]) + ")"
 
 
 def print_value(node: Value) -> str:
@@ -70,16 +45,6 @@ def print_option(node: Option) -> str:
     return f"{node.name} = {print_value(node.value)}"
 
 
-def block(items: Iterable[str]) -> str:
-    """Items in parentheses: on one line if they fit, otherwise each on its own."""
-    listed = list(items)
-    line = ", ".join(listed)
-    if len(line) <= _LINE and "\n" not in line:
-        return f"({line})"
-    indented = ",\n".join([f"    {item}" for item in listed])
-    return f"(\n{indented}\n)"
-
-
 def print_options(nodes: Iterable[Option]) -> str:
     return block([print_option(node) for node in nodes])
 
@@ -87,21 +52,3 @@ def print_options(nodes: Iterable[Option]) -> str:
 def print_with_options(nodes: tuple[Option, ...]) -> str:
     """``WITH (…)``, or nothing."""
     return f"WITH {print_options(nodes)}" if nodes else ""
-
-
-def clauses(*lines: str) -> str:
-    """The clauses of a statement, one per line; those that are empty are left out."""
-    return "\n".join([line for line in lines if line])
-
-
-def words(*parts: str) -> str:
-    """The words of one clause; those that are empty are left out."""
-    return " ".join([part for part in parts if part])
-
-
-def print_if_not_exists(flag: bool) -> str:
-    return "IF NOT EXISTS" if flag else ""
-
-
-def print_if_exists(flag: bool) -> str:
-    return "IF EXISTS" if flag else ""

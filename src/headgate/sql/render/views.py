@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from headgate.sql.ast.views import CreateMaterializedView, CreateView
-from headgate.sql.render.values import (
+from headgate.sql.ast.names import (
     block,
     clauses,
     print_identifier,
     print_identifiers,
     print_if_not_exists,
     print_name,
-    print_option,
-    print_with_options,
     words,
 )
+from headgate.sql.ast.views import CreateMaterializedView, CreateView
+from headgate.sql.render.values import print_option, print_with_options
 
 
 def print_create_view(node: CreateView) -> str:
