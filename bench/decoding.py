@@ -29,7 +29,7 @@ from headgate.plan.source import SourcePlan
 from headgate.registry.protobuf_files import find_message, load_files, read_files
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers
-from headgate.sql.ast.formats import RegistryKind
+from headgate.sql.formats import RegistryKind
 
 JSON_RATIO, AVRO_RATIO = 0.9, 0.3  # promises
 ID = 7

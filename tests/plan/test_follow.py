@@ -29,12 +29,11 @@ from headgate.plan.sides import (
 from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
-from headgate.sql.ast.formats import SeedSchema
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
+from headgate.sql.formats import SeedSchema, with_frozen_schemas
 from headgate.sql.query.relation import AnalysedQuery
-from headgate.sql.render.statements import render
-from headgate.sql.seeds import with_frozen_schemas
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import print_statement
 from tests.plan.planning import Planning
 
 pytestmark = pytest.mark.unit
@@ -168,7 +167,7 @@ def test_a_new_field_with_the_name_of_a_column_stops_only_those_who_take_all_col
 def test_a_source_that_is_made_again_by_its_own_statement_withholds_the_same_fields(world: Planning) -> None:
     world.do(SOURCE.format(names=""))
     _, world.catalog = followed(world, schema(("id", "int"), ("item", "string"), ("offset", "long")))
-    again = render(statement_of(world.named("orders"), CreateSource))
+    again = print_statement(statement_of(world.named("orders"), CreateSource))
     world.do("DROP SOURCE orders")
     world.do(again)
     with pytest.raises(FieldWithheld):

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.sql.ast.formats import Formats, SeedSchema
-from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.formats import (
+    Formats,
+    SeedSchema,
+    format_of,
+    frozen_schemas,
+    with_frozen_schemas,
+    without_frozen_schemas,
+)
 from headgate.sql.script import parse_statement
-from headgate.sql.seeds import format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
+from headgate.sql.sinks import CreateSink
 
 pytestmark = pytest.mark.unit
 

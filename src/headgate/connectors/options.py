@@ -9,8 +9,7 @@ from typing import assert_never
 
 from headgate.connectors.errors import OptionMissing, OptionUnfit
 from headgate.errors import InternalError
-from headgate.sql.ast.names import Expression, ObjectName
-from headgate.sql.ast.values import (
+from headgate.sql.options import (
     BooleanLiteral,
     Choice,
     ListLiteral,
@@ -20,6 +19,7 @@ from headgate.sql.ast.values import (
     SecretReference,
     StringLiteral,
 )
+from headgate.sql.statement import Expression, ObjectName
 
 Reveal = Callable[[ObjectName], str]
 

@@ -18,7 +18,7 @@ from headgate.plan.follow import AskTypes, SinkChange, plan_follow, sink_change
 from headgate.plan.sides import SchemaSide, sides_of, unreadable
 from headgate.registry.errors import IncompatibleSchema
 from headgate.runtime.source import Arrived, SourceReader
-from headgate.sql.ast.sources import CreateSource
+from headgate.sql.sources import CreateSource
 
 log = logging.getLogger(__name__)
 

@@ -34,13 +34,19 @@ from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.types import Record, Type
-from headgate.sql.ast.formats import SeedSchema, Side
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.views import CreateView
+from headgate.sql.formats import (
+    SeedSchema,
+    Side,
+    format_of,
+    frozen_schemas,
+    with_frozen_schemas,
+    without_frozen_schemas,
+)
 from headgate.sql.query.relation import AnalysedQuery
-from headgate.sql.seeds import format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Statement
+from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 from headgate.text.errors import SqlError
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from headgate.catalog.changes import Change
 from headgate.registry.compatibility.levels import Level
 from headgate.registry.schemas import Schema
-from headgate.sql.ast.statement import Statement
+from headgate.sql.statement import Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from headgate.schema.formats.jsonschema.read import read_place as json_place
 from headgate.schema.formats.protobuf import from_protobuf
 from headgate.schema.formats.regex import read_pattern
 from headgate.schema.types import Bytes, Field, Json, Record, Text, Type
-from headgate.sql.ast.formats import (
+from headgate.sql.formats import (
     AvroInline,
     BytesFormat,
     CsvFormat,
@@ -36,9 +36,9 @@ from headgate.sql.ast.formats import (
     RegistryKind,
     Side,
     TextFormat,
+    frozen_schemas,
 )
-from headgate.sql.ast.values import BooleanLiteral, option
-from headgate.sql.seeds import frozen_schemas
+from headgate.sql.options import BooleanLiteral, option
 
 
 @dataclass(frozen=True, slots=True)

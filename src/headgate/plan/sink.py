@@ -27,7 +27,7 @@ from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
-from headgate.sql.ast.formats import (
+from headgate.sql.formats import (
     BytesFormat,
     DocOn,
     Format,
@@ -36,11 +36,11 @@ from headgate.sql.ast.formats import (
     RegistryUrl,
     Side,
     TextFormat,
+    frozen_schemas,
 )
-from headgate.sql.ast.kafka import KafkaConnection
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.values import BooleanLiteral, Choice, StringLiteral, option
-from headgate.sql.seeds import frozen_schemas
+from headgate.sql.kafka import KafkaConnection
+from headgate.sql.options import BooleanLiteral, Choice, StringLiteral, option
+from headgate.sql.sinks import CreateSink
 from headgate.text.cursor import Identifier
 
 

@@ -11,7 +11,7 @@ from headgate.connectors.kafka import Topic
 from headgate.registry.answers import RegisteredSchema
 from headgate.registry.errors import IncompatibleSchema, SubjectDeleted, SubjectNotFound
 from headgate.registry.schemas import Schema
-from headgate.sql.ast.connections import CreateConnection
+from headgate.sql.connections import CreateConnection
 
 
 @dataclass(frozen=True, slots=True)

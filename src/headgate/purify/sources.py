@@ -14,7 +14,7 @@ from headgate.purify.references import kafka_server, lasting_formats, lasting_ka
 from headgate.purify.starts import with_seed_offset
 from headgate.purify.topics import topic_name
 from headgate.registry.schemas import Schema, SchemaType
-from headgate.sql.ast.formats import (
+from headgate.sql.formats import (
     Format,
     Formats,
     IdStrategy,
@@ -24,9 +24,9 @@ from headgate.sql.ast.formats import (
     SchemaStrategy,
     SeedSchema,
     Side,
+    frozen_schemas,
 )
-from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
-from headgate.sql.seeds import frozen_schemas
+from headgate.sql.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 
 TYPES = {"AVRO": SchemaType.AVRO, "PROTOBUF": SchemaType.PROTOBUF, "JSON SCHEMA": SchemaType.JSON}
 WORDS = {SchemaType.AVRO: "AVRO", SchemaType.PROTOBUF: "PROTOBUF", SchemaType.JSON: "JSON SCHEMA"}

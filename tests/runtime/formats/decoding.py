@@ -14,7 +14,7 @@ from headgate.registry import wire
 from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding, MakeBodies
 from headgate.runtime.formats.json_reader import json_bodies
 from headgate.runtime.formats.protobuf import protobuf_bodies
-from headgate.sql.ast.formats import RegistryKind
+from headgate.sql.formats import RegistryKind
 
 MAKERS: dict[RegistryKind, MakeBodies] = {"PROTOBUF": protobuf_bodies, "JSON SCHEMA": json_bodies}
 
