@@ -17,8 +17,8 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 
 from bench.pairs import TextPair, drawn
 from headgate.registry.compatibility import Incompatibility
-from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import SchemaType
+from headgate.schema.formats.document import Json
 from headgate.schema.formats.proto_text import parse_proto
 from tests.registry.strategies import json_instances
 

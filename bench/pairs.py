@@ -14,8 +14,8 @@ from typing import TypeVar
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import SchemaType
+from headgate.schema.formats.document import Json
 from tests.registry.compatibility.test_protobuf import changed, members, source
 from tests.registry.strategies import avro_pairs, json_pairs
 

@@ -24,7 +24,7 @@ from headgate.registry.parsing.avro_nodes import (
     Record,
     Union,
 )
-from headgate.registry.parsing.json_text import Json
+from headgate.schema.formats.document import Json
 
 Pair: TypeAlias = tuple[Json, Json]
 

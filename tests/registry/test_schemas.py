@@ -16,8 +16,8 @@ from hypothesis import given
 from headgate.errors import HeadgateError
 from headgate.registry.compatibility.levels import Level, check
 from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownReference
-from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
+from headgate.schema.formats.document import Json
 from tests.laws import examples as law
 from tests.registry.compatibility.avro_cases import enum, field, fixed, record
 from tests.registry.malformed_schemas import (

@@ -15,8 +15,9 @@ from headgate.registry.parsing.avro import read_avro
 from headgate.registry.parsing.avro_nodes import AvroType, Named
 from headgate.registry.parsing.avro_print import print_avro
 from headgate.registry.parsing.json_schema import check_json_schema
-from headgate.registry.parsing.json_text import Json, compact, read_json
+from headgate.registry.parsing.json_text import read_json
 from headgate.registry.parsing.protobuf import read_protobuf
+from headgate.schema.formats.document import Json, compact
 
 
 class SchemaType(StrEnum):

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from headgate.registry.compatibility.levels import Level, check
-from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema, Schema, SchemaType, parse
+from headgate.schema.formats.document import Json
 from tests.registry.compatibility.avro_cases import field, record
 
 pytestmark = pytest.mark.unit

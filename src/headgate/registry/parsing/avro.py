@@ -27,7 +27,7 @@ from headgate.registry.parsing.avro_nodes import (
     Union,
     describe,
 )
-from headgate.registry.parsing.json_text import Json
+from headgate.schema.formats.document import Json
 
 SCHEMA_ATTRIBUTES = frozenset(
     ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")

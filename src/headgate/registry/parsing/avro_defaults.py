@@ -20,7 +20,7 @@ from headgate.registry.parsing.avro_nodes import (
     Union,
     describe,
 )
-from headgate.registry.parsing.json_text import Json
+from headgate.schema.formats.document import Json
 
 INT_RANGE = range(-(2**31), 2**31)
 LONG_RANGE = range(-(2**63), 2**63)

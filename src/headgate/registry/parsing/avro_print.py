@@ -22,7 +22,7 @@ from headgate.registry.parsing.avro_nodes import (
     Record,
     Union,
 )
-from headgate.registry.parsing.json_text import Json, compact
+from headgate.schema.formats.document import Json, compact
 
 TYPE_WORDS = frozenset((*PRIMITIVES, "record", "enum", "array", "map", "union", "fixed"))
 

@@ -25,7 +25,7 @@ from headgate.registry.parsing.avro_nodes import (
     Union,
     kind_of,
 )
-from headgate.registry.parsing.json_text import Json as PlainJson
+from headgate.schema.formats.document import Json as PlainJson
 from headgate.testing.codecs import avro_scalars
 from headgate.testing.errors import UnfitRecord
 from headgate.testing.json_values import Branch, Json
