@@ -13,17 +13,8 @@ from typing import TypeAlias
 from hypothesis import strategies as st
 
 from headgate.registry.errors import MalformedSchema
-from headgate.registry.parsing.avro import read_avro
-from headgate.registry.parsing.avro_nodes import (
-    Array,
-    AvroType,
-    Enum,
-    Fixed,
-    Map,
-    Primitive,
-    Record,
-    Union,
-)
+from headgate.schema.formats.avro.parse import read_avro
+from headgate.schema.formats.avro.tree import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
 from headgate.schema.formats.document import Json
 
 Pair: TypeAlias = tuple[Json, Json]

@@ -11,12 +11,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
-from headgate.registry.parsing.avro import read_avro
-from headgate.registry.parsing.avro_nodes import AvroType, Named
-from headgate.registry.parsing.avro_print import print_avro
 from headgate.registry.parsing.json_schema import check_json_schema
 from headgate.registry.parsing.json_text import read_json
 from headgate.registry.parsing.protobuf import read_protobuf
+from headgate.schema.formats.avro.parse import read_avro
+from headgate.schema.formats.avro.tree import AvroType, Named, print_avro
 from headgate.schema.formats.document import Json, compact
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from headgate.runtime.formats.avro_schemas import NAMED, Tree, kind_of, meaning
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.merge import holds
-from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
+from headgate.schema.formats.avro.read import PRIMITIVES, annotated, annotated_fixed
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Bytes, Json, Text, Type, Uuid
 

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 import fastavro
 
-from headgate.registry.parsing.avro_nodes import (
+from headgate.schema.formats.avro.tree import (
     Array,
     AvroType,
     Enum,

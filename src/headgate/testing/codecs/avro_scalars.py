@@ -6,7 +6,7 @@ import struct
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from headgate.registry.parsing.avro_nodes import Fixed, Primitive
+from headgate.schema.formats.avro.tree import Fixed, Primitive
 from headgate.testing.codecs import moments
 from headgate.testing.errors import UnfitRecord
 from headgate.testing.json_values import Json

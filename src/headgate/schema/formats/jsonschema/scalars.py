@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headgate.schema.formats.avro.annotations import connect_decimal
+from headgate.schema.formats.avro.read import connect_decimal
 from headgate.schema.formats.errors import DecimalTooWide
 from headgate.schema.formats.jsonschema.keywords import Keywords, Number
 from headgate.schema.types import (

@@ -7,12 +7,12 @@ types defined before it, itself included, and those of the schemas it refers to.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 from headgate.errors import did_you_mean, similar_names
 from headgate.registry.errors import Fault, MalformedSchema
-from headgate.registry.parsing.avro_defaults import misfits
-from headgate.registry.parsing.avro_nodes import (
+from headgate.schema.formats.avro.tree import (
     PRIMITIVES,
     Array,
     AvroType,
@@ -264,3 +264,98 @@ def _others(node: dict[str, Json], reserved: frozenset[str] = SCHEMA_ATTRIBUTES)
 
 def _quoted(name: Json) -> str:
     return f'"{name}"' if isinstance(name, str) else "this value"
+
+
+INT_RANGE = range(-(2**31), 2**31)
+LONG_RANGE = range(-(2**63), 2**63)
+
+
+def misfits(value: Json, node: AvroType, path: str) -> Iterator[tuple[str, str]]:
+    """Path and reason of every part of ``value`` that does not fit; nothing when all of it does."""
+    match node:
+        case Union():
+            # Avro 1.12: the value must fit one branch; up to 1.11 it had to be the first.
+            if not any(fits(value, branch) for branch in node.branches):
+                yield path, f"{shown(value)} fits no branch of {describe(node)}"
+        case Record():
+            yield from _record_misfits(value, node, path)
+        case Array() if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from misfits(item, node.items, f"{path}[{index}]")
+        case Map() if isinstance(value, dict):
+            for key, item in value.items():
+                yield from misfits(item, node.values, f"{path}.{key}")
+        case Primitive() | Fixed() | Enum() | Array() | Map():
+            if not _fits_scalar(value, node):
+                yield path, f"{shown(value)} is no value of type {describe(node)}"
+        case _:
+            assert_never(node)
+
+
+def fits(value: Json, node: AvroType) -> bool:
+    return next(misfits(value, node, ""), None) is None
+
+
+def shown(value: Json) -> str:
+    """A default as an error names it: its kind only, for arrays and objects may be large."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return f"number {value}"
+        case str():
+            return f'text "{value if len(value) <= 40 else value[:37] + "..."}"'
+        case list():
+            return "an array"
+        case dict():
+            return "an object"
+
+
+def _record_misfits(value: Json, node: Record, path: str) -> Iterator[tuple[str, str]]:
+    if not isinstance(value, dict):
+        yield path, f"{shown(value)} is no value of type {describe(node)}"
+        return
+    for member in node.fields:
+        if member.name in value:
+            yield from misfits(value[member.name], member.type, f"{path}.{member.name}")
+        elif not member.has_default:
+            yield path, f'field "{member.name}" of {describe(node)} has neither a value nor a default'
+
+
+def _fits_scalar(value: Json, node: Primitive | Fixed | Enum | Array | Map) -> bool:
+    match node:
+        case Primitive():
+            return _fits_primitive(value, node.kind)
+        case Fixed():
+            return _is_bytes(value) and isinstance(value, str) and len(value) == node.size
+        case Enum():
+            return isinstance(value, str) and value in node.symbols
+        case Array() | Map():
+            return False
+        case _:
+            assert_never(node)
+
+
+def _fits_primitive(value: Json, kind: str) -> bool:
+    match kind:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "int" | "long":
+            bounds = INT_RANGE if kind == "int" else LONG_RANGE
+            return isinstance(value, int) and not isinstance(value, bool) and value in bounds
+        case "float" | "double":
+            # Java reads the texts too: JSON has no other way to write them.
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            return is_number or value in ("NaN", "Infinity", "-Infinity")
+        case "bytes":
+            return _is_bytes(value)
+        case _:
+            return isinstance(value, str)
+
+
+def _is_bytes(value: Json) -> bool:
+    return isinstance(value, str) and all(ord(character) < 256 for character in value)
