@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias, assert_never, cast
@@ -14,8 +14,8 @@ from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, Unk
 from headgate.registry.parsing.json_schema import check_json_schema
 from headgate.registry.parsing.json_text import read_json
 from headgate.registry.parsing.protobuf import read_protobuf
-from headgate.schema.formats.avro.parse import read_avro
-from headgate.schema.formats.avro.tree import AvroType, Named, print_avro
+from headgate.schema.formats.avro import parse as avro
+from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text
 from headgate.schema.formats.document import Json, compact
 
 
@@ -77,7 +77,7 @@ def parse(
 
 def avro_types(parsed: ParsedSchema) -> AvroType:
     """The linked nodes of an Avro schema, with the types of its references in place."""
-    return read_avro(cast(Json, parsed.definition), _known_names(parsed.dependencies))[0]
+    return _parse_avro(cast(Json, parsed.definition), _known_names(parsed.dependencies)).type
 
 
 class _Dependencies:
@@ -150,15 +150,22 @@ def _reader(schema_type: SchemaType) -> _Reader:
 def _read_avro(text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool) -> tuple[str, object]:
     definition = read_json(text, "AVRO")
     known = _known_names(dependencies)
-    node, _ = read_avro(definition, known)
-    return print_avro(node, frozenset(known), normalize=normalize), definition
+    node = _parse_avro(definition, known).type
+    return canonical_text(node, frozenset(known), normalize=normalize), definition
+
+
+def _parse_avro(definition: Json, known: Mapping[str, Named]) -> avro.Parsed:
+    parsed = avro.parse(definition, known)
+    if parsed.faults:
+        raise MalformedSchema("AVRO", tuple(Fault(fault.path, fault.reason) for fault in parsed.faults))
+    return parsed
 
 
 def _known_names(dependencies: tuple[ParsedSchema, ...]) -> dict[str, Named]:
     """The types that dependencies define. One that is referred to under two names defines them once."""
     names: dict[str, Named] = {}
     for definition in {other.canonical: other.definition for other in dependencies}.values():
-        _, names = read_avro(cast(Json, definition), names)
+        names = _parse_avro(cast(Json, definition), names).names
     return names
 
 

@@ -1,17 +1,18 @@
-"""Avro schema JSON into linked nodes, by the rules of the Avro 1.12 specification.
+"""JSON -> the tree of an Avro schema, by the rules of the Avro 1.12 specification.
 
-Every fault is collected with its path (``$.fields[2].type``) before anything is raised. A type may use the names of
-types defined before it, itself included, and those of the schemas it refers to.
+A type may use the names of types that are defined before it, of itself, and of the schemas that it refers to. The parser
+collects every fault with its path before the caller decides what to raise.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import assert_never
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
 
 from headgate.errors import did_you_mean, similar_names
-from headgate.registry.errors import Fault, MalformedSchema
+from headgate.schema.formats.avro.defaults import default_problems
 from headgate.schema.formats.avro.tree import (
     PRIMITIVES,
     Array,
@@ -28,6 +29,8 @@ from headgate.schema.formats.avro.tree import (
     describe,
 )
 from headgate.schema.formats.document import Json
+from headgate.schema.formats.errors import SchemaTooDeep
+from headgate.schema.paths import ROOT, element_path, field_path, value_path
 
 SCHEMA_ATTRIBUTES = frozenset(
     ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")
@@ -35,80 +38,162 @@ SCHEMA_ATTRIBUTES = frozenset(
 ENUM_ATTRIBUTES = SCHEMA_ATTRIBUTES | {"default"}
 FIELD_ATTRIBUTES = frozenset(("default", "doc", "name", "order", "type", "aliases"))
 ORDERS = ("ascending", "descending", "ignore")
+MAX_LEVELS = 150  # types inside types; keeps recursive walks far from Python's limit of 1000 calls
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BROKEN = (
-    "null"  # stands for a type that could not be read, so that reading goes on and finds the other faults
-)
+_BROKEN = "null"  # takes the place of a type that could not be read, so that the other faults are found too
 
 
-def read_avro(
-    definition: Json, known: Mapping[str, Named] | None = None
-) -> tuple[AvroType, dict[str, Named]]:
-    """The type that ``definition`` describes, and all named types by full name, the ``known`` ones included."""
-    reading = _Reading(dict(known or {}))
-    node = reading.type_at(definition, "$", "")
-    reading.check_defaults()
-    if reading.faults:
-        raise MalformedSchema("AVRO", tuple(reading.faults))
-    return node, reading.names
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong, and where. ``unknown`` is the name of a type that is not defined; ``similar`` are names that are."""
+
+    path: str
+    reason: str
+    unknown: str | None = None
+    similar: tuple[str, ...] = ()
 
 
-class _Reading:
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A tree, all named types by full name (those that were known before included), and what is wrong with the schema.
+    With faults the tree has stand-ins and must not be used."""
+
+    type: AvroType
+    names: dict[str, Named]
+    faults: tuple[Fault, ...]
+
+
+def parse(definition: Json, known: Mapping[str, Named] | None = None) -> Parsed:
+    """The schema by all rules of the specification, for a registry. Paths lead into its text: ``$.fields[2].type``."""
+    return _Parser(known, _TextPaths(), strict=True).parsed(definition, ROOT)
+
+
+def parse_leniently(
+    definition: object,
+    known: Mapping[str, Named] | None = None,
+    *,
+    path: str = ROOT,
+    max_levels: int = MAX_LEVELS,
+) -> Parsed:
+    """The schema as far as reading records needs it. Paths lead to the values that it describes: ``$.orders[].id``.
+
+    Names, aliases, orders and defaults are taken as they are written, because registries hold schemas from before these
+    were checked. ``{"type": {"type": …}}`` is read too: it is not in the specification, but libraries write it. Raises
+    SchemaTooDeep.
+    """
+    return _Parser(known, _ValuePaths(), strict=False, max_levels=max_levels).parsed(
+        cast(Json, definition), path
+    )
+
+
+class _TextPaths:
+    """Paths into the text of a schema."""
+
+    def key(self, path: str, key: str) -> str:
+        return f"{path}.{key}"
+
+    def item(self, path: str, key: str, index: int) -> str:
+        return f"{path}.{key}[{index}]"
+
+    def field(self, path: str, index: int, name: object) -> str:
+        del name
+        return f"{path}.fields[{index}]"
+
+    def branch(self, path: str, index: int) -> str:
+        return f"{path}[{index}]"
+
+    def inside(self, path: str, key: str) -> str:
+        return f"{path}.{key}"
+
+
+class _ValuePaths(_TextPaths):
+    """Paths to the values that a schema describes."""
+
+    def key(self, path: str, key: str) -> str:
+        del key
+        return path
+
+    def item(self, path: str, key: str, index: int) -> str:
+        del key, index
+        return path
+
+    def field(self, path: str, index: int, name: object) -> str:
+        return field_path(path, name) if isinstance(name, str) and name else path
+
+    def branch(self, path: str, index: int) -> str:
+        del index
+        return path
+
+    def inside(self, path: str, key: str) -> str:
+        return element_path(path) if key == "items" else value_path(path)
+
+
+class _Parser:
     """One pass over a schema: the names known so far and the faults found so far."""
 
-    def __init__(self, names: dict[str, Named]) -> None:
-        self.names = names
-        self.faults: list[Fault] = []
+    def __init__(
+        self,
+        known: Mapping[str, Named] | None,
+        paths: _TextPaths,
+        *,
+        strict: bool,
+        max_levels: int = MAX_LEVELS,
+    ) -> None:
+        self._names: dict[str, Named] = dict(known or {})
+        self._faults: list[Fault] = []
         self._defaults: list[tuple[Field, str]] = []
+        self._paths = paths
+        self._strict = strict
+        self._max_levels = max_levels
 
-    def fault(self, path: str, reason: str) -> None:
-        self.faults.append(Fault(path, reason))
+    def parsed(self, definition: Json, path: str) -> Parsed:
+        node = self._type(definition, path, "", 0)
+        # A default may be of a record that is not complete before the whole schema is known.
+        for member, at in self._defaults:
+            self._faults.extend(
+                Fault(*problem) for problem in default_problems(member.default, member.type, at)
+            )
+        return Parsed(node, self._names, tuple(self._faults))
 
-    def type_at(self, definition: Json, path: str, space: str) -> AvroType:
+    def _fault(self, path: str, reason: str) -> Primitive:
+        self._faults.append(Fault(path, reason))
+        return Primitive(_BROKEN)
+
+    def _type(self, definition: Json, path: str, space: str, level: int) -> AvroType:
+        if level > self._max_levels:
+            raise SchemaTooDeep("avro schema", path)
         match definition:
             case str():
                 return self._by_name(definition, path, space)
             case list():
-                return self._union(definition, path, space)
-            case dict():
-                return self._object(definition, path, space)
-            case _:
-                self.fault(path, "a type is a name, an object or an array of types")
-                return Primitive(_BROKEN)
-
-    def check_defaults(self) -> None:
-        """After the whole schema is known, because a default may be of a record that is not complete before."""
-        for member, path in self._defaults:
-            self.faults.extend(Fault(*misfit) for misfit in misfits(member.default, member.type, path))
-
-    def _object(self, node: dict[str, Json], path: str, space: str) -> AvroType:
-        kind = node.get("type")
-        match kind:
-            case "record" | "error":
-                return self._record(node, path, space)
-            case "enum":
-                return self._enum(node, path, space)
-            case "fixed":
-                return self._fixed(node, path, space)
-            case "array":
-                return Array(self._child(node, "items", path, space), _others(node))
-            case "map":
-                return Map(self._child(node, "values", path, space), _others(node))
-            case str() if kind in PRIMITIVES:
-                return Primitive(kind, _others(node))
-            case str():
+                return self._union(definition, path, space, level)
+            case {"type": "record" | "error"}:
+                return self._record(definition, path, space, level)
+            case {"type": "enum"}:
+                return self._enum(definition, path, space)
+            case {"type": "fixed"}:
+                return self._fixed(definition, path, space)
+            case {"type": "array"}:
+                return Array(self._inside(definition, "items", path, space, level), _others(definition))
+            case {"type": "map"}:
+                return Map(self._inside(definition, "values", path, space, level), _others(definition))
+            case {"type": str(kind)} if kind in PRIMITIVES:
+                return Primitive(kind, _others(definition))
+            case {"type": str(name)}:
                 # {"type": "a.B"} is how some writers refer to a named type; Java read it until 1.11.
-                return self._by_name(kind, f"{path}.type", space)
+                return self._by_name(name, self._paths.key(path, "type"), space)
+            case {"type": dict(inner)} if not self._strict:
+                return self._type(inner, path, space, level + 1)
+            case dict():
+                return self._fault(path, 'a type written as an object needs a text in "type"')
             case _:
-                self.fault(path, 'a type written as an object needs a text in "type"')
-                return Primitive(_BROKEN)
+                return self._fault(path, "a type is a name, an object or an array of types")
 
-    def _child(self, node: dict[str, Json], key: str, path: str, space: str) -> AvroType:
+    def _inside(self, node: dict[str, Json], key: str, path: str, space: str, level: int) -> AvroType:
         if key not in node:
-            self.fault(path, f'{node["type"]} without "{key}"')
-            return Primitive(_BROKEN)
-        return self.type_at(node[key], f"{path}.{key}", space)
+            return self._fault(path, f'{node["type"]} without "{key}"')
+        return self._type(node[key], self._paths.inside(path, key), space, level + 1)
 
     def _by_name(self, name: str, path: str, space: str) -> AvroType:
         if name in PRIMITIVES:
@@ -116,145 +201,169 @@ class _Reading:
         # A simple name that its namespace does not have may be one of the null namespace, as in Java.
         candidates = (name,) if "." in name or not space else (f"{space}.{name}", name)
         for full in candidates:
-            if full in self.names:
-                return self.names[full]
-        near = did_you_mean(similar_names(name, (*self.names, *PRIMITIVES)))
-        self.fault(path, f'type "{name}" is not defined before its use{"; " + near.lower() if near else ""}')
+            if full in self._names:
+                return self._names[full]
+        similar = similar_names(name, (*self._names, *PRIMITIVES))
+        near = did_you_mean(similar)
+        reason = f'type "{name}" is not defined before its use{"; " + near.lower() if near else ""}'
+        self._faults.append(Fault(path, reason, name, similar))
         return Primitive(_BROKEN)
 
-    def _union(self, branches: list[Json], path: str, space: str) -> Union:
+    def _union(self, branches: list[Json], path: str, space: str, level: int) -> Union:
         if not branches:
-            self.fault(path, "a union needs at least one branch")
-        nodes = tuple(self.type_at(branch, f"{path}[{i}]", space) for i, branch in enumerate(branches))
+            self._fault(path, "a union needs at least one branch")
+        nodes = []
         seen: set[str] = set()
-        for index, node in enumerate(nodes):
+        for index, branch in enumerate(branches):
+            at = self._paths.branch(path, index)
+            node = self._type(branch, at, space, level)
             key = describe(node)
             if isinstance(node, Union):
-                self.fault(f"{path}[{index}]", "a union cannot directly contain another union")
+                self._fault(at, "a union cannot directly contain another union")
             elif key in seen:
-                self.fault(f"{path}[{index}]", f"the union has {key} twice")
+                self._fault(at, f"the union has {key} twice")
             seen.add(key)
-        return Union(nodes)
+            nodes.append(node)
+        return Union(tuple(nodes))
 
-    def _record(self, node: dict[str, Json], path: str, space: str) -> Record:
+    def _record(self, node: dict[str, Json], path: str, space: str, level: int) -> Record:
         name = self._name(node, path, space)
-        record = Record(
-            name, (), self._aliases(node, path, name.space), self._text(node, "doc", path), _others(node)
-        )
-        record.is_error = node["type"] == "error"
+        aliases, doc = self._aliases(node, path, name.space), _text(node, "doc")
+        record = Record(name, (), aliases, doc, _others(node), node["type"] == "error")
         self._define(record, path)
         fields = node.get("fields")
         if not isinstance(fields, list):
-            self.fault(path, f'record "{name.full}" needs an array of "fields"')
+            self._fault(path, f'record "{name.full}" needs an array of "fields"')
             return record
-        record.fields = tuple(
-            self._field(member, f"{path}.fields[{i}]", name.space) for i, member in enumerate(fields)
-        )
-        self._refuse_twins([member.name for member in record.fields], f"{path}.fields", "field")
+        members = []
+        for index, member in enumerate(fields):
+            members.append(self._field(member, path, index, name.space, level))
+        record.fields = tuple(members)
+        self._refuse_twins([member.name for member in members], path, "fields", "field")
         return record
 
-    def _field(self, node: Json, path: str, space: str) -> Field:
+    def _field(self, node: Json, around: str, index: int, space: str, level: int) -> Field:
         if not isinstance(node, dict):
-            self.fault(path, "a field is an object")
-            return Field("", Primitive(_BROKEN))
-        name = node.get("name")
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self.fault(
-                f"{path}.name", f'{_quoted(name)} is no name of a field: write letters, digits and "_"'
-            )
-            name = ""
+            return Field("", self._fault(self._paths.field(around, index, None), "a field is an object"))
+        path = self._paths.field(around, index, node.get("name"))
+        name = self._field_name(node.get("name"), path)
         if "type" not in node:
-            self.fault(path, f'field "{name}" has no type')
-        member = Field(name, self.type_at(node.get("type", _BROKEN), f"{path}.type", space))
+            self._fault(path, f'field "{name}" has no type')
+        at = self._paths.key(path, "type")
+        member = Field(name, self._type(node.get("type", _BROKEN), at, space, level + 1))
         member.aliases = self._texts(node, "aliases", path)
-        member.doc = self._text(node, "doc", path)
-        member.attributes = {key: value for key, value in node.items() if key not in FIELD_ATTRIBUTES}
-        self._order(node, member, path)
+        member.doc = _text(node, "doc")
+        member.attributes = _others(node, FIELD_ATTRIBUTES)
+        member.order = self._order(node, path)
         if "default" in node:
             member.has_default, member.default = True, node["default"]
-            self._defaults.append((member, f"{path}.default"))
+            if self._strict:
+                self._defaults.append((member, self._paths.key(path, "default")))
         return member
 
-    def _order(self, node: dict[str, Json], member: Field, path: str) -> None:
+    def _field_name(self, name: Json, path: str) -> str:
+        if isinstance(name, str) and (_NAME.fullmatch(name) if self._strict else name):
+            return name
+        reason = f'{_quoted(name)} is no name of a field: write letters, digits and "_"'
+        self._fault(self._paths.key(path, "name"), reason)
+        return ""
+
+    def _order(self, node: dict[str, Json], path: str) -> str:
         order = node.get("order", "ascending")
         if isinstance(order, str) and order.lower() in ORDERS:
-            member.order = order.lower()
-        else:
-            self.fault(f"{path}.order", f"the order of a field is one of {', '.join(ORDERS)}")
+            return order.lower()
+        if self._strict:
+            reason = f"the order of a field is one of {', '.join(ORDERS)}"
+            self._fault(self._paths.key(path, "order"), reason)
+        return "ascending"
 
     def _enum(self, node: dict[str, Json], path: str, space: str) -> Enum:
         name = self._name(node, path, space)
-        symbols = self._texts(node, "symbols", path)
+        symbols = self._texts(node, "symbols", path, always=True)
         if "symbols" not in node:
-            self.fault(path, f'enum "{name.full}" needs an array of "symbols"')
+            self._fault(path, f'enum "{name.full}" needs an array of "symbols"')
         for index, symbol in enumerate(symbols):
-            if not _NAME.fullmatch(symbol):
-                self.fault(f"{path}.symbols[{index}]", f"{_quoted(symbol)} is no symbol of an enum")
-        self._refuse_twins(list(symbols), f"{path}.symbols", "symbol")
-        default = self._text(node, "default", path)
-        if default is not None and default not in symbols:
-            self.fault(f"{path}.default", f'"{default}" is no symbol of enum "{name.full}"')
-        aliases, doc = self._aliases(node, path, name.space), self._text(node, "doc", path)
+            if self._strict and not _NAME.fullmatch(symbol):
+                at = self._paths.item(path, "symbols", index)
+                self._fault(at, f"{_quoted(symbol)} is no symbol of an enum")
+        self._refuse_twins(list(symbols), path, "symbols", "symbol")
+        default = self._enum_default(node, name, symbols, path)
+        aliases, doc = self._aliases(node, path, name.space), _text(node, "doc")
         enum = Enum(name, symbols, default, aliases, doc, _others(node, ENUM_ATTRIBUTES))
         self._define(enum, path)
         return enum
 
+    def _enum_default(
+        self, node: dict[str, Json], name: Name, symbols: tuple[str, ...], path: str
+    ) -> str | None:
+        default, at = node.get("default"), self._paths.key(path, "default")
+        if default is None or default in symbols:
+            return default if isinstance(default, str) else None
+        if isinstance(default, str):
+            self._fault(at, f'"{default}" is no symbol of enum "{name.full}"')
+        else:
+            self._fault(at, "the default of an enum is one of its symbols")
+        return None
+
     def _fixed(self, node: dict[str, Json], path: str, space: str) -> Fixed:
         name, size = self._name(node, path, space), node.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-            self.fault(f"{path}.size", f'fixed "{name.full}" needs a "size" that is a number of bytes')
+            reason = f'fixed "{name.full}" needs a "size" that is a number of bytes'
+            self._fault(self._paths.key(path, "size"), reason)
             size = 0
-        aliases, doc = self._aliases(node, path, name.space), self._text(node, "doc", path)
+        aliases, doc = self._aliases(node, path, name.space), _text(node, "doc")
         fixed = Fixed(name, size, aliases, doc, _others(node))
         self._define(fixed, path)
         return fixed
 
     def _define(self, node: Named, path: str) -> None:
-        if node.name.simple in PRIMITIVES:
-            self.fault(f"{path}.name", f'"{node.name.simple}" is a primitive type and no name for another')
-        elif node.name.full in self.names:
-            self.fault(f"{path}.name", f'"{node.name.full}" is already defined')
-        self.names[node.name.full] = node
+        at = self._paths.key(path, "name")
+        if (node.name.simple if self._strict else node.name.full) in PRIMITIVES:
+            self._fault(at, f'"{node.name.simple}" is a primitive type and no name for another')
+        elif node.name.full in self._names:
+            self._fault(at, f'"{node.name.full}" is already defined')
+        self._names[node.name.full] = node
 
     def _name(self, node: dict[str, Json], path: str, space: str) -> Name:
         written, inside = node.get("name"), node.get("namespace")
-        if not isinstance(written, str):
-            self.fault(path, f'{node["type"]} without "name"')
+        if not isinstance(written, str) or not (written or self._strict):
+            self._fault(path, f'{node["type"]} without "name"')
             return Name("", space)
         if inside is not None and not isinstance(inside, str):
-            self.fault(f"{path}.namespace", "a namespace is a text")
+            self._fault(self._paths.key(path, "namespace"), "a namespace is a text")
             inside = None
         before, dot, simple = written.rpartition(".")
         name = Name(simple, before if dot else space if inside is None else inside)
-        if not _NAME.fullmatch(simple):
-            self.fault(f"{path}.name", f'{_quoted(written)} is no name: write letters, digits and "_"')
-        if name.space and not all(_NAME.fullmatch(part) for part in name.space.split(".")):
-            self.fault(f"{path}.{'name' if dot else 'namespace'}", f"{_quoted(name.space)} is no namespace")
+        if self._strict:
+            self._check_name(name, written, path, "name" if dot else "namespace")
         return name
 
+    def _check_name(self, name: Name, written: str, path: str, space_key: str) -> None:
+        if not _NAME.fullmatch(name.simple):
+            reason = f'{_quoted(written)} is no name: write letters, digits and "_"'
+            self._fault(self._paths.key(path, "name"), reason)
+        if name.space and not all(_NAME.fullmatch(part) for part in name.space.split(".")):
+            self._fault(self._paths.key(path, space_key), f"{_quoted(name.space)} is no namespace")
+
     def _aliases(self, node: dict[str, Json], path: str, space: str) -> tuple[str, ...]:
-        """Full names: one without a dot is relative to the namespace of what it is an alias for."""
+        """Full names: an alias without a dot is in the namespace of the type that it is an alias for."""
         written = self._texts(node, "aliases", path)
         return tuple(alias if "." in alias or not space else f"{space}.{alias}" for alias in written)
 
-    def _texts(self, node: dict[str, Json], key: str, path: str) -> tuple[str, ...]:
+    def _texts(self, node: dict[str, Json], key: str, path: str, *, always: bool = False) -> tuple[str, ...]:
+        """The texts of an array. With ``always`` anything else is a fault for a lenient parser too."""
         value = node.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-            self.fault(f"{path}.{key}", f'"{key}" is an array of texts')
-            return ()
-        return tuple(text for text in value if isinstance(text, str))
+        if isinstance(value, list) and all(isinstance(text, str) for text in value):
+            return tuple(text for text in value if isinstance(text, str))
+        if self._strict or always:
+            self._fault(self._paths.key(path, key), f'"{key}" is an array of texts')
+        return ()
 
-    def _text(self, node: dict[str, Json], key: str, path: str) -> str | None:
-        value = node.get(key)
-        if key == "default" and value is not None and not isinstance(value, str):
-            self.fault(f"{path}.{key}", "the default of an enum is one of its symbols")
-        return value if isinstance(value, str) else None
-
-    def _refuse_twins(self, names: list[str], path: str, what: str) -> None:
+    def _refuse_twins(self, names: list[str], path: str, key: str, what: str) -> None:
         seen: set[str] = set()
         for index, name in enumerate(names):
             if name and name in seen:
-                self.fault(f"{path}[{index}]", f'{what} "{name}" is there twice')
+                self._fault(self._paths.item(path, key, index), f'{what} "{name}" is there twice')
             seen.add(name)
 
 
@@ -262,100 +371,10 @@ def _others(node: dict[str, Json], reserved: frozenset[str] = SCHEMA_ATTRIBUTES)
     return {key: value for key, value in node.items() if key not in reserved}
 
 
+def _text(node: dict[str, Json], key: str) -> str | None:
+    value = node.get(key)
+    return value if isinstance(value, str) else None
+
+
 def _quoted(name: Json) -> str:
     return f'"{name}"' if isinstance(name, str) else "this value"
-
-
-INT_RANGE = range(-(2**31), 2**31)
-LONG_RANGE = range(-(2**63), 2**63)
-
-
-def misfits(value: Json, node: AvroType, path: str) -> Iterator[tuple[str, str]]:
-    """Path and reason of every part of ``value`` that does not fit; nothing when all of it does."""
-    match node:
-        case Union():
-            # Avro 1.12: the value must fit one branch; up to 1.11 it had to be the first.
-            if not any(fits(value, branch) for branch in node.branches):
-                yield path, f"{shown(value)} fits no branch of {describe(node)}"
-        case Record():
-            yield from _record_misfits(value, node, path)
-        case Array() if isinstance(value, list):
-            for index, item in enumerate(value):
-                yield from misfits(item, node.items, f"{path}[{index}]")
-        case Map() if isinstance(value, dict):
-            for key, item in value.items():
-                yield from misfits(item, node.values, f"{path}.{key}")
-        case Primitive() | Fixed() | Enum() | Array() | Map():
-            if not _fits_scalar(value, node):
-                yield path, f"{shown(value)} is no value of type {describe(node)}"
-        case _:
-            assert_never(node)
-
-
-def fits(value: Json, node: AvroType) -> bool:
-    return next(misfits(value, node, ""), None) is None
-
-
-def shown(value: Json) -> str:
-    """A default as an error names it: its kind only, for arrays and objects may be large."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return f"number {value}"
-        case str():
-            return f'text "{value if len(value) <= 40 else value[:37] + "..."}"'
-        case list():
-            return "an array"
-        case dict():
-            return "an object"
-
-
-def _record_misfits(value: Json, node: Record, path: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(value, dict):
-        yield path, f"{shown(value)} is no value of type {describe(node)}"
-        return
-    for member in node.fields:
-        if member.name in value:
-            yield from misfits(value[member.name], member.type, f"{path}.{member.name}")
-        elif not member.has_default:
-            yield path, f'field "{member.name}" of {describe(node)} has neither a value nor a default'
-
-
-def _fits_scalar(value: Json, node: Primitive | Fixed | Enum | Array | Map) -> bool:
-    match node:
-        case Primitive():
-            return _fits_primitive(value, node.kind)
-        case Fixed():
-            return _is_bytes(value) and isinstance(value, str) and len(value) == node.size
-        case Enum():
-            return isinstance(value, str) and value in node.symbols
-        case Array() | Map():
-            return False
-        case _:
-            assert_never(node)
-
-
-def _fits_primitive(value: Json, kind: str) -> bool:
-    match kind:
-        case "null":
-            return value is None
-        case "boolean":
-            return isinstance(value, bool)
-        case "int" | "long":
-            bounds = INT_RANGE if kind == "int" else LONG_RANGE
-            return isinstance(value, int) and not isinstance(value, bool) and value in bounds
-        case "float" | "double":
-            # Java reads the texts too: JSON has no other way to write them.
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            return is_number or value in ("NaN", "Infinity", "-Infinity")
-        case "bytes":
-            return _is_bytes(value)
-        case _:
-            return isinstance(value, str)
-
-
-def _is_bytes(value: Json) -> bool:
-    return isinstance(value, str) and all(ord(character) < 256 for character in value)
