@@ -317,18 +317,6 @@ class DelimiterNotOneCharacter(PlanError):
 
 
 @error
-class MalformedPattern(PlanError):
-    code = "PLN-0214"
-    reason: str
-
-    def message(self) -> str:
-        return "the pattern of FORMAT REGEX is no regular expression"
-
-    def detail(self) -> str:
-        return f"{self.reason[:1].upper()}{self.reason[1:]}."
-
-
-@error
 class PatternWithoutGroups(PlanError):
     code = "PLN-0215"
 

@@ -214,3 +214,15 @@ class UnknownFormat(SchemaError):
 
     def message(self) -> str:
         return f'format "{self.name}" does not exist'
+
+
+@error
+class MalformedPattern(SchemaError):
+    code = "PLN-0214"
+    reason: str
+
+    def message(self) -> str:
+        return "the pattern of FORMAT REGEX is no regular expression"
+
+    def detail(self) -> str:
+        return f"{self.reason[:1].upper()}{self.reason[1:]}."

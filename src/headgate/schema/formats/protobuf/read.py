@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from headgate.errors import similar_names
-from headgate.schema.formats.document import Budget
+from headgate.schema.formats.documents import Budget
 from headgate.schema.formats.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.proto_text.cursor import Path
 from headgate.schema.formats.proto_text.errors import UnknownMessage
