@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.catalog.objects import Growth
+from headgate.plan.definitions import Origin
 from headgate.plan.errors import (
     ColumnCollision,
     DebeziumKeyUnfit,
@@ -13,7 +14,6 @@ from headgate.plan.errors import (
     KeyNotAllowed,
     NoChangeEvents,
 )
-from headgate.plan.source import Origin
 from headgate.registry.schemas import SchemaType
 from tests.plan.planning import Planning, record, shown, with_orders
 

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
-
 import pytest
-
 from headgate.catalog.errors import AlreadyExists, UnknownColumn, UnknownObject, WrongKind
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Desired, Kind
-from headgate.plan.errors import (
-    ColumnTwice,
-    KeyWithoutFormat,
-    NotSupportedYet,
-    SinkFeedsItself,
-    SinkFormatNeedsOneColumn,
-    SinkKeyMissing,
-    SinkKeyNotUnique,
-)
+from headgate.plan.definitions import RecordEncoding, SinkDefinition
+from headgate.plan.errors import ColumnTwice, KeyWithoutFormat, NotSupportedYet, SinkFeedsItself, SinkFormatNeedsOneColumn, SinkKeyMissing, SinkKeyNotUnique
 from headgate.plan.planned import CreateTopic, RegisterSchema
-from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
+from headgate.plan.sink import plan_sink, subjects
 from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.registry.compatibility.levels import Level
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.script import parse_statement
 from tests.plan.planning import Planning, record
+from typing import Any
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -54,13 +47,13 @@ def world() -> Planning:
     return world
 
 
-def sink(world: Planning, text: str) -> SinkPlan:
+def sink(world: Planning, text: str) -> SinkDefinition:
     statement = parse_statement(f"CREATE SINK {text}")
     assert isinstance(statement, CreateSink)
     return plan_sink(world.catalog, DEFAULT_PATH, statement)
 
 
-def schema(side: EncodedSide | None) -> Any:
+def schema(side: RecordEncoding | None) -> Any:
     """The Avro schema of a side, read."""
     assert side is not None
     assert side.schema is not None
@@ -266,7 +259,7 @@ def test_a_key_may_be_text_beside_an_avro_value(world: Planning) -> None:
     plan = sink(world, f"s FROM orders {TO} KEY (id) KEY FORMAT TEXT VALUE FORMAT AVRO {REGISTRY}")
     assert plan.key is not None
     assert (plan.key.encoding, plan.key.schema, plan.value.encoding) == ("TEXT", None, "AVRO")
-    assert [subject for subject, _ in plan.subjects()] == ["out-value"]
+    assert [subject for subject, _ in subjects(plan)] == ["out-value"]
 
 
 # names

@@ -25,7 +25,7 @@ from headgate.errors import HeadgateError
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.planned import CreateTopic, Effect, Planned, RegisterSchema
 from headgate.plan.relations import analyse_query
-from headgate.plan.sink import plan_sink
+from headgate.plan.sink import plan_sink, subjects
 from headgate.plan.statements import plan, skipped
 from headgate.purify import outside
 from headgate.purify.statements import purify
@@ -169,7 +169,7 @@ class Executor:
         self, statement: CreateSink, catalog: Catalog, path: SearchPath, ahead: outside.Planned
     ) -> None:
         sink = plan_sink(catalog, path, statement)
-        for subject, schema in sink.subjects():
+        for subject, schema in subjects(sink):
             assert sink.registry is not None
             ahead.check_compatible(catalog, sink.registry, subject, schema)
 

@@ -248,21 +248,6 @@ class DelimiterNotOneCharacter(PlanError, code="PLN-0213"):
     HINT = "A delimiter is one character, and neither a double quote nor the end of a line."
 
 
-class MalformedPattern(PlanError, code="PLN-0214"):
-    """The pattern of FORMAT REGEX is not a valid regular expression.
-
-    Correct the pattern as the detail says.
-    """
-
-    reason: str
-    MESSAGE = "the pattern of FORMAT REGEX is no regular expression"
-    DETAIL = "{sentence}."
-
-    @property
-    def sentence(self) -> str:
-        return f"{self.reason[:1].upper()}{self.reason[1:]}"
-
-
 class PatternWithoutGroups(PlanError, code="PLN-0215"):
     """The pattern of FORMAT REGEX has no group, so there is nothing that could become a column."""
 

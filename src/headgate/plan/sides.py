@@ -13,15 +13,15 @@ from headgate.plan.errors import (
     FormatColumnTwice,
     PatternWithoutGroups,
 )
-from headgate.plan.patterns import read_pattern
 from headgate.registry.protobuf_files import read_files
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.merge import holds, merge
+from headgate.schema.evolve.merge import can_hold, merge
 from headgate.schema.formats.avro.read import read_place as avro_place
 from headgate.schema.formats.jsonschema.read import read_place as json_place
 from headgate.schema.formats.protobuf import from_protobuf
+from headgate.schema.formats.regex import read_pattern
 from headgate.schema.types import Bytes, Field, Json, Record, Text, Type
 from headgate.sql.ast.formats import (
     AvroInline,
@@ -265,7 +265,7 @@ def unreadable(side: SchemaSide, schema: WrittenSchema) -> tuple[FieldPath, ...]
 
 def _readable(known: Sequence[Type], type_: Type) -> bool:
     """Whether all of a type can be read as one of those, each field by itself."""
-    if any(holds(one, type_) for one in known):
+    if any(can_hold(one, type_) for one in known):
         return True
     records = [one for one in known if isinstance(one, Record)]
     if not isinstance(type_, Record) or not records:
@@ -288,7 +288,7 @@ def _without_room(known: Field, arriving: Field, path: FieldPath) -> Iterator[Fi
             elif not field.nullable:
                 yield (*path, field.name)
         yield from ((*path, f.name) for f in arriving.type.fields if known.type.field(f.name) is None)
-    elif not holds(known.type, arriving.type):
+    elif not can_hold(known.type, arriving.type):
         yield path
 
 

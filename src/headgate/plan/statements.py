@@ -42,13 +42,14 @@ from headgate.catalog.objects import (
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.columns import source_columns, withheld_facts
+from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.loops import check_loops
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
 from headgate.plan.relations import WITHHELD
 from headgate.plan.rename import rename
 from headgate.plan.sides import fields_of, sides_of
-from headgate.plan.sink import SinkPlan, plan_sink
+from headgate.plan.sink import plan_sink, subjects
 from headgate.plan.source import SourcePlan, check_schema_change, plan_source
 from headgate.plan.views import (
     derive_growth,
@@ -281,10 +282,10 @@ class _Planner:
         )
         check_loops(apply(self.catalog, ObjectCreated(made)), [made.id])
         topic = _new_topic(statement, sink)
-        assert sink.registry is not None or not sink.subjects()
+        assert sink.registry is not None or not subjects(sink)
         register = [
             RegisterSchema(sink.registry or 0, subject, schema, _level(statement, subject))
-            for subject, schema in sink.subjects()
+            for subject, schema in subjects(sink)
         ]
         return Planned(statement, "CREATE SINK", (ObjectCreated(made),), (topic, *register))
 
@@ -358,7 +359,7 @@ def _dropped_key(statement: CreateSource, planned: SourcePlan) -> list[str]:
     return [name for name in names if name not in kept]
 
 
-def _new_topic(statement: CreateSink, sink: SinkPlan) -> CreateTopic:
+def _new_topic(statement: CreateSink, sink: SinkDefinition) -> CreateTopic:
     assert isinstance(statement.kafka, KafkaConnection)
     options = statement.kafka.options
     partitions = option(options, "TOPIC PARTITION COUNT")

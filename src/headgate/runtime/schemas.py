@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from headgate.plan.definitions import SchemaChangePolicy
 from headgate.plan.sides import SchemaSide, SidePlan, WrittenSchema, differences, grows, unreadable, usable
-from headgate.plan.source import Following
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.formats.side import Writers
@@ -21,7 +21,7 @@ class SideSchemas:
     def __init__(
         self,
         side: SidePlan | None,
-        policy: Following,
+        policy: SchemaChangePolicy,
         client: Callable[[], RegistryClient | None],
         subject: str,
     ) -> None:

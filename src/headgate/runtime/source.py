@@ -114,7 +114,7 @@ class SourceReader:
 
     def options(self) -> dict[str, str]:
         wants_headers = any(
-            c.origin.name == "HEADERS" or c.origin.part == "header" for c in self.plan.columns
+            c.origin.name == "HEADERS" or c.origin.section == "header" for c in self.plan.columns
         )
         return {**self.cluster.spark(), **READER, "includeHeaders": str(wants_headers).lower()}
 

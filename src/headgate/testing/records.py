@@ -103,8 +103,8 @@ def encode_plain(format_: str, written: Written) -> bytes:
         case "bytes", str(value):
             try:
                 return bytes.fromhex(value)
-            except ValueError as wrong:
-                raise UnfitRecord("$", "bytes are written as a string of hex digits") from wrong
+            except ValueError as error:
+                raise UnfitRecord("$", "bytes are written as a string of hex digits") from error
         case _:
             raise UnfitRecord("$", f"a record of format {format_} is written as a string")
 
@@ -114,11 +114,11 @@ def decode_plain(format_: str, data: bytes) -> Json:
         return data.hex()
     try:
         text = data.decode("utf-8")
-    except UnicodeDecodeError as wrong:
-        raise UnfitRecord("$", "it is no UTF-8 text") from wrong
+    except UnicodeDecodeError as error:
+        raise UnfitRecord("$", "it is no UTF-8 text") from error
     if format_ == "text":
         return text
     try:
         return read_json(text)
-    except MalformedSpec as wrong:
-        raise UnfitRecord("$", "it is no JSON") from wrong
+    except MalformedSpec as error:
+        raise UnfitRecord("$", "it is no JSON") from error

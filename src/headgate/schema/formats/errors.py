@@ -164,3 +164,18 @@ class InvalidMapping(SchemaError, code="SCH-0403"):
     path: str
     expected: str
     MESSAGE = "index mapping is invalid at {path}: expected {expected}"
+
+
+class MalformedPattern(SchemaError, code="PLN-0214"):
+    """The pattern of FORMAT REGEX is not a valid regular expression.
+
+    Correct the pattern as the detail says.
+    """
+
+    reason: str
+    MESSAGE = "the pattern of FORMAT REGEX is no regular expression"
+    DETAIL = "{sentence}."
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.reason[:1].upper()}{self.reason[1:]}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from headgate.errors import similar_names
 from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
-from headgate.schema.formats.document import Budget, check_depth, load_document
+from headgate.schema.formats.documents import Budget, check_depth, load_document
 from headgate.schema.formats.errors import (
     MalformedAvro,
     NullOnly,

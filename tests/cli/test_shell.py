@@ -9,10 +9,19 @@ from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from headgate.cli.shell.completion import KEYWORDS, Names, SqlCompleter
-from headgate.cli.shell.history import RedactedHistory, history_file
-from headgate.cli.shell.input import coloured, is_whole
-from headgate.cli.shell.shortcuts import Leave, Say, Send, shortcut
+from headgate.cli.shell import (
+    KEYWORDS,
+    Leave,
+    Names,
+    RedactedHistory,
+    Say,
+    Send,
+    SqlCompleter,
+    coloured,
+    history_file,
+    is_whole,
+    shortcut,
+)
 
 pytestmark = pytest.mark.unit
 

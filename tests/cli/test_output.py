@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.cli.answers import PAGE, print_answer, print_diagnostic
 from headgate.cli.main import exit_status
+from headgate.cli.output import PAGE, print_answer, print_diagnostic
 from headgate.errors import Diagnostic, ErrorGroup, InternalError
 from headgate.serve.errors import EngineNotRunning
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Progress, Rows

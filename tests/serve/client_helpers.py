@@ -1,14 +1,16 @@
-"""An engine, without Spark unless one is given, behind its real door, in a thread of the test: found by commands as any engine is."""
+"""An engine in a thread of the test, behind its real HTTP API, and clients for it."""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -53,3 +55,29 @@ def _announced(folder: Path, port: int) -> EngineClient:
     while not client.is_healthy() and time.monotonic() < deadline:
         time.sleep(0.02)
     return client
+
+
+class Asking:
+    def __init__(self, client: EngineClient, sql: str) -> None:
+        address = urlsplit(client.url)
+        self._socket = socket.create_connection((address.hostname, address.port))
+        body = json.dumps({"sql": sql}).encode()
+        head = (
+            f"POST /api/statements HTTP/1.1\r\nhost: {address.netloc}\r\nauthorization: Bearer {TOKEN}\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        self._socket.sendall(head.encode() + body)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer has come to its end: the last piece of a chunked body is an empty one."""
+        self._socket.setblocking(False)
+        try:
+            return self._socket.recv(65536).endswith(b"0\r\n\r\n")
+        except BlockingIOError:
+            return False
+        finally:
+            self._socket.setblocking(True)
+
+    def go_away(self) -> None:
+        self._socket.close()

@@ -1,14 +1,16 @@
-"""A foreign schema that is a JSON document: reading its text, and the bounds that keep a hostile one harmless."""
+"""Foreign schemas that are JSON documents, within bounds that keep a hostile one harmless; definitions of named types."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
-from headgate.schema.errors import SchemaError
+from headgate.schema.errors import SchemaError, UnresolvedType
 from headgate.schema.formats.errors import SchemaTooDeep, SchemaTooLarge
-from headgate.schema.types import MAX_DEPTH, Type, depth
+from headgate.schema.names import print_name
+from headgate.schema.paths import ROOT
+from headgate.schema.types import MAX_DEPTH, Named, Type, depth
 
 # Thirty records that each use the next one twice unfold to a thousand million fields; every walk over such a type
 # would never end. The largest schemas seen in the wild have some 20,000.
@@ -58,3 +60,11 @@ class Budget:
         self.spent += places
         if self.spent > MAX_PLACES:
             raise SchemaTooLarge(self._format, path, MAX_PLACES)
+
+
+Resolve: TypeAlias = Callable[[Named], Type]
+
+
+def unresolved(type_: Named) -> Type:
+    """For types that hold no named ones."""
+    raise UnresolvedType(ROOT, print_name(type_.parts))

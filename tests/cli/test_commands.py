@@ -13,12 +13,11 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from headgate.cli.main import headgate
-from headgate.cli.shell.completion import read_names
-from headgate.cli.shell.shell import Shell
+from headgate.cli.shell import Shell, read_names
 from headgate.serve.client import EngineClient
 from headgate.serve.errors import EngineUnreachable, WrongToken
 from headgate.text.errors import InvalidUtf8
-from tests.cli.served import TOKEN, served
+from tests.serve.client_helpers import TOKEN, served
 
 pytestmark = pytest.mark.unit
 

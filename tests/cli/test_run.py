@@ -6,14 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from headgate.cli.task_watch import (
-    Rates,
-    Settling,
-    Task,
-    changed_lines,
-    halted_status,
-    task_table,
-)
+from headgate.cli.run import Rates, Settling, Task, changed_lines, halted_status, task_table
 
 pytestmark = pytest.mark.unit
 

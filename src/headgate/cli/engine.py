@@ -1,24 +1,32 @@
-"""The engine that a command speaks to: the one that runs, the one of a URL, or one for the time of the command."""
+"""The engine that a command talks to, and the script that it sends."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import click
 from rich.console import Console
 from rich.status import Status
 
+from headgate.cli.errors import ScriptUnreadable
+from headgate.cli.main import exit_status
+from headgate.cli.output import Output, print_diagnostic
 from headgate.embedded.process import lifeline
+from headgate.errors import HeadgateError
 from headgate.serve.client import EngineClient, token_file
 from headgate.serve.errors import EngineNotRunning, EngineUnreachable
 from headgate.serve.process import started_engine
 from headgate.serve.protocol import Done, Event, Failed, read_event
+from headgate.sql.redact import redacted_text
+from headgate.sql.script import decode_source, parse_script
 
 TOKEN_VARIABLE = "HEADGATE_TOKEN"
 LAZY = {"HEADGATE_SPARK_EAGER": "false"}  # most commands need no Spark, and it would cost them 10 s
@@ -113,3 +121,25 @@ def _token(folder: Path) -> str:
         return token_file(folder).read_text("utf-8").strip()
     except OSError:
         return ""
+
+
+def read_script(file: Path) -> str:
+    """The text of a file, or of standard input for `-`."""
+    try:
+        source = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as wrong:
+        raise ScriptUnreadable(str(file), (wrong.strerror or type(wrong).__name__).lower()) from wrong
+    return decode_source(source)
+
+
+def check_script(text: str, output: Output) -> int:
+    """How many statements the script has. One that cannot be read is told and ends the command, engine or not."""
+    try:
+        return len(parse_script(text))
+    except HeadgateError as error:
+        end_with(error, text, output)
+
+
+def end_with(error: HeadgateError, text: str, output: Output) -> NoReturn:
+    print_diagnostic(error.diagnostic(redacted_text(text)), output)
+    sys.exit(exit_status(error))

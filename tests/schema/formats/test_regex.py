@@ -12,11 +12,11 @@ from headgate.plan.errors import (
     CsvWithoutColumns,
     DelimiterNotOneCharacter,
     FormatColumnTwice,
-    MalformedPattern,
     PatternWithoutGroups,
 )
-from headgate.plan.patterns import marked, read_pattern
 from headgate.plan.sides import CsvSide, RegexSide, SidePlan, sides_of
+from headgate.schema.formats.errors import MalformedPattern
+from headgate.schema.formats.regex import marked, read_pattern
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.script import parse_statement
 from tests.laws import examples
