@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
 import pytest
+
 from headgate.catalog.errors import AlreadyExists, UnknownColumn, UnknownObject, WrongKind
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Desired, Kind
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
-from headgate.plan.errors import ColumnTwice, KeyWithoutFormat, NotSupportedYet, SinkFeedsItself, SinkFormatNeedsOneColumn, SinkKeyMissing, SinkKeyNotUnique
+from headgate.plan.errors import (
+    ColumnTwice,
+    KeyWithoutFormat,
+    NotSupportedYet,
+    SinkFeedsItself,
+    SinkFormatNeedsOneColumn,
+    SinkKeyMissing,
+    SinkKeyNotUnique,
+)
 from headgate.plan.planned import CreateTopic, RegisterSchema
 from headgate.plan.sink import plan_sink, subjects
 from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
@@ -16,9 +27,6 @@ from headgate.registry.compatibility.levels import Level
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.script import parse_statement
 from tests.plan.planning import Planning, record
-from typing import Any
-
-
 
 pytestmark = pytest.mark.unit
 
