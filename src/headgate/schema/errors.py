@@ -14,14 +14,12 @@ class SchemaError(HeadgateError):
 
 
 class TypeSyntax(SchemaError, code="SCH-0101"):
-    """The text of a type does not go on as the grammar of types demands.
-
-    Write one of the things that the message lists. The page on types shows every type.
-    """
+    """The text of a type does not go on as the grammar of types demands."""
 
     expected: tuple[str, ...]
     found: str
     MESSAGE = "expected {expected:or}, found {found}"
+    CURE = "Write one of the things that the message lists. The page on types shows every type."
 
 
 class UnknownType(SchemaError, code="SCH-0102"):
@@ -60,24 +58,20 @@ class InvalidLength(SchemaError, code="SCH-0105"):
 
 
 class DuplicateField(SchemaError, code="SCH-0106"):
-    """A record type has two fields of the same name.
-
-    Rename or remove one of the two fields.
-    """
+    """A record type has two fields of the same name."""
 
     field: str
     path: str = "$"
     MESSAGE = 'field "{field}" occurs more than once in the record at {path}'
+    CURE = "Rename or remove one of the two fields."
 
 
 class DuplicateSymbol(SchemaError, code="SCH-0107"):
-    """An enum type has the same symbol twice.
-
-    Remove one of the two.
-    """
+    """An enum type has the same symbol twice."""
 
     symbol: str
     MESSAGE = 'symbol "{symbol}" occurs more than once in the enum'
+    CURE = "Remove one of the two."
 
 
 class DefaultNotASymbol(SchemaError, code="SCH-0108"):
@@ -100,16 +94,14 @@ class LimitedType(SchemaError, code="SCH-0109"):
 
 class ValueDoesNotFit(SchemaError, code="SCH-0110"):
     """A value is not of its type, or cannot be converted without loss. The message names the kind of the value, never
-    the value.
-
-    Correct the value where it is made, or give the column a type that can hold it.
-    """
+    the value."""
 
     path: str
     expected: str
     found: str
     reason: str = ""
     MESSAGE = "value at {path} does not fit {expected}, found {found}{why}"
+    CURE = "Correct the value where it is made, or give the column a type that can hold it."
 
     @property
     def why(self) -> str:
@@ -117,14 +109,12 @@ class ValueDoesNotFit(SchemaError, code="SCH-0110"):
 
 
 class UnresolvedType(SchemaError, code="SCH-0111"):
-    """A type refers to a named type whose definition is needed here and is not known.
-
-    Create the type first, or write its definition in place of its name.
-    """
+    """A type refers to a named type whose definition is needed here and is not known."""
 
     path: str
     name: str
     MESSAGE = 'type "{name}" at {path} has not been resolved'
+    CURE = "Create the type first, or write its definition in place of its name."
 
 
 class NameTooLong(SchemaError, code="SCH-0112"):

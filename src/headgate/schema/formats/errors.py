@@ -16,33 +16,26 @@ class MalformedAvro(SchemaError, code="SCH-0201"):
 
 
 class MalformedJsonSchema(SchemaError, code="SCH-0202"):
-    """The text is not a valid JSON Schema.
-
-    Correct the schema at the path that the message names.
-    """
+    """The text is not a valid JSON Schema."""
 
     path: str
     problem: str
     MESSAGE = "json schema is malformed at {path}: {problem}"
+    CURE = "Correct the schema at the path that the message names."
 
 
 class SchemaTooDeep(SchemaError, code="SCH-0203"):
-    """A schema has more levels of arrays, maps and records than are supported.
-
-    Use fewer levels, or keep the inner ones as text that holds JSON.
-    """
+    """A schema has more levels of arrays, maps and records than are supported."""
 
     format: str
     path: str
     MESSAGE = "{format} is nested too deeply at {path}"
     DETAIL = f"Arrays, maps and records may be nested {MAX_DEPTH} levels deep."
+    CURE = "Use fewer levels, or keep the inner ones as text that holds JSON."
 
 
 class SchemaTooLarge(SchemaError, code="SCH-0204"):
-    """A schema names the same types so often that it becomes too large when every name is replaced by its definition.
-
-    Split the schema, or remove the repeated parts.
-    """
+    """A schema names the same types so often that it becomes too large when every name is replaced by its definition."""
 
     format: str
     path: str
@@ -51,6 +44,7 @@ class SchemaTooLarge(SchemaError, code="SCH-0204"):
     DETAIL = (
         "With every named type written out where it is used, a schema may have {limit} fields and elements."
     )
+    CURE = "Split the schema, or remove the repeated parts."
 
 
 class RecursiveSchema(SchemaError, code="SCH-0205"):
@@ -93,14 +87,12 @@ class UnsupportedUnion(SchemaError, code="SCH-0208"):
 
 
 class NullOnly(SchemaError, code="SCH-0209"):
-    """A part of a schema has only the type null, which no column can have.
-
-    Add another type to the union, or remove the field.
-    """
+    """A part of a schema has only the type null, which no column can have."""
 
     format: str
     path: str
     MESSAGE = "{format} allows nothing but null at {path}, and there is no type for that"
+    CURE = "Add another type to the union, or remove the field."
 
 
 class UnionColumnClash(SchemaError, code="SCH-0210"):
@@ -121,20 +113,15 @@ class InvalidAvroName(SchemaError, code="SCH-0211"):
 
 
 class ImpossibleSchema(SchemaError, code="SCH-0212"):
-    """The rules of a JSON Schema exclude each other, so that no value is valid.
-
-    Remove one of the rules that contradict each other at this path.
-    """
+    """The rules of a JSON Schema exclude each other, so that no value is valid."""
 
     path: str
     MESSAGE = "json schema at {path} contradicts itself: no value is valid"
+    CURE = "Remove one of the rules that contradict each other at this path."
 
 
 class UnsupportedType(SchemaError, code="SCH-0401"):
-    """A type of Headgate cannot be written in a format, or a type of a format cannot be read by Headgate.
-
-    Cast the column to a type that the format has, or leave it out.
-    """
+    """A type of Headgate cannot be written in a format, or a type of a format cannot be read by Headgate."""
 
     path: str
     format: str
@@ -143,6 +130,7 @@ class UnsupportedType(SchemaError, code="SCH-0401"):
     instead: str = ""
     MESSAGE = "type {type} at {path} has no counterpart in {format}: {why}"
     HINT = "Write {instead}."
+    CURE = "Cast the column to a type that the format has, or leave it out."
 
 
 class InvalidColumnName(SchemaError, code="SCH-0402"):
@@ -156,25 +144,21 @@ class InvalidColumnName(SchemaError, code="SCH-0402"):
 
 
 class InvalidMapping(SchemaError, code="SCH-0403"):
-    """The mapping of an index does not have the form in which Elasticsearch returns it.
-
-    Give the mapping as GET /index/_mapping returns it.
-    """
+    """The mapping of an index does not have the form in which Elasticsearch returns it."""
 
     path: str
     expected: str
     MESSAGE = "index mapping is invalid at {path}: expected {expected}"
+    CURE = "Give the mapping as GET /index/_mapping returns it."
 
 
 class MalformedPattern(SchemaError, code="PLN-0214"):
-    """The pattern of FORMAT REGEX is not a valid regular expression.
-
-    Correct the pattern as the detail says.
-    """
+    """The pattern of FORMAT REGEX is not a valid regular expression."""
 
     reason: str
     MESSAGE = "the pattern of FORMAT REGEX is no regular expression"
     DETAIL = "{sentence}."
+    CURE = "Correct the pattern as the detail says."
 
     @property
     def sentence(self) -> str:
