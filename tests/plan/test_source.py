@@ -19,7 +19,7 @@ from headgate.plan.sides import JsonSide, SchemaSide, TextSide, WrittenSchema
 from headgate.purify.errors import NoTimestamp, PasswordInAddress, StartTwice
 from headgate.purify.statements import purify
 from headgate.registry.schemas import SchemaType
-from headgate.schema.formats.errors import MalformedAvro
+from headgate.schema.errors import MalformedAvro
 from headgate.schema.types import Record
 from headgate.sql.errors import InvalidOptionValue, RepeatedOption
 from headgate.sql.render.statements import render

@@ -1,4 +1,4 @@
-"""What is wrong with a statement that reads well: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks."""
+"""What is wrong with a statement that reads well: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks, PLN-05xx scripts for apply."""
 
 from __future__ import annotations
 
@@ -324,3 +324,30 @@ class SinkFeedsItself(PlanError, code="PLN-0306"):
     def reader(self) -> str:
         sinks = " and ".join(f'"{name}"' for name in self.over)
         return f"sink {sinks}, whose records come back to it" if self.over else "it"
+
+
+class DesiredStateError(HeadgateError):
+    """Family PLN."""
+
+
+class ObjectDiffers(DesiredStateError, code="PLN-0501"):
+    """A script for apply defines an object that exists with another definition, and no statement can change one into
+    the other."""
+
+    kind: str
+    name: str
+    parts: tuple[str, ...] = ()
+    MESSAGE = '{kind} "{name}" exists already and is not what the script says'
+    DETAIL = "They differ in {parts:list}."
+    HINT = (
+        "Nothing alters a {kind} in place. Run `DROP {kind:upper} {name};` (with CASCADE, if others use it) with "
+        "`headgate sql`, then apply the script again; or write the statement as it was."
+    )
+
+
+class NotDesiredState(DesiredStateError, code="PLN-0502"):
+    """A script for apply contains a statement that does something once instead of describing an object."""
+
+    statement: str
+    MESSAGE = "{statement} does not describe what shall be there"
+    HINT = "Run it with `headgate sql`. A script to apply has CREATE, COMMENT ON, ALTER … PAUSE or RESUME, and SET."

@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
-from headgate.schema.errors import SchemaError, UnresolvedType
-from headgate.schema.formats.errors import SchemaTooDeep, SchemaTooLarge
+from headgate.schema.errors import SchemaError, SchemaTooDeep, SchemaTooLarge, UnresolvedType
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT
 from headgate.schema.types import MAX_DEPTH, Named, Type, depth

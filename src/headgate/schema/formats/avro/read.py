@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.errors import similar_names
-from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
-from headgate.schema.formats.documents import Budget, check_depth, load_document
-from headgate.schema.formats.errors import (
+from headgate.schema.errors import (
     MalformedAvro,
     NullOnly,
     RecursiveSchema,
@@ -22,6 +20,8 @@ from headgate.schema.formats.errors import (
     UnknownReference,
     UnsupportedUnion,
 )
+from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
+from headgate.schema.formats.documents import Budget, check_depth, load_document
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import MAX_DEPTH, Array, Enum, Field, Map, Record, Type
 
