@@ -14,7 +14,6 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from headgate.plan.sides import WrittenSchema
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
 from headgate.registry.protobuf_files import find_message, load_files, place_in_file, read_files
@@ -24,6 +23,7 @@ from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.proto_text.errors import UnknownMessage
 from headgate.schema.paths import ROOT
 from headgate.schema.types import Record
+from headgate.schema.written import WrittenSchema
 
 
 def protobuf_bodies(decoding: Decoding, writer: WrittenSchema) -> ProtobufBodies:
