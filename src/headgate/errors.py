@@ -71,12 +71,15 @@ def joined(words: Sequence[object], last: str = "or") -> str:
 _ITEM: Mapping[str, Callable[[Any], str]] = {
     "quoted": lambda name: f'"{name}"',
     "object": lambda named: f'{named[0]} "{named[1]}"',
+    "upper": str.upper,
+    "lower": str.lower,
     "a": lambda noun: f"an {noun}" if noun[0] in "aeiou" else f"a {noun}",
 }
 _JOIN: Mapping[str, Callable[[Sequence[str]], str]] = {
     "list": ", ".join,
     "or": joined,
     "and": lambda words: joined(words, "and"),
+    "clauses": "; ".join,
     "lines": "\n".join,
     "path": " -> ".join,
 }

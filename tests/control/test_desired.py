@@ -245,7 +245,7 @@ def test_what_no_statement_alters_is_an_error_that_says_what_to_write(
     with pytest.raises(ObjectDiffers) as raised:
         project.plan(f"{VIEW};\n{wanted}")
     assert (raised.value.kind, raised.value.parts) == (kind, parts)
-    assert f"DROP {kind.upper()} {raised.value.name};" in raised.value.hint()
+    assert f"DROP {kind.upper()} {raised.value.name};" in str(raised.value.hint())
     assert raised.value.diagnostic(f"{VIEW};\n{wanted}").line == 2
 
 

@@ -11,7 +11,7 @@ from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.secrets import FromEnvironment
 from headgate.catalog.snapshot import Catalog
-from headgate.connectors.connections import Server
+from headgate.connectors.connections import ConnectionRef
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import Topic
 from headgate.errors import similar_names
@@ -52,28 +52,28 @@ class MemoryOutside:
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         self.checked.append(str(statement.name))
 
-    def topic(self, catalog: Catalog, connection: Server, name: str) -> Topic:
+    def topic(self, catalog: Catalog, connection: ConnectionRef, name: str) -> Topic:
         if name not in self.topics:
             raise TopicNotFound(name, similar_names(name, self.topics))
         return Topic(name, f"id of {name}", self.topics[name])
 
     def offsets(
-        self, catalog: Catalog, connection: Server, topic: Topic, since: int | None
+        self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None
     ) -> tuple[int, ...]:
         """As if every partition had ten records, one each millisecond from 1970 on."""
         return (10 if since is None else min(10, since),) * topic.partitions
 
-    def latest(self, catalog: Catalog, registry: Server, subject: str) -> WrittenSchema | None:
+    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
         return self.subjects.get(subject)
 
-    def by_id(self, catalog: Catalog, registry: Server, schema_id: int) -> WrittenSchema:
+    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         for known in self.subjects.values():
             if known.id == schema_id:
                 return known
         raise SchemaIdNotFound(schema_id)
 
     def check_compatible(
-        self, catalog: Catalog, registry: Server, subject: str, schema: WrittenSchema
+        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema
     ) -> None:
         if subject in self.refused:
             raise IncompatibleSchema(subject, ("a field is gone",))

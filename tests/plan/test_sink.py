@@ -220,7 +220,7 @@ def test_over_a_keyed_source_no_other_key_is_taken(world: Planning, relation: st
         sink(world, f"s FROM {relation} {TO} KEY (item) NOT ENFORCED FORMAT JSON")
     with pytest.raises(SinkKeyNotUnique) as caught:
         sink(world, f"s FROM {relation} {TO} KEY (item) FORMAT JSON")
-    assert "ENVELOPE NONE" in caught.value.hint()
+    assert "ENVELOPE NONE" in str(caught.value.hint())
 
 
 def test_a_key_with_a_map_is_refused_before_spark_does(world: Planning) -> None:

@@ -151,4 +151,4 @@ def test_what_the_registry_cannot_do_is_refused_in_its_own_words(client: Registr
 def test_a_base_path_that_is_wrong_is_told_as_such(url: str, path: str) -> None:
     with RegistryClient([url + path]) as lost, pytest.raises(RegistryAnswerUnreadable) as unread:
         lost.subjects()
-    assert "/apis/ccompat/v7" in unread.value.hint()
+    assert "/apis/ccompat/v7" in str(unread.value.hint())

@@ -2,79 +2,68 @@
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, did_you_mean, error
+from headgate.errors import HeadgateError
 
 
 class CommandError(HeadgateError):
     """Family CLI."""
 
 
-@error
-class SettingsUnreadable(CommandError):
-    code = "CLI-0201"
+class SettingsUnreadable(CommandError, code="CLI-0201"):
+    """The settings file cannot be opened, or is not valid TOML.
+
+    Correct the file as the message says.
+    """
+
     file: str
     reason: str
-
-    def message(self) -> str:
-        return f'cannot read settings file "{self.file}": {self.reason}'
+    MESSAGE = 'cannot read settings file "{file}": {reason}'
 
 
-@error
-class UnknownSetting(CommandError):
-    code = "CLI-0202"
+class UnknownSetting(CommandError, code="CLI-0202"):
+    """The settings file or the environment has a setting that does not exist."""
+
     setting: str
     place: str
     known: tuple[str, ...]
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'setting "{self.setting}" of {self.place} does not exist'
-
-    def hint(self) -> str:
-        return did_you_mean(self.similar) or f"There are {', '.join(self.known)}."
+    MESSAGE = 'setting "{setting}" of {place} does not exist'
+    HINT = "There are {known:list}."
 
 
-@error
-class InvalidSetting(CommandError):
-    """``reason`` says what is allowed, never what was given: settings of Spark may be secrets."""
+class InvalidSetting(CommandError, code="CLI-0203"):
+    """A setting has a value that is not allowed. The message does not show the value, because it may be a secret.
 
-    code = "CLI-0203"
+    Write a value that the message allows.
+    """
+
     setting: str
     place: str
     reason: str
-
-    def message(self) -> str:
-        return f'setting "{self.setting}" of {self.place} is not valid: {self.reason}'
+    MESSAGE = 'setting "{setting}" of {place} is not valid: {reason}'
 
 
-@error
-class EnginePortTaken(CommandError):
-    code = "CLI-0204"
+class EnginePortTaken(CommandError, code="CLI-0204"):
+    """The engine cannot listen on the port that was asked for."""
+
     port: int
-
-    def message(self) -> str:
-        return f"could not listen on port {self.port}: another process does"
-
-    def hint(self) -> str:
-        return "Name another port, or leave it out to get a free one."
+    MESSAGE = "could not listen on port {port}: another process does"
+    HINT = "Name another port, or leave it out to get a free one."
 
 
-@error
-class ScriptUnreadable(CommandError):
-    code = "CLI-0301"
+class ScriptUnreadable(CommandError, code="CLI-0301"):
+    """A script cannot be opened or is not text.
+
+    Check the name of the file and its permissions.
+    """
+
     file: str
     reason: str
-
-    def message(self) -> str:
-        return f'cannot read script "{self.file}": {self.reason}'
+    MESSAGE = 'cannot read script "{file}": {reason}'
 
 
-@error
-class NothingToRun(CommandError):
-    code = "CLI-0302"
+class NothingToRun(CommandError, code="CLI-0302"):
+    """A script is run that creates no sink, so that the engine would have nothing to do."""
 
-    def message(self) -> str:
-        return "the script has no task to run"
-
-    def hint(self) -> str:
-        return "Create a sink, or send statements with `headgate sql`."
+    MESSAGE = "the script has no task to run"
+    HINT = "Create a sink, or send statements with `headgate sql`."

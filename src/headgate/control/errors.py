@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError
 
 
 class DesiredStateError(HeadgateError):
     """Family PLN."""
 
 
-@error
-class ObjectDiffers(DesiredStateError):
-    """No statement changes the object that is there into the one that the script describes."""
+class ObjectDiffers(DesiredStateError, code="PLN-0501"):
+    """A script for apply defines an object that exists with another definition, and no statement can change one into
+    the other."""
 
-    code = "PLN-0501"
     kind: str
     name: str
     parts: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'{self.kind} "{self.name}" exists already and is not what the script says'
-
-    def detail(self) -> str | None:
-        return f"They differ in {', '.join(self.parts)}." if self.parts else None
-
-    def hint(self) -> str:
-        drop = f"DROP {self.kind.upper()} {self.name}"
-        return (
-            f"Nothing alters a {self.kind} in place. Run `{drop};` (with CASCADE, if others use it) with "
-            "`headgate sql`, then apply the script again; or write the statement as it was."
-        )
+    MESSAGE = '{kind} "{name}" exists already and is not what the script says'
+    DETAIL = "They differ in {parts:list}."
+    HINT = (
+        "Nothing alters a {kind} in place. Run `DROP {kind:upper} {name};` (with CASCADE, if others use it) with "
+        "`headgate sql`, then apply the script again; or write the statement as it was."
+    )
 
 
-@error
-class NotDesiredState(DesiredStateError):
-    code = "PLN-0502"
+class NotDesiredState(DesiredStateError, code="PLN-0502"):
+    """A script for apply contains a statement that does something once instead of describing an object."""
+
     statement: str
-
-    def message(self) -> str:
-        return f"{self.statement} does not describe what shall be there"
-
-    def hint(self) -> str:
-        return "Run it with `headgate sql`. A script to apply has CREATE, COMMENT ON, ALTER … PAUSE or RESUME, and SET."
+    MESSAGE = "{statement} does not describe what shall be there"
+    HINT = "Run it with `headgate sql`. A script to apply has CREATE, COMMENT ON, ALTER … PAUSE or RESUME, and SET."

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from headgate.catalog.names import SearchPath
 from headgate.catalog.snapshot import Catalog
-from headgate.connectors.connections import Server
+from headgate.connectors.connections import ConnectionRef
 from headgate.purify.connections import has_password
 from headgate.purify.errors import NoSchemaForTopic, PasswordInAddress, SchemaOfOtherType
 from headgate.purify.outside import Outside
@@ -94,7 +94,7 @@ class _Seeder:
             raise SchemaOfOtherType(self._subject(side), found.format.words, format_.kind)
         return seeded(format_, SeedSchema(side, found.id or 0, found.text, found.references))
 
-    def _find(self, format_: RegistryFormat, side: Side, registry: Server) -> WrittenSchema | None:
+    def _find(self, format_: RegistryFormat, side: Side, registry: ConnectionRef) -> WrittenSchema | None:
         strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == side]
         match strategies:
             case [IdStrategy(schema_id)]:

@@ -169,7 +169,7 @@ def path_of(side: str, reason: str) -> str:
 
 
 def _read_again(reader: SourceReader, partition: int, offset: int, side: str) -> bytes | None:
-    record = reader.cluster.record(reader.topic_name, partition, offset)
+    record = reader.cluster.read_record(reader.topic_name, partition, offset)
     return None if record is None else record[0 if side == "key" else 1]
 
 

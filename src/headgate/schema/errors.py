@@ -5,7 +5,7 @@ Every error carries the path of the place, `$` being the root.
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, did_you_mean, error
+from headgate.errors import HeadgateError
 from headgate.schema.types import MAX_DEPTH, MAX_PRECISION
 
 
@@ -13,188 +13,143 @@ class SchemaError(HeadgateError):
     """Family SCH."""
 
 
-@error
-class TypeSyntax(SchemaError):
-    """The text of a type cannot be read any further."""
+class TypeSyntax(SchemaError, code="SCH-0101"):
+    """The text of a type does not go on as the grammar of types demands.
 
-    code = "SCH-0101"
+    Write one of the things that the message lists. The page on types shows every type.
+    """
+
     expected: tuple[str, ...]
     found: str
-
-    def message(self) -> str:
-        return f"expected {_one_of(self.expected)}, found {self.found}"
+    MESSAGE = "expected {expected:or}, found {found}"
 
 
-@error
-class UnknownType(SchemaError):
-    code = "SCH-0102"
+class UnknownType(SchemaError, code="SCH-0102"):
+    """The text of a type names a type that does not exist."""
+
     name: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'type "{self.name}" does not exist'
+    MESSAGE = 'type "{name}" does not exist'
 
 
-@error
-class TypeTooDeep(SchemaError):
-    code = "SCH-0103"
+class TypeTooDeep(SchemaError, code="SCH-0103"):
+    """A type has more levels of arrays, maps and records than are supported."""
+
     path: str = "$"
-
-    def message(self) -> str:
-        return f"type at {self.path} is nested too deeply"
-
-    def detail(self) -> str:
-        return f"A type may be nested {MAX_DEPTH} levels deep."
-
-    def hint(self) -> str:
-        return "Keep what is deeper as json."
+    MESSAGE = "type at {path} is nested too deeply"
+    DETAIL = f"A type may be nested {MAX_DEPTH} levels deep."
+    HINT = "Keep what is deeper as json."
 
 
-@error
-class InvalidDecimal(SchemaError):
-    code = "SCH-0104"
+class InvalidDecimal(SchemaError, code="SCH-0104"):
+    """The precision or the scale of a decimal is out of range."""
+
     precision: int
     scale: int
-
-    def message(self) -> str:
-        return f"decimal({self.precision},{self.scale}) is not a valid type"
-
-    def hint(self) -> str:
-        return f"The precision is from 1 to {MAX_PRECISION}, the scale from 0 to the precision."
+    MESSAGE = "decimal({precision},{scale}) is not a valid type"
+    HINT = f"The precision is from 1 to {MAX_PRECISION}, the scale from 0 to the precision."
 
 
-@error
-class InvalidLength(SchemaError):
-    code = "SCH-0105"
+class InvalidLength(SchemaError, code="SCH-0105"):
+    """The length of a type is zero or negative."""
+
     type: str
     length: int
-
-    def message(self) -> str:
-        return f"{self.type}({self.length}) is not a valid type"
-
-    def hint(self) -> str:
-        return "A length is a whole number from 1."
+    MESSAGE = "{type}({length}) is not a valid type"
+    HINT = "A length is a whole number from 1."
 
 
-@error
-class DuplicateField(SchemaError):
-    code = "SCH-0106"
+class DuplicateField(SchemaError, code="SCH-0106"):
+    """A record type has two fields of the same name.
+
+    Rename or remove one of the two fields.
+    """
+
     field: str
     path: str = "$"
-
-    def message(self) -> str:
-        return f'field "{self.field}" occurs more than once in the record at {self.path}'
+    MESSAGE = 'field "{field}" occurs more than once in the record at {path}'
 
 
-@error
-class DuplicateSymbol(SchemaError):
-    code = "SCH-0107"
+class DuplicateSymbol(SchemaError, code="SCH-0107"):
+    """An enum type has the same symbol twice.
+
+    Remove one of the two.
+    """
+
     symbol: str
-
-    def message(self) -> str:
-        return f'symbol "{self.symbol}" occurs more than once in the enum'
+    MESSAGE = 'symbol "{symbol}" occurs more than once in the enum'
 
 
-@error
-class DefaultNotASymbol(SchemaError):
-    code = "SCH-0108"
+class DefaultNotASymbol(SchemaError, code="SCH-0108"):
+    """The default of an enum is not one of its symbols."""
+
     default: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'default "{self.default}" is not a symbol of the enum'
+    MESSAGE = 'default "{default}" is not a symbol of the enum'
 
 
-@error
-class LimitedType(SchemaError):
-    """A length or precision that Headgate's type does not have: leaving it out must be the writer's decision."""
+class LimitedType(SchemaError, code="SCH-0109"):
+    """A type is written with a length or precision that Headgate does not check. Only its writer can decide to leave it
+    out."""
 
-    code = "SCH-0109"
     written: str
     instead: str
-
-    def message(self) -> str:
-        return f'type "{self.written}" has a limit that headgate does not keep'
-
-    def hint(self) -> str:
-        return f"Write {self.instead}."
+    MESSAGE = 'type "{written}" has a limit that headgate does not keep'
+    HINT = "Write {instead}."
 
 
-@error
-class ValueDoesNotFit(SchemaError):
-    """A value that is not one of its type, or not exactly. Says the kind of value it was, never the value."""
+class ValueDoesNotFit(SchemaError, code="SCH-0110"):
+    """A value is not of its type, or cannot be converted without loss. The message names the kind of the value, never
+    the value.
 
-    code = "SCH-0110"
+    Correct the value where it is made, or give the column a type that can hold it.
+    """
+
     path: str
     expected: str
     found: str
     reason: str = ""
+    MESSAGE = "value at {path} does not fit {expected}, found {found}{why}"
 
-    def message(self) -> str:
-        why = f": {self.reason}" if self.reason else ""
-        return f"value at {self.path} does not fit {self.expected}, found {self.found}{why}"
+    @property
+    def why(self) -> str:
+        return f": {self.reason}" if self.reason else ""
 
 
-@error
-class UnresolvedType(SchemaError):
-    """A named type where its definition is needed."""
+class UnresolvedType(SchemaError, code="SCH-0111"):
+    """A type refers to a named type whose definition is needed here and is not known.
 
-    code = "SCH-0111"
+    Create the type first, or write its definition in place of its name.
+    """
+
     path: str
     name: str
-
-    def message(self) -> str:
-        return f'type "{self.name}" at {self.path} has not been resolved'
+    MESSAGE = 'type "{name}" at {path} has not been resolved'
 
 
-@error
-class NameTooLong(SchemaError):
-    code = "SCH-0112"
+class NameTooLong(SchemaError, code="SCH-0112"):
+    """A column has a longer name than PostgreSQL allows."""
+
     name: str
     path: str
     limit: int
-
-    def message(self) -> str:
-        return (
-            f'column "{self.name}" for {self.path} is longer than the {self.limit} bytes that postgres allows'
-        )
-
-    def hint(self) -> str:
-        return "Give the field a shorter name, or keep the record that holds it as json."
+    MESSAGE = 'column "{name}" for {path} is longer than the {limit} bytes that postgres allows'
+    HINT = "Give the field a shorter name, or keep the record that holds it as json."
 
 
-@error
-class NameClash(SchemaError):
-    """Two fields that would become one column."""
+class NameClash(SchemaError, code="SCH-0113"):
+    """Nested fields become columns of one table, and two of them get the same column name."""
 
-    code = "SCH-0113"
     name: str
     first: str
     second: str
-
-    def message(self) -> str:
-        return f'fields {self.first} and {self.second} would both become the column "{self.name}"'
-
-    def hint(self) -> str:
-        return "Rename one of them, or keep the record that holds it as json."
+    MESSAGE = 'fields {first} and {second} would both become the column "{name}"'
+    HINT = "Rename one of them, or keep the record that holds it as json."
 
 
-@error
-class UnknownPath(SchemaError):
-    """A doc or a change for a place that the type does not have."""
+class UnknownPath(SchemaError, code="SCH-0114"):
+    """A comment or a change names a field that the type does not have."""
 
-    code = "SCH-0114"
     path: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f"there is no field at {self.path}"
-
-    def hint(self) -> str | None:
-        return did_you_mean(self.similar)
-
-
-def _one_of(expected: tuple[str, ...]) -> str:
-    if len(expected) == 1:
-        return expected[0]
-    return f"{', '.join(expected[:-1])} or {expected[-1]}"
+    MESSAGE = "there is no field at {path}"

@@ -15,7 +15,7 @@ from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
 from headgate.schema.formats.proto_text.errors import UnknownMessage
 from headgate.schema.formats.proto_text.well_known import well_known
 from headgate.schema.formats.protobuf import from_protobuf, to_protobuf
-from headgate.schema.formats.protobuf.names import are_symbols
+from headgate.schema.formats.protobuf.write import are_symbols
 from headgate.schema.types import (
     Array,
     Bigint,

@@ -2,227 +2,180 @@
 
 from __future__ import annotations
 
-from headgate.errors import error
 from headgate.schema.errors import SchemaError
 from headgate.schema.types import MAX_DEPTH, MAX_PRECISION
 
 
-@error
-class MalformedAvro(SchemaError):
-    code = "SCH-0201"
+class MalformedAvro(SchemaError, code="SCH-0201"):
+    """The text is not a valid Avro schema."""
+
     path: str
     problem: str
-
-    def message(self) -> str:
-        return f"avro schema is malformed at {self.path}: {self.problem}"
-
-    def hint(self) -> str:
-        return 'Write an Avro schema as JSON, for example {"type": "record", "name": "r", "fields": []}.'
+    MESSAGE = "avro schema is malformed at {path}: {problem}"
+    HINT = 'Write an Avro schema as JSON, for example {{"type": "record", "name": "r", "fields": []}}.'
 
 
-@error
-class MalformedJsonSchema(SchemaError):
-    code = "SCH-0202"
+class MalformedJsonSchema(SchemaError, code="SCH-0202"):
+    """The text is not a valid JSON Schema.
+
+    Correct the schema at the path that the message names.
+    """
+
     path: str
     problem: str
-
-    def message(self) -> str:
-        return f"json schema is malformed at {self.path}: {self.problem}"
+    MESSAGE = "json schema is malformed at {path}: {problem}"
 
 
-@error
-class SchemaTooDeep(SchemaError):
-    code = "SCH-0203"
+class SchemaTooDeep(SchemaError, code="SCH-0203"):
+    """A schema has more levels of arrays, maps and records than are supported.
+
+    Use fewer levels, or keep the inner ones as text that holds JSON.
+    """
+
     format: str
     path: str
-
-    def message(self) -> str:
-        return f"{self.format} is nested too deeply at {self.path}"
-
-    def detail(self) -> str:
-        return f"Arrays, maps and records may be nested {MAX_DEPTH} levels deep."
+    MESSAGE = "{format} is nested too deeply at {path}"
+    DETAIL = f"Arrays, maps and records may be nested {MAX_DEPTH} levels deep."
 
 
-@error
-class SchemaTooLarge(SchemaError):
-    """A schema that names the same types over and over, so that it would unfold without end."""
+class SchemaTooLarge(SchemaError, code="SCH-0204"):
+    """A schema names the same types so often that it becomes too large when every name is replaced by its definition.
 
-    code = "SCH-0204"
+    Split the schema, or remove the repeated parts.
+    """
+
     format: str
     path: str
     limit: int
-
-    def message(self) -> str:
-        return f"{self.format} is too large at {self.path}"
-
-    def detail(self) -> str:
-        return f"With every named type written out where it is used, a schema may have {self.limit} fields and elements."
+    MESSAGE = "{format} is too large at {path}"
+    DETAIL = (
+        "With every named type written out where it is used, a schema may have {limit} fields and elements."
+    )
 
 
-@error
-class RecursiveSchema(SchemaError):
-    code = "SCH-0205"
+class RecursiveSchema(SchemaError, code="SCH-0205"):
+    """A schema contains a type that contains itself, so that no finite set of columns can hold it."""
+
     format: str
     path: str
     name: str
-
-    def message(self) -> str:
-        return f'{self.format} is recursive: "{self.name}" holds itself at {self.path}'
-
-    def hint(self) -> str:
-        return "A column has a type of finite depth. Cut the recursion in the schema, or keep the place as json text."
+    MESSAGE = '{format} is recursive: "{name}" holds itself at {path}'
+    HINT = "A column has a type of finite depth. Cut the recursion in the schema, or keep the place as json text."
 
 
-@error
-class UnknownReference(SchemaError):
-    """A name that neither the schema nor its references define."""
+class UnknownReference(SchemaError, code="SCH-0206"):
+    """A schema names a type that neither the schema nor its references define."""
 
-    code = "SCH-0206"
     format: str
     path: str
     name: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'{self.format} names "{self.name}" at {self.path}, which is not defined'
+    MESSAGE = '{format} names "{name}" at {path}, which is not defined'
 
 
-@error
-class DecimalTooWide(SchemaError):
-    code = "SCH-0207"
+class DecimalTooWide(SchemaError, code="SCH-0207"):
+    """A decimal has more digits than Spark and the targets can hold."""
+
     path: str
     precision: int
-
-    def message(self) -> str:
-        return f"decimal at {self.path} has {self.precision} digits, and at most {MAX_PRECISION} can be held"
-
-    def hint(self) -> str:
-        return f"Declare a precision of {MAX_PRECISION} or less in the schema, or write the number as text."
+    MESSAGE = f"decimal at {{path}} has {{precision}} digits, and at most {MAX_PRECISION} can be held"
+    HINT = f"Declare a precision of {MAX_PRECISION} or less in the schema, or write the number as text."
 
 
-@error
-class UnsupportedUnion(SchemaError):
-    code = "SCH-0208"
+class UnsupportedUnion(SchemaError, code="SCH-0208"):
+    """A union of several types stands in an array or a map, or at the root, where it cannot become one column per type."""
+
     path: str
     branches: tuple[str, ...]
-
-    def message(self) -> str:
-        return f"avro union of {', '.join(self.branches)} at {self.path} cannot become columns"
-
-    def detail(self) -> str:
-        return "A union of several types becomes one column per type, which only a field of a record can be."
-
-    def hint(self) -> str:
-        return "Put the union into a field of a record."
+    MESSAGE = "avro union of {branches:list} at {path} cannot become columns"
+    DETAIL = "A union of several types becomes one column per type, which only a field of a record can be."
+    HINT = "Put the union into a field of a record."
 
 
-@error
-class NullOnly(SchemaError):
-    code = "SCH-0209"
+class NullOnly(SchemaError, code="SCH-0209"):
+    """A part of a schema has only the type null, which no column can have.
+
+    Add another type to the union, or remove the field.
+    """
+
     format: str
     path: str
-
-    def message(self) -> str:
-        return f"{self.format} allows nothing but null at {self.path}, and there is no type for that"
+    MESSAGE = "{format} allows nothing but null at {path}, and there is no type for that"
 
 
-@error
-class UnionColumnClash(SchemaError):
-    code = "SCH-0210"
+class UnionColumnClash(SchemaError, code="SCH-0210"):
+    """A union becomes one column per type, and one of these columns has the name of another field."""
+
     path: str
     column: str
-
-    def message(self) -> str:
-        return f'avro union at {self.path} would become the column "{self.column}", which exists already'
-
-    def hint(self) -> str:
-        return "Rename one of the two fields."
+    MESSAGE = 'avro union at {path} would become the column "{column}", which exists already'
+    HINT = "Rename one of the two fields."
 
 
-@error
-class InvalidAvroName(SchemaError):
-    code = "SCH-0211"
+class InvalidAvroName(SchemaError, code="SCH-0211"):
+    """A name cannot be written in an Avro schema."""
+
     name: str
-
-    def message(self) -> str:
-        return f'"{self.name}" is not a valid avro name'
-
-    def hint(self) -> str:
-        return "Each part between dots is letters, digits and _, and does not start with a digit."
+    MESSAGE = '"{name}" is not a valid avro name'
+    HINT = "Each part between dots is letters, digits and _, and does not start with a digit."
 
 
-@error
-class ImpossibleSchema(SchemaError):
-    code = "SCH-0212"
+class ImpossibleSchema(SchemaError, code="SCH-0212"):
+    """The rules of a JSON Schema exclude each other, so that no value is valid.
+
+    Remove one of the rules that contradict each other at this path.
+    """
+
     path: str
-
-    def message(self) -> str:
-        return f"json schema at {self.path} contradicts itself: no value is valid"
+    MESSAGE = "json schema at {path} contradicts itself: no value is valid"
 
 
-@error
-class UnsupportedType(SchemaError):
-    """A type that a format cannot hold, or a type of a format that Headgate cannot hold."""
+class UnsupportedType(SchemaError, code="SCH-0401"):
+    """A type of Headgate cannot be written in a format, or a type of a format cannot be read by Headgate.
 
-    code = "SCH-0401"
+    Cast the column to a type that the format has, or leave it out.
+    """
+
     path: str
     format: str
     type: str
     why: str
     instead: str = ""
-
-    def message(self) -> str:
-        return f"type {self.type} at {self.path} has no counterpart in {self.format}: {self.why}"
-
-    def hint(self) -> str | None:
-        return f"Write {self.instead}." if self.instead else None
+    MESSAGE = "type {type} at {path} has no counterpart in {format}: {why}"
+    HINT = "Write {instead}."
 
 
-@error
-class InvalidColumnName(SchemaError):
-    """A name that a target cannot have for a field."""
+class InvalidColumnName(SchemaError, code="SCH-0402"):
+    """A column has a name that the target does not allow."""
 
-    code = "SCH-0402"
     name: str
     path: str
     format: str
-
-    def message(self) -> str:
-        return f'{self.format} cannot have a field "{self.name}" for {self.path}'
-
-    def hint(self) -> str:
-        return "Give the field another name, or keep the record that holds it as json."
+    MESSAGE = '{format} cannot have a field "{name}" for {path}'
+    HINT = "Give the field another name, or keep the record that holds it as json."
 
 
-@error
-class InvalidMapping(SchemaError):
-    """An index mapping that is not one, or not of the kind that Elasticsearch returns."""
+class InvalidMapping(SchemaError, code="SCH-0403"):
+    """The mapping of an index does not have the form in which Elasticsearch returns it.
 
-    code = "SCH-0403"
+    Give the mapping as GET /index/_mapping returns it.
+    """
+
     path: str
     expected: str
-
-    def message(self) -> str:
-        return f"index mapping is invalid at {self.path}: expected {self.expected}"
+    MESSAGE = "index mapping is invalid at {path}: expected {expected}"
 
 
-@error
-class UnknownFormat(SchemaError):
-    code = "SCH-0404"
-    name: str
-    similar: tuple[str, ...] = ()
+class MalformedPattern(SchemaError, code="PLN-0214"):
+    """The pattern of FORMAT REGEX is not a valid regular expression.
 
-    def message(self) -> str:
-        return f'format "{self.name}" does not exist'
+    Correct the pattern as the detail says.
+    """
 
-
-@error
-class MalformedPattern(SchemaError):
-    code = "PLN-0214"
     reason: str
+    MESSAGE = "the pattern of FORMAT REGEX is no regular expression"
+    DETAIL = "{sentence}."
 
-    def message(self) -> str:
-        return "the pattern of FORMAT REGEX is no regular expression"
-
-    def detail(self) -> str:
-        return f"{self.reason[:1].upper()}{self.reason[1:]}."
+    @property
+    def sentence(self) -> str:
+        return f"{self.reason[:1].upper()}{self.reason[1:]}"
