@@ -23,7 +23,7 @@ from headgate.plan.errors import (
 from headgate.plan.planned import CreateTopic, RegisterSchema
 from headgate.plan.sink import plan_sink, subjects
 from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
-from headgate.registry.compatibility.levels import Level
+from headgate.schema.written import CompatibilityLevel
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.script import parse_statement
 from tests.plan.planning import Planning, record
@@ -160,7 +160,7 @@ def test_the_schemas_are_registered_for_the_topics_subjects(world: Planning) -> 
     assert all(isinstance(s, RegisterSchema) for s in schemas)
     assert [(s.subject, s.level) for s in schemas if isinstance(s, RegisterSchema)] == [
         ("out-key", None),
-        ("out-value", Level.FULL),
+        ("out-value", CompatibilityLevel.FULL),
     ]
 
 
