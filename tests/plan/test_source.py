@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+
 import pytest
+
 from headgate.catalog.changes import ObjectCreated
 from headgate.plan.definitions import Origin
-from headgate.plan.errors import ColumnCollision, KeyFormatMissing, SchemaCannotChange, TooManyNames, UpsertKeyUnknown
+from headgate.plan.errors import (
+    ColumnCollision,
+    KeyFormatMissing,
+    SchemaCannotChange,
+    TooManyNames,
+    UpsertKeyUnknown,
+)
 from headgate.plan.sides import JsonSide, SchemaSide, TextSide
 from headgate.purify.errors import NoTimestamp, PasswordInAddress, StartTwice
 from headgate.purify.statements import purify
@@ -17,8 +25,6 @@ from headgate.sql.errors import InvalidOptionValue, RepeatedOption
 from headgate.sql.render.statements import render
 from headgate.sql.script import parse_statement
 from tests.plan.planning import Planning, record, shown, with_orders
-
-
 
 pytestmark = pytest.mark.unit
 
