@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.verdict import Level
-from headgate.schema.evolve.verdicts import Target, verdict
+from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats import avro, elasticsearch, jsonschema, postgres, protobuf, spark
 from headgate.schema.formats.proto_text import print_proto
 from headgate.schema.parse import LISTS, RECORDS, SPELLINGS, parse_type

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from headgate.schema.docs import Of
+from headgate.schema.docs import DocumentedPart
 from headgate.schema.evolve.changes import (
     Change,
     DocChanged,
@@ -76,7 +76,7 @@ def _field(field: Field, changes: _Changes, path: str) -> Field:
         match change:
             case FieldRenamed():
                 made = replace(made, name=change.new)
-            case DocChanged(of=Of.FIELD):
+            case DocChanged(of=DocumentedPart.FIELD):
                 made = replace(made, doc=change.new)
             case _:
                 pass
@@ -115,7 +115,7 @@ def _changed(type_: Type, change: Change) -> Type:
             return change.new
         case TypeRenamed() if isinstance(type_, Record | Enum):
             return replace(type_, name=change.new)
-        case DocChanged(of=Of.TYPE) if isinstance(type_, Record | Enum):
+        case DocChanged(of=DocumentedPart.TYPE) if isinstance(type_, Record | Enum):
             return replace(type_, doc=change.new)
         case (
             EnumSymbolsAdded() | EnumSymbolsRemoved() | EnumReordered() | EnumDefaultChanged()

@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 from headgate.embedded.jars import fetch, find_java
 from headgate.runtime.session import open_session
 from headgate.serve.protocol import Columns, Rows
-from tests.cli.served import served
-from tests.serve.asking import Asking
+from tests.serve.client_helpers import Asking, served
 
 pytestmark = pytest.mark.spark
 

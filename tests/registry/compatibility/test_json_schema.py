@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-
 import jsonschema_rs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from headgate.registry.compatibility.json_schema.compare import differences, incompatibilities
-from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
+from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
 from headgate.schema.formats.document import Json
+from headgate.schema.written import SchemaFormat
+from hypothesis import given, strategies as st
 from tests.laws import examples as law
 from tests.registry.compatibility.json_schema_cases import CASES, Case, at_2020, closed, opened, text
 from tests.registry.strategies import Pair, json_instances, json_pairs, json_schemas
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -24,8 +24,8 @@ LAW = law(60)
 def read(definition: Json, **others: Json) -> ParsedSchema:
     """``others`` are the schemas referred to; the name ``b`` stands for ``b.json``."""
     references = tuple(Reference(f"{name}.json", name, 1) for name in others)
-    schema = Schema(json.dumps(definition), SchemaType.JSON, references)
-    return parse(schema, lambda reference: Schema(json.dumps(others[reference.subject]), SchemaType.JSON))
+    schema = Schema(json.dumps(definition), SchemaFormat.JSON, references)
+    return parse(schema, lambda reference: Schema(json.dumps(others[reference.subject]), SchemaFormat.JSON))
 
 
 def is_valid(definition: Json, instance: Json) -> bool:

@@ -16,11 +16,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.plan.patterns import read_pattern
 from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
 from headgate.runtime.decode import settled
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, UNKNOWN_ID, Writers
+from headgate.schema.formats.regex import read_pattern
 from tests.runtime.formats.decoding import Bad, framed, written
 
 pytestmark = pytest.mark.spark

@@ -21,13 +21,14 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
-from headgate.plan.sides import SchemaSide, WrittenSchema, place_of, schema_place
+from headgate.plan.sides import SchemaSide, place_of, schema_place
 from headgate.runtime.formats.convert import conform
 from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
 from headgate.schema.errors import ValueDoesNotFit
-from headgate.schema.evolve.merge import holds
+from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
+from headgate.schema.written import WrittenSchema
 
 FRAME = 5  # bytes: a zero and the schema's id
 NO_SCHEMA = "its frame names no known schema"
@@ -175,13 +176,13 @@ def _shape(side: SchemaSide, schema: WrittenSchema, writers: Writers) -> Field:
     schemas that are not newer than the frozen one are read as it says."""
     target = place_of(side)
     own = schema_place(side.kind, schema if schema.id in writers.own else side.first, side.message)
-    if holds(target.type, own.type):
+    if can_hold(target.type, own.type):
         return target
     if not (isinstance(target.type, Record) and isinstance(own.type, Record)):
         return own
     theirs = {field.name: field for field in own.type.fields}
     mine = target.type.fields
-    fields = tuple(f if holds(f.type, theirs.get(f.name, f).type) else theirs[f.name] for f in mine)
+    fields = tuple(f if can_hold(f.type, theirs.get(f.name, f).type) else theirs[f.name] for f in mine)
     return replace(target, type=replace(target.type, fields=fields))
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headgate.runtime.json_text import json_text
-from headgate.schema.evolve.merge import holds
+from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type
 
@@ -32,7 +32,7 @@ def conform(column: Column, have: Type, want: Type) -> Column:
             return column.cast("string")
         case _, Json():
             return json_text(column, have)
-        case _ if holds(want, have):
+        case _ if can_hold(want, have):
             return column.cast(to_spark(want))
         case _:
             return F.lit(None).cast(to_spark(want))
