@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import json
 import re
-import jsonschema_rs
-from bench.pairs import TextPair, drawn
 from dataclasses import dataclass
 from enum import Enum
+
+import jsonschema_rs
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+
+from bench.pairs import TextPair, drawn
 from headgate.registry.compatibility import Incompatibility
-from headgate.schema.formats.document import Json
+from headgate.schema.formats.documents import Json
 from headgate.schema.formats.proto_text import parse_proto
 from headgate.schema.written import SchemaFormat
 from tests.registry.strategies import json_instances
-
-
 
 SAMPLES = 100
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from headgate.schema.formats.document import Json
-from headgate.schema.written import SchemaFormat
-from hypothesis import HealthCheck, Phase, given, settings, strategies as st
-from tests.registry.compatibility.test_protobuf import changed, members, source
-from tests.registry.strategies import avro_pairs, json_pairs
 from typing import TypeVar
 
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
+from headgate.schema.formats.documents import Json
+from headgate.schema.written import SchemaFormat
+from tests.registry.compatibility.test_protobuf import changed, members, source
+from tests.registry.strategies import avro_pairs, json_pairs
 
 T = TypeVar("T")
 

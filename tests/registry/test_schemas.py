@@ -5,24 +5,29 @@ from __future__ import annotations
 import base64
 import json
 import pickle
+from collections.abc import Callable
+
 import fastavro
 import pytest
-from collections.abc import Callable
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.timestamp_pb2 import DESCRIPTOR as TIMESTAMP
+from hypothesis import given
+
 from headgate.errors import HeadgateError
 from headgate.registry.compatibility.levels import check
 from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownReference
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
-from headgate.schema.formats.document import Json
+from headgate.schema.formats.documents import Json
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
-from hypothesis import given
 from tests.laws import examples as law
 from tests.registry.compatibility.avro_cases import enum, field, fixed, record
-from tests.registry.malformed_schemas import BAD_DEFAULTS, GOOD_DEFAULTS, MALFORMED_AVRO, MALFORMED_JSON_SCHEMA
+from tests.registry.malformed_schemas import (
+    BAD_DEFAULTS,
+    GOOD_DEFAULTS,
+    MALFORMED_AVRO,
+    MALFORMED_JSON_SCHEMA,
+)
 from tests.registry.strategies import AVRO_WORDS, JSON_SCHEMA_WORDS, avro_schemas, json_schemas, odd_json
-
-
 
 pytestmark = pytest.mark.unit
 

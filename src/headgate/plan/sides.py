@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from headgate.plan.errors import CsvWithoutColumns, DelimiterNotOneCharacter, FormatColumnTwice, PatternWithoutGroups
+from typing import TypeAlias, assert_never
+
+from headgate.plan.errors import (
+    CsvWithoutColumns,
+    DelimiterNotOneCharacter,
+    FormatColumnTwice,
+    PatternWithoutGroups,
+)
 from headgate.registry.protobuf_files import read_files
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
@@ -17,11 +24,22 @@ from headgate.schema.formats.protobuf import from_protobuf
 from headgate.schema.formats.regex import read_pattern
 from headgate.schema.types import Bytes, Field, Json, Record, Text, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.ast.formats import AvroInline, BytesFormat, CsvFormat, Format, Formats, JsonFormat, ProtobufInline, RegexFormat, RegistryFormat, RegistryKind, Side, TextFormat
+from headgate.sql.ast.formats import (
+    AvroInline,
+    BytesFormat,
+    CsvFormat,
+    Format,
+    Formats,
+    JsonFormat,
+    ProtobufInline,
+    RegexFormat,
+    RegistryFormat,
+    RegistryKind,
+    Side,
+    TextFormat,
+)
 from headgate.sql.ast.values import BooleanLiteral, option
 from headgate.sql.seeds import seeds_of
-from typing import TypeAlias, assert_never
-
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never, cast
+
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
 from headgate.registry.parsing.json_schema import check_json_schema
@@ -12,10 +15,8 @@ from headgate.registry.parsing.json_text import read_json
 from headgate.registry.parsing.protobuf import read_protobuf
 from headgate.schema.formats.avro import parse as avro
 from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text
-from headgate.schema.formats.document import Json, compact
+from headgate.schema.formats.documents import Json, compact
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from typing import TypeAlias, assert_never, cast
-
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import io
-import fastavro
 import struct
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
-from headgate.schema.formats.avro.tree import Array, AvroType, Enum, Field, Fixed, Map, Primitive, Record, Union, kind_of
-from headgate.schema.formats.document import Json as PlainJson
+from typing import Any, assert_never
+
+import fastavro
+
+from headgate.schema.formats.avro.tree import (
+    Array,
+    AvroType,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Primitive,
+    Record,
+    Union,
+    kind_of,
+)
+from headgate.schema.formats.documents import Json as PlainJson
 from headgate.testing import notation
 from headgate.testing.errors import UnfitRecord
 from headgate.testing.notation import Branch, Json
-from typing import Any, assert_never
-
-
 
 _SPECIAL = ("NaN", "Infinity", "-Infinity")
 _UNITS = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+
 import pytest
+
 from headgate.registry.compatibility.levels import check
 from headgate.registry.schemas import ParsedSchema, Schema, parse
-from headgate.schema.formats.document import Json
+from headgate.schema.formats.documents import Json
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
 from tests.registry.compatibility.avro_cases import field, record
-
-
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ import json
 from typing import NoReturn
 
 from headgate.registry.errors import Fault, MalformedSchema
-from headgate.schema.formats.document import Json
+from headgate.schema.formats.documents import Json
 
 # Real schemas nest a few dozen levels. The bound keeps every recursive walk far from Python's own limit of 1000.
 MOST_LEVELS = 150

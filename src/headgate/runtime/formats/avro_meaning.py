@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
 from headgate.runtime.formats.avro_schemas import NAMED, Tree, kind_of, meaning
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.merge import can_hold
@@ -16,8 +17,6 @@ from headgate.schema.formats.avro.read import PRIMITIVES, annotated, annotated_f
 from headgate.schema.formats.avro.tree import Fixed, Name, Primitive
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Bytes, Json, Text, Type, Uuid
-
-
 
 KINDS = {*PRIMITIVES, *NAMED, "null", "array", "map"}
 PROMOTED = {

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import NoReturn, TypeAlias
+
 from headgate.schema.errors import SchemaError, SchemaTooDeep, SchemaTooLarge, UnresolvedType
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT
 from headgate.schema.types import MAX_DEPTH, Named, Type, depth
-from typing import NoReturn, TypeAlias
-
-
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """Any JSON value."""

@@ -45,7 +45,7 @@ from headgate.registry.compatibility.json_schema.scalars import (
 )
 from headgate.registry.parsing.json_documents import Documents
 from headgate.registry.schemas import ParsedSchema
-from headgate.schema.formats.document import Json
+from headgate.schema.formats.documents import Json
 
 Key = tuple[int, int, bool]
 

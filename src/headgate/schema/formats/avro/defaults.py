@@ -16,7 +16,7 @@ from headgate.schema.formats.avro.tree import (
     Union,
     describe,
 )
-from headgate.schema.formats.document import Json
+from headgate.schema.formats.documents import Json
 
 INT_RANGE = range(-(2**31), 2**31)
 LONG_RANGE = range(-(2**63), 2**63)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from headgate.errors import did_you_mean, similar_names
+from headgate.schema.errors import SchemaTooDeep
 from headgate.schema.formats.avro.defaults import default_problems
 from headgate.schema.formats.avro.tree import (
     PRIMITIVES,
@@ -28,8 +29,7 @@ from headgate.schema.formats.avro.tree import (
     Union,
     describe,
 )
-from headgate.schema.formats.document import Json
-from headgate.schema.formats.errors import SchemaTooDeep
+from headgate.schema.formats.documents import Json
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 
 SCHEMA_ATTRIBUTES = frozenset(

@@ -8,16 +8,45 @@ Connect and Debezium write.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from headgate.schema.errors import MalformedAvro, NullOnly, RecursiveSchema, SchemaTooDeep, UnionColumnClash, UnknownReference, UnsupportedUnion
+from typing import assert_never
+
+from headgate.schema.errors import (
+    DecimalTooWide,
+    MalformedAvro,
+    NullOnly,
+    RecursiveSchema,
+    UnionColumnClash,
+    UnknownReference,
+    UnsupportedUnion,
+)
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.parse import MAX_LEVELS, parse_leniently
 from headgate.schema.formats.documents import Budget, check_depth, load_document
-from headgate.schema.formats.errors import DecimalTooWide
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
-from headgate.schema.types import Array, Bigint, Boolean, Bytes, Date, Decimal, Double, Enum, Field, Integer, Json, MAX_DEPTH, MAX_PRECISION, Map, Real, Record, Text, Time, Timestamp, TimestampTz, Type, Uuid
-from typing import assert_never
-
-
+from headgate.schema.types import (
+    MAX_DEPTH,
+    MAX_PRECISION,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Real,
+    Record,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
 
 FORMAT = "avro schema"
 

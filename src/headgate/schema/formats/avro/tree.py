@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
-from headgate.schema.formats.document import Json, compact
+from headgate.schema.formats.documents import Json, compact
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 TYPE_WORDS = frozenset((*PRIMITIVES, "record", "enum", "array", "map", "union", "fixed"))

@@ -4,14 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
+
 from headgate.schema.errors import InvalidAvroName, SchemaTooDeep
 from headgate.schema.formats.avro.read import PRIMITIVES
 from headgate.schema.formats.documents import Resolve, unresolved
 from headgate.schema.names import avro_name, avro_names
-from headgate.schema.types import Array, Bigint, Boolean, Bytes, Date, Decimal, Double, Enum, Field, Integer, Json, MAX_DEPTH, Map, Named, Real, Record, Text, Time, Timestamp, TimestampTz, Type, Uuid
-from typing import assert_never
-
-
+from headgate.schema.types import (
+    MAX_DEPTH,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
 
 NAMESPACE = "com.headgate.sink"
 
