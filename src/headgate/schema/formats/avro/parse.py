@@ -163,32 +163,32 @@ class _Parser:
     def _type(self, definition: Json, path: str, space: str, level: int) -> AvroType:
         if level > self._max_levels:
             raise SchemaTooDeep("avro schema", path)
-        match definition:
-            case str():
-                return self._by_name(definition, path, space)
-            case list():
-                return self._union(definition, path, space, level)
-            case {"type": "record" | "error"}:
+        if isinstance(definition, str):
+            return self._by_name(definition, path, space)
+        if isinstance(definition, list):
+            return self._union(definition, path, space, level)
+        if not isinstance(definition, dict):
+            return self._fault(path, "a type is a name, an object or an array of types")
+        match definition.get("type"):
+            case "record" | "error":
                 return self._record(definition, path, space, level)
-            case {"type": "enum"}:
+            case "enum":
                 return self._enum(definition, path, space)
-            case {"type": "fixed"}:
+            case "fixed":
                 return self._fixed(definition, path, space)
-            case {"type": "array"}:
+            case "array":
                 return Array(self._inside(definition, "items", path, space, level), _others(definition))
-            case {"type": "map"}:
+            case "map":
                 return Map(self._inside(definition, "values", path, space, level), _others(definition))
-            case {"type": str(kind)} if kind in PRIMITIVES:
+            case str(kind) if kind in PRIMITIVES:
                 return Primitive(kind, _others(definition))
-            case {"type": str(name)}:
+            case str(name):
                 # {"type": "a.B"} is how some writers refer to a named type; Java read it until 1.11.
                 return self._by_name(name, self._paths.key(path, "type"), space)
-            case {"type": dict(inner)} if not self._strict:
+            case dict(inner) if not self._strict:
                 return self._type(inner, path, space, level + 1)
-            case dict():
-                return self._fault(path, 'a type written as an object needs a text in "type"')
             case _:
-                return self._fault(path, "a type is a name, an object or an array of types")
+                return self._fault(path, 'a type written as an object needs a text in "type"')
 
     def _inside(self, node: dict[str, Json], key: str, path: str, space: str, level: int) -> AvroType:
         if key not in node:
