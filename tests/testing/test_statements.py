@@ -21,7 +21,7 @@ from headgate.testing.statements import form_of, matches
 from headgate.testing.variables import Variables
 from tests.testing.stand_in import Answer, StandIn, failure, result, standing_in
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.unit
 
 
 def _play(text: str, answer: Answer, timeout: float = 0.6, stage: Stage | None = None) -> StandIn:
