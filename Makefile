@@ -44,7 +44,7 @@ bench: setup ## ratios against peers measured in the same run
 	$(BIN)/python -m bench
 
 docs: setup ## the documentation, warnings as errors
-	$(BIN)/python tools/generate_docs.py --check
+	$(BIN)/python -m tools.generate_docs --check
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 lock: python ## pin dependencies and jars anew

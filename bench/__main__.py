@@ -23,6 +23,7 @@ from bench import (
     mappers,
     pipeline,
     queries,
+    statements,
     world,
 )
 from bench.figures import Benchmark, Report, Row, Size
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "catalog": catalog.run,
     "mappers": mappers.run,
     "queries": queries.run,
+    "statements": statements.run,
     "avro": compatibility.avro_library,
     "registry": compatibility.registry,
     "decoding": decoding.run,

@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from bench.processes import cpu_seconds
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
+from headgate.embedded.jars import fetch, find_java
 from headgate.runtime.session import open_session
 
 ORDER = json.dumps(

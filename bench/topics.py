@@ -11,8 +11,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
+from headgate.embedded.jars import fetch, find_java
 from headgate.embedded.world import World
 from headgate.runtime.session import open_session
 from headgate.runtime.source import READER

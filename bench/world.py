@@ -24,11 +24,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.figures import Report, Row, Size, shown
 from bench.processes import cpu_seconds
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
-from headgate.embedded.kafka import PROPERTIES
-from headgate.embedded.ports import LOOPBACK, choose_port
+from headgate.embedded.host import LOOPBACK, choose_port
+from headgate.embedded.jars import fetch, find_java
 from headgate.embedded.service import ServiceName
+from headgate.embedded.services.kafka import PROPERTIES
 from headgate.embedded.world import World
 
 PATIENCE = 120.0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-
+from collections.abc import Iterator
 from headgate.embedded.world import World
-from tests.embedded.worlds import open_world
+from tests.embedded.world_fixtures import open_world
+
+
 
 pytest_plugins = ["tests.spark"]
 

@@ -13,8 +13,8 @@ import headgate
 from headgate.cli.main import COMMANDS, EXIT_STATUS
 from headgate.cli.main import headgate as command_line
 from headgate.errors import HeadgateError
-from headgate.schema.formats.tables import FORMATS, loss_table, reading_table, type_table
 from headgate.sql.parser.synopses import all_option_tables, all_rules, all_synopses, wrapped
+from tools.type_tables import FORMATS, loss_table, reading_table, type_table
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GENERATED = "<!-- Made by tools/generate_docs.py from the code. Do not edit. -->\n\n"
@@ -43,7 +43,7 @@ def main(check: bool) -> int:
             if not check:
                 path.write_text(text)
     if stale and check:
-        print(f"out of date: {', '.join(stale)}. Run `.venv/bin/python tools/generate_docs.py` and commit.")
+        print(f"out of date: {', '.join(stale)}. Run `.venv/bin/python -m tools.generate_docs` and commit.")
         return 1
     return 0
 

@@ -255,7 +255,7 @@ def pip(*arguments: str) -> None:
 
 
 def cache_folder() -> Path:
-    """Where headgate.embedded.cache puts it; here only to say so and to see what is missing."""
+    """Where headgate.embedded.jars puts it; here only to say so and to see what is missing."""
     if named := os.environ.get("HEADGATE_CACHE"):
         return Path(named)
     if os.geteuid() == 0:

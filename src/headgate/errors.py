@@ -1,30 +1,29 @@
 """The root of all of Headgate's errors, and how one is shown to a person.
 
-One class per failure. A class is a dataclass whose fields are what is needed to say what went wrong; it has a
-stable ``code`` and builds its text from the fields, so that a test or a client never has to parse a message:
+One class per failure. Its fields hold what went wrong, its templates say it, and its docstring gives the cause. A
+test or a client therefore never has to parse a message:
 
-    @error
-    class UnknownColumn(SchemaError):
-        code = "SCH-0101"
+    class UnknownColumn(SchemaError, code="SCH-0101"):
+        \"\"\"A statement names a column that its relation does not have.\"\"\"
+
         column: str
         relation: str
         similar: tuple[str, ...] = ()
+        MESSAGE = 'column "{column}" of {relation} does not exist'
 
-        def message(self) -> str:
-            return f'column "{self.column}" of {self.relation} does not exist'
-
-Messages are lower case, one line, without a full stop; ``detail`` and ``hint`` are whole sentences. "could not"
-means that a retry may help, "cannot" that it never will. Values from records never appear in any of them.
-Every error pickles, because errors cross process borders in Spark.
+Messages are lower case, one line, without a full stop; details and hints are whole sentences. "could not" means that
+a retry may help, "cannot" that it never will. Values from records never appear in any of them. Every error pickles,
+because errors cross process borders in Spark.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +61,125 @@ class Diagnostic:
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
 
 
+def joined(words: Sequence[object], last: str = "or") -> str:
+    """``a, b or c``."""
+    texts = [str(word) for word in words]
+    return f" {last} ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))
+
+
+# What the words of a format specification do: first to each item, then to all of them.
+_ITEM: Mapping[str, Callable[[Any], str]] = {
+    "quoted": lambda name: f'"{name}"',
+    "object": lambda named: f'{named[0]} "{named[1]}"',
+    "upper": str.upper,
+    "lower": str.lower,
+    "a": lambda noun: f"an {noun}" if noun[0] in "aeiou" else f"a {noun}",
+}
+_JOIN: Mapping[str, Callable[[Sequence[str]], str]] = {
+    "list": ", ".join,
+    "or": joined,
+    "and": lambda words: joined(words, "and"),
+    "clauses": "; ".join,
+    "lines": "\n".join,
+    "path": " -> ".join,
+}
+
+
+class _Template(string.Formatter):
+    """Formats a template with an error's attributes.
+
+    ``{known:list}`` prints ``a, b``, ``{choices:or}`` ``a, b or c``, ``{sinks:quoted and}`` ``"a" and "b"``,
+    ``{users:object list}`` pairs of kind and name, ``{kind:a}`` a noun with its article, ``{found:column|columns}``
+    a number with its noun, ``{lines:lines}`` one line for each item, ``{subjects:path}`` ``a -> b``.
+    """
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return getattr(args[0], str(key))
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if "|" in format_spec:
+            one, more = format_spec.split("|")
+            return f"{value} {one if value == 1 else more}"
+        *each, last = format_spec.split() or [""]
+        if last in _ITEM:
+            return _ITEM[last](value)
+        if last not in _JOIN:
+            return str(super().format_field(value, format_spec))
+        items = [str(item) if not each else _ITEM[each[0]](item) for item in value]
+        return _JOIN[last](items)
+
+    def values(self, text: str, error: HeadgateError) -> list[Any]:
+        return [self.get_field(name, (error,), {})[0] for name in placeholders(text)]
+
+
+def placeholders(text: str) -> list[str]:
+    """The names in a template's braces, as they are written: ``candidates[0]``."""
+    return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
+
+
+def _unknown_words(text: str) -> list[str]:
+    specs = [spec for _, _, spec, _ in string.Formatter().parse(text) if spec and "|" not in spec]
+    return [w for spec in specs for w in spec.split() if w.isalpha() and w not in {*_ITEM, *_JOIN}]
+
+
+_TEMPLATE = _Template()
+
+
+@dataclass_transform(eq_default=False)
 class HeadgateError(Exception):
-    """Every error that a user can meet. Subclasses give ``code`` and ``message()``."""
+    """Every error that a user can meet.
+
+    A subclass with a ``code`` is one failure; a subclass without is a family. Annotations become fields, as in a
+    dataclass. Equality stays identity: two failures are two failures. The templates may name fields and properties.
+    A subclass overrides ``message``, ``detail`` or ``hint`` only if its text depends on a condition.
+    """
 
     code: ClassVar[str] = ""
-    passing: ClassVar[bool] = False  # a later try may do well though nobody changed the catalog
+    retryable: ClassVar[bool] = False  # Whether a retry can succeed without a change of the catalog.
+    MESSAGE: ClassVar[str] = ""
+    DETAIL: ClassVar[str | None] = None
+    HINT: ClassVar[str | None] = None
+    CURE: ClassVar[str | None] = (
+        None  # For the documentation, if the message already tells a reader what to do.
+    )
 
-    # Set by whoever knows the statement; not part of an error's identity.
+    # Set by the code that knows the statement; not part of an error's identity.
     span: Span | None = None
 
+    def __init_subclass__(cls, *, code: str = "") -> None:
+        cls.code = code or cls.code
+        dataclass(eq=False)(cls)
+        known = {field.name for field in dataclasses.fields(cls)} | set(dir(cls))  # type: ignore[arg-type]
+        for text in filter(None, (cls.MESSAGE, cls.DETAIL, cls.HINT)):
+            if missing := {name.partition(".")[0].partition("[")[0] for name in placeholders(text)} - known:
+                raise TypeError(f"{cls.__name__} has no field {joined(sorted(missing))}")
+            if unknown := _unknown_words(text):
+                raise TypeError(f"{cls.__name__} has an unknown format {joined(unknown)}")
+
     def message(self) -> str:
-        raise NotImplementedError
+        return _TEMPLATE.vformat(self.MESSAGE, (self,), {})
 
     def detail(self) -> str | None:
-        return None
+        return self._sentence(self.DETAIL)
 
     def hint(self) -> str | None:
-        similar: tuple[str, ...] = getattr(self, "similar", ())
-        return did_you_mean(similar)
+        """Names that are similar to the one that was not found, or the cure."""
+        return did_you_mean(getattr(self, "similar", ())) or self._sentence(self.HINT)
 
-    def at(self, span: Span | None) -> HeadgateError:
-        """The same error, pointing at a place in the statement; an inner place that is already known stays."""
+    def _sentence(self, text: str | None) -> str | None:
+        """The template filled in; None if a value in it is empty, because a sentence with a hole tells nothing."""
+        if text is None or any(value in (None, "", ()) for value in _TEMPLATE.values(text, self)):
+            return None
+        return _TEMPLATE.vformat(text, (self,), {})
+
+    def at(self, span: Span | None) -> Self:
+        """The same error, pointing at a part of the statement. A span that is already set stays: inner code knows better."""
         if self.span is None:
             self.span = span
         return self
 
     def diagnostic(self, source: str | None = None) -> Diagnostic:
-        """The error as data; with the statement's text, a place becomes line, column and a caret."""
+        """The error as data; with the statement's text, a span becomes line, column and a caret."""
         place = locate(source, self.span) if source is not None and self.span is not None else None
         return Diagnostic(
             self.code, self.message(), self.detail(), self.hint(), *(place or (None, None, None))
@@ -108,41 +199,30 @@ def _rebuild(cls: type[HeadgateError], values: dict[str, Any], span: Span | None
     return made
 
 
-AnyError = TypeVar("AnyError", bound=HeadgateError)
+class InternalError(HeadgateError, code="INT-0001"):
+    """Headgate met a state that no input may cause: this is a bug."""
 
-
-@dataclass_transform(eq_default=False)
-def error(cls: type[AnyError]) -> type[AnyError]:
-    """Make an error class a dataclass. Equality stays identity: two failures are two failures."""
-    return dataclass(eq=False)(cls)
-
-
-@error
-class InternalError(HeadgateError):
-    """A bug in Headgate: something that no input may cause."""
-
-    code = "INT-0001"
     what: str
-
-    def message(self) -> str:
-        return f"internal error: {self.what}"
-
-    def hint(self) -> str:
-        return "This is a bug in Headgate. Please report it with the statement that caused it."
+    MESSAGE = "internal error: {what}"
+    HINT = "This is a bug in Headgate. Please report it with the statement that caused it."
 
 
-@error
-class SeveralErrors(HeadgateError):
-    """All findings of one check, raised once. Its code is that of the first."""
+class ErrorGroup(HeadgateError, code="INT-0002"):
+    """A check found several errors. They are raised together, each with its own code in the detail."""
 
-    code = "INT-0002"
     errors: tuple[HeadgateError, ...]
+    MESSAGE = "{first} (and {more} more)"
 
-    def message(self) -> str:
-        return f"{self.errors[0].message()} (and {len(self.errors) - 1} more)"
+    @property
+    def first(self) -> str:
+        return self.errors[0].message()
+
+    @property
+    def more(self) -> int:
+        return len(self.errors) - 1
 
     def detail(self) -> str:
-        return "\n".join(f"{e.code}: {e.message()}" for e in self.errors)
+        return "\n".join(str(error) for error in self.errors)
 
     def hint(self) -> str | None:
         return self.errors[0].hint()
@@ -154,10 +234,10 @@ def raise_all(errors: Iterable[HeadgateError]) -> None:
     if len(found) == 1:
         raise found[0]
     if found:
-        raise SeveralErrors(found)
+        raise ErrorGroup(found)
 
 
-def near_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str, ...]:
+def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str, ...]:
     """The candidates that a person who wrote ``name`` may have meant, best first."""
     by_folded: dict[str, str] = {}
     for candidate in candidates:
@@ -169,9 +249,8 @@ def near_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[str
 def did_you_mean(similar: tuple[str, ...]) -> str | None:
     if not similar:
         return None
-    quoted = [f'"{name}"' for name in similar]
-    names = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
-    return f"Did you mean {names}?"
+    names = [f'"{name}"' for name in similar]
+    return f"Did you mean {joined(names)}?"
 
 
 def locate(source: str, span: Span) -> tuple[int, int, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from headgate.cli.errors import InvalidSetting, SettingsUnreadable, UnknownSetting
 from headgate.cli.settings import read_settings
-from headgate.errors import SeveralErrors
+from headgate.errors import ErrorGroup
 
 pytestmark = pytest.mark.unit
 
@@ -138,7 +138,7 @@ def test_a_value_that_is_not_allowed_says_what_is(
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(SeveralErrors) as raised:
+    with pytest.raises(ErrorGroup) as raised:
         read_settings(_write(tmp_path, "prot = 1\nport = -1\n[log]\nlevel = 'loud'"))
     assert {error.code for error in raised.value.errors} == {"CLI-0202", "CLI-0203"}
     assert len(raised.value.errors) == 3

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 from headgate.cli.main import headgate
 from headgate.embedded.errors import PortTaken, UnknownService, WorldInUse
-from headgate.embedded.ports import LOOPBACK, choose_port
+from headgate.embedded.host import LOOPBACK, choose_port
 from headgate.embedded.world import World
-from tests.embedded.worlds import eventually, is_gone
+from tests.embedded.world_fixtures import eventually, is_gone
 
 pytestmark = pytest.mark.e2e
 

@@ -10,7 +10,7 @@ from typing import cast
 from headgate.catalog.names import SearchPath
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
-from headgate.connectors.connections import Connections, Server
+from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
 from headgate.control.cancellation import Cancellation
@@ -18,7 +18,7 @@ from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
 from headgate.control.following import Follower
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
-from headgate.errors import HeadgateError, near_names
+from headgate.errors import HeadgateError, similar_names
 from headgate.plan.errors import ColumnOfUnknownType
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
@@ -39,7 +39,7 @@ class TopicNames:
 
     def topic(self, name: str) -> Topic:
         if name not in self.topics:
-            raise TopicNotFound(name, near_names(name, self.topics))
+            raise TopicNotFound(name, similar_names(name, self.topics))
         return Topic(name, f"id of {name}", self.topics[name].partitions)
 
     def check_new_topic(self, name: str, options: NewTopicOptions) -> None:
@@ -56,7 +56,7 @@ class Reached(Connections):
         super().__init__(store.keys.reveal, lambda _: registry)
         self.cluster = TopicNames()
 
-    def kafka(self, catalog: Catalog, server: Server) -> KafkaCluster:
+    def kafka(self, catalog: Catalog, server: ConnectionRef) -> KafkaCluster:
         return cast("KafkaCluster", self.cluster)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.embedded.worlds import remove_outside
+from tests.embedded.world_fixtures import remove_outside
 
 
 @pytest.fixture(scope="session", autouse=True)

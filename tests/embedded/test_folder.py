@@ -3,14 +3,27 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from headgate.embedded.errors import WorldFolderUnusable, WorldOfOtherVersion
-from headgate.embedded.folder import is_locked, lock_folder, lock_holder, open_folder
+from headgate.embedded.folder import (
+    LONGEST,
+    WorldFolder,
+    claim,
+    is_locked,
+    is_served,
+    lock_folder,
+    lock_holder,
+    make_socket_path,
+    open_folder,
+    prune,
+)
 from headgate.embedded.process import Record
 
 pytestmark = pytest.mark.unit
@@ -98,3 +111,84 @@ def test_a_copied_folder_does_not_know_the_processes_of_the_first(tmp_path: Path
     second = open_folder(tmp_path / "second")
     assert second.id == first.id
     assert (second.processes(), second.supervisor()) == ({}, None)
+
+
+GONE = Record(pid=2**22 + 1, started=0)  # no system gives such an id
+
+
+def _claimed(tmp_path: Path, name: str, supervisor: Record = GONE) -> WorldFolder:
+    folder = open_folder(tmp_path / name, tmp_path / "state")
+    claim(folder, supervisor)
+    (folder.outside / "postgres").mkdir(exist_ok=True)
+    return folder
+
+
+def test_data_outside_goes_when_its_world_folder_is_gone(tmp_path: Path) -> None:
+    gone, stays = _claimed(tmp_path, "gone"), _claimed(tmp_path, "stays")
+    removed = gone.outside
+    shutil.rmtree(gone.path)
+    assert prune(tmp_path / "state") == (removed,)
+    assert not removed.exists()
+    assert (stays.outside / "postgres").exists()
+
+
+def test_data_of_a_supervisor_that_lives_stays(tmp_path: Path) -> None:
+    folder = _claimed(tmp_path, "world", Record.of(os.getpid()))
+    kept = folder.outside
+    shutil.rmtree(folder.path)
+    assert prune(tmp_path / "state") == ()
+    assert kept.exists()
+
+
+def test_a_moved_world_keeps_its_data(tmp_path: Path) -> None:
+    before = _claimed(tmp_path, "here")
+    kept = before.outside
+    before.path.rename(tmp_path / "there")
+    assert _claimed(tmp_path, "there").outside == kept
+    assert prune(tmp_path / "state") == ()
+
+
+def test_a_copied_world_does_not_share_the_data_of_the_first(tmp_path: Path) -> None:
+    first = _claimed(tmp_path, "first")
+    shutil.copytree(first.path, tmp_path / "second")
+    second = _claimed(tmp_path, "second")
+    assert second.outside != first.outside
+    assert open_folder(first.path).id == first.id
+
+
+def test_what_is_not_a_worlds_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "state" / "somebody's").mkdir(parents=True)
+    assert prune(tmp_path / "state") == ()
+    assert prune(tmp_path / "nowhere") == ()
+
+
+def test_the_path_is_short_however_deep_the_folder() -> None:
+    path = make_socket_path(Path("/" + "deep/" * 200), {})
+    assert len(str(path)) <= LONGEST
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        assert is_served(path)
+    assert not is_served(path)
+    path.unlink()
+
+
+def test_two_folders_have_two_paths() -> None:
+    assert make_socket_path(Path("/a"), {}) != make_socket_path(Path("/b"), {})
+
+
+def test_the_systems_runtime_folder_is_used_if_it_is_short() -> None:
+    with TemporaryDirectory() as runtime:
+        path = make_socket_path(Path("/a"), {"XDG_RUNTIME_DIR": runtime})
+        assert path.parent == Path(runtime) / "headgate"
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_runtime_folder_that_is_too_long_or_open_to_others_is_not_used(tmp_path: Path) -> None:
+    usual = make_socket_path(Path("/a"), {}).parent
+    (tmp_path / ("x" * 100)).mkdir()
+    assert make_socket_path(Path("/a"), {"XDG_RUNTIME_DIR": str(tmp_path / ("x" * 100))}).parent == usual
+    with TemporaryDirectory() as runtime:
+        (Path(runtime) / "headgate").mkdir()
+        (Path(runtime) / "headgate").chmod(0o777)
+        assert make_socket_path(Path("/a"), {"XDG_RUNTIME_DIR": runtime}).parent == usual

@@ -18,7 +18,7 @@ from headgate.embedded.errors import SupervisorDidNotStart, UnknownService, Worl
 from headgate.embedded.folder import lock_folder, open_folder
 from headgate.embedded.process import Record
 from headgate.embedded.world import World
-from tests.embedded.worlds import eventually, is_gone
+from tests.embedded.world_fixtures import eventually, is_gone
 
 pytestmark = pytest.mark.e2e
 

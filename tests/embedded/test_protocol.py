@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from headgate.embedded import errors
 from headgate.embedded.errors import RefusedBySupervisor, WorldError
-from headgate.embedded.keeper import Status
 from headgate.embedded.protocol import (
     Reply,
     Request,
@@ -21,6 +20,7 @@ from headgate.embedded.protocol import (
     write_reply,
     write_request,
 )
+from headgate.embedded.service import Status
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +37,7 @@ CLASSES = [
 
 def _sample(cls: type[WorldError]) -> WorldError:
     hints = get_type_hints(cls)
-    return cls(**{field.name: SAMPLES[hints[field.name]] for field in dataclasses.fields(cls)})  # type: ignore[arg-type]
+    return cls(**{field.name: SAMPLES[hints[field.name]] for field in dataclasses.fields(cls)})
 
 
 @settings(max_examples=100)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from headgate.embedded.errors import JavaTooNew, PostgresDataOfOtherVersion, ServiceDidNotStart
-from headgate.embedded.opensearch import OpenSearch, configure
-from headgate.embedded.postgres import Postgres, check_version, password
+from headgate.embedded.host import own_file, own_folder
 from headgate.embedded.service import SERVICES, Site, service_name
-from headgate.embedded.users import own_file, own_folder
+from headgate.embedded.services.opensearch import OpenSearch, configure
+from headgate.embedded.services.postgres import Postgres, check_version, password
 
 pytestmark = pytest.mark.unit
 

@@ -19,12 +19,11 @@ from confluent_kafka.admin import AdminClient
 
 from headgate.embedded.errors import PostgresDataOfOtherVersion, ServiceIsDown
 from headgate.embedded.folder import open_folder
-from headgate.embedded.ports import is_free
+from headgate.embedded.host import is_free, is_root, own_folder
 from headgate.embedded.service import SERVICES
-from headgate.embedded.users import is_root, own_folder
 from headgate.embedded.world import World
-from tests.embedded import stock
-from tests.embedded.worlds import eventually, family, is_gone, open_world
+from tests.embedded import sample_data
+from tests.embedded.world_fixtures import eventually, family, is_gone, open_world
 
 pytestmark = pytest.mark.e2e
 
@@ -42,7 +41,7 @@ time.sleep(600)
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     for world in open_world(tmp_path_factory):
         world.ensure()
-        stock.put(world)
+        sample_data.write(world)
         yield world
 
 
@@ -108,7 +107,7 @@ def test_the_password_is_nowhere_in_status_and_logs(world: World) -> None:
 def test_an_index_can_be_filled_from_another_and_swapped_in(world: World) -> None:
     url = world.elasticsearch()
     httpx.put(f"{url}/other", json={"settings": {"number_of_replicas": 0}}, timeout=30).raise_for_status()
-    body = {"source": {"index": stock.INDEX}, "dest": {"index": "other"}}
+    body = {"source": {"index": sample_data.INDEX}, "dest": {"index": "other"}}
     told = httpx.post(f"{url}/_reindex?refresh=true", json=body, timeout=60).json()
     httpx.delete(f"{url}/other", timeout=30).raise_for_status()
     assert (told["created"], told["failures"]) == (1, [])
@@ -122,7 +121,7 @@ def test_killed_services_come_back_at_their_ports_with_their_data(world: World) 
         with pytest.raises(ServiceIsDown):
             world.address(service)
     assert world.start(*SERVICES) == before
-    assert stock.look(world) == stock.STOCK
+    assert sample_data.read(world) == sample_data.SAMPLE
 
 
 @pytest.mark.parametrize("supervisor_too", [False, True], ids=["alone", "with its supervisor"])
@@ -145,7 +144,7 @@ def test_a_killed_command_leaves_no_process_and_the_world_comes_back(
             world.close()
     assert eventually(lambda: all(map(is_gone, doomed)), 20)
     assert world.ensure() == before
-    assert stock.look(world) == stock.STOCK
+    assert sample_data.read(world) == sample_data.SAMPLE
 
 
 def test_two_worlds_run_side_by_side_and_do_not_meet(world: World, tmp_path: Path) -> None:
@@ -154,7 +153,7 @@ def test_two_worlds_run_side_by_side_and_do_not_meet(world: World, tmp_path: Pat
         theirs = other.ensure("kafka", "registry", "postgres")
         assert not set(mine.values()) & set(theirs.values())
         assert (
-            stock.TOPIC
+            sample_data.TOPIC
             not in AdminClient({"bootstrap.servers": theirs["kafka"]}).list_topics(timeout=30).topics
         )
         assert httpx.get(f"{theirs['registry']}/subjects", timeout=10).json() == []
@@ -162,7 +161,7 @@ def test_two_worlds_run_side_by_side_and_do_not_meet(world: World, tmp_path: Pat
             assert connection.execute("SELECT to_regclass('planets')").fetchone() == (None,)
         other.shut_down()
     assert all(is_free(int(theirs[name].rpartition(":")[2])) for name in ("kafka", "registry"))
-    assert stock.look(world) == stock.STOCK
+    assert sample_data.read(world) == sample_data.SAMPLE
 
 
 def test_postgres_data_of_another_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from headgate.catalog.errors import AlreadyExists, UnknownColumn, UnknownObject, WrongKind
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Desired, Kind
+from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.errors import (
     ColumnTwice,
     KeyWithoutFormat,
@@ -20,9 +21,9 @@ from headgate.plan.errors import (
     SinkKeyNotUnique,
 )
 from headgate.plan.planned import CreateTopic, RegisterSchema
-from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
+from headgate.plan.sink import plan_sink, subjects
 from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
-from headgate.registry.compatibility.levels import Level
+from headgate.schema.written import CompatibilityLevel
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.script import parse_statement
 from tests.plan.planning import Planning, record
@@ -54,13 +55,13 @@ def world() -> Planning:
     return world
 
 
-def sink(world: Planning, text: str) -> SinkPlan:
+def sink(world: Planning, text: str) -> SinkDefinition:
     statement = parse_statement(f"CREATE SINK {text}")
     assert isinstance(statement, CreateSink)
     return plan_sink(world.catalog, DEFAULT_PATH, statement)
 
 
-def schema(side: EncodedSide | None) -> Any:
+def schema(side: RecordEncoding | None) -> Any:
     """The Avro schema of a side, read."""
     assert side is not None
     assert side.schema is not None
@@ -159,7 +160,7 @@ def test_the_schemas_are_registered_for_the_topics_subjects(world: Planning) -> 
     assert all(isinstance(s, RegisterSchema) for s in schemas)
     assert [(s.subject, s.level) for s in schemas if isinstance(s, RegisterSchema)] == [
         ("out-key", None),
-        ("out-value", Level.FULL),
+        ("out-value", CompatibilityLevel.FULL),
     ]
 
 
@@ -219,7 +220,7 @@ def test_over_a_keyed_source_no_other_key_is_taken(world: Planning, relation: st
         sink(world, f"s FROM {relation} {TO} KEY (item) NOT ENFORCED FORMAT JSON")
     with pytest.raises(SinkKeyNotUnique) as caught:
         sink(world, f"s FROM {relation} {TO} KEY (item) FORMAT JSON")
-    assert "ENVELOPE NONE" in caught.value.hint()
+    assert "ENVELOPE NONE" in str(caught.value.hint())
 
 
 def test_a_key_with_a_map_is_refused_before_spark_does(world: Planning) -> None:
@@ -266,7 +267,7 @@ def test_a_key_may_be_text_beside_an_avro_value(world: Planning) -> None:
     plan = sink(world, f"s FROM orders {TO} KEY (id) KEY FORMAT TEXT VALUE FORMAT AVRO {REGISTRY}")
     assert plan.key is not None
     assert (plan.key.encoding, plan.key.schema, plan.value.encoding) == ("TEXT", None, "AVRO")
-    assert [subject for subject, _ in plan.subjects()] == ["out-value"]
+    assert [subject for subject, _ in subjects(plan)] == ["out-value"]
 
 
 # names

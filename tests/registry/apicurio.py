@@ -13,10 +13,8 @@ from pathlib import Path
 
 import httpx
 
-from headgate.embedded.cache import cache_folder
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
-from headgate.embedded.ports import choose_port
+from headgate.embedded.host import choose_port
+from headgate.embedded.jars import cache_folder, fetch, find_java
 
 BASE_PATH = "/apis/ccompat/v7"
 PATIENCE = 180.0

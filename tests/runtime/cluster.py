@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from headgate.embedded.java import find_java
-from headgate.embedded.ports import LOOPBACK, choose_port
-from tests.embedded.worlds import eventually
+from headgate.embedded.host import LOOPBACK, choose_port
+from headgate.embedded.jars import find_java
+from tests.embedded.world_fixtures import eventually
 
 WORKERS = 2
 # Without the REST door for submitting, whose port is fixed. What is compiled once is enough for so short a life.

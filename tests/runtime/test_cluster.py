@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.embedded.ports import LOOPBACK
+from headgate.embedded.host import LOOPBACK
 from headgate.embedded.world import World
 from headgate.serve.process import started_engine
 from tests.runtime.cluster import standalone_cluster

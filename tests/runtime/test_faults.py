@@ -22,7 +22,7 @@ from headgate.registry.server.users import User, Users
 from headgate.serve.process import HEADGATE, EngineProcess, program_environment, start_engine, started_engine
 from headgate.serve.protocol import Failed
 from tests.connectors.brokers import REASON, refusing_broker
-from tests.embedded.worlds import eventually
+from tests.embedded.world_fixtures import eventually
 from tests.registry.running import registry
 from tests.runtime.orders import CHEAP, Orders
 from tests.runtime.statements import run

@@ -18,7 +18,7 @@ import pytest
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.embedded.world import World
 from headgate.serve.process import start_engine, started_engine
-from tests.embedded.worlds import eventually
+from tests.embedded.world_fixtures import eventually
 from tests.runtime.orders import CHEAP, Orders
 from tests.runtime.statements import run
 

@@ -19,7 +19,7 @@ from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
 from headgate.serve.process import EngineProcess, start_engine
-from tests.embedded.worlds import eventually
+from tests.embedded.world_fixtures import eventually
 from tests.runtime.statements import run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]

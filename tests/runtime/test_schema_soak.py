@@ -20,7 +20,7 @@ from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
 from headgate.serve.process import started_engine
-from tests.embedded.worlds import eventually
+from tests.embedded.world_fixtures import eventually
 from tests.runtime.statements import run
 
 CHANGES = 10

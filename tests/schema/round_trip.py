@@ -1,14 +1,13 @@
-"""What a type lost on its way through a format and back, in the words of the mappers' LOSSES."""
+"""What a type lost on its way through a format and back, in the words of ROUND_TRIP_LOSSES."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
-from headgate.schema.formats.loss import Loss
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Bytes, Decimal, Enum, Map, Record, Type
+from tools.type_losses import ROUND_TRIP_LOSSES
 
 Lost = set[tuple[str, str]]
 
@@ -98,5 +97,5 @@ def _place(was: Type, was_nullable: bool, became: Type, became_nullable: bool) -
     return nullability | lost(was, became)
 
 
-def declared(losses: Iterable[Loss]) -> Lost:
-    return {(loss.type, loss.becomes) for loss in losses}
+def declared(format_: str) -> Lost:
+    return {(loss.type, loss.becomes) for loss in ROUND_TRIP_LOSSES[format_]}

@@ -9,7 +9,6 @@ import pytest
 from headgate.schema.casts import from_json
 from headgate.schema.docs import docs, without_docs
 from headgate.schema.errors import NameTooLong
-from headgate.schema.evolve.apply import apply
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import follows, merge
 from headgate.schema.evolve.verdicts import Target, verdict
@@ -20,6 +19,7 @@ from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.parse import parse_type
 from headgate.schema.types import MAX_DEPTH, Record
 from headgate.schema.values import is_value, to_json
+from tests.schema.evolve_applying import apply
 
 pytestmark = pytest.mark.unit
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from headgate.schema.evolve.apply import apply
 from headgate.schema.evolve.changes import FieldMoved, FieldRenamed
 from headgate.schema.evolve.diff import diff
 from headgate.schema.types import Record
 from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.evolutions import changed_records
+from tests.schema.evolve_applying import apply
 from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit

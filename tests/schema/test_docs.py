@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from headgate.schema.docs import Of, Place, docs, places, undocumented, with_docs, without_docs
+from headgate.schema.docs import (
+    DocPath,
+    DocumentedPart,
+    doc_paths,
+    docs,
+    undocumented,
+    with_docs,
+    without_docs,
+)
 from headgate.schema.errors import UnknownPath
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
@@ -23,26 +31,31 @@ ORDER = parse_type(
 
 def test_docs_are_found_at_any_depth() -> None:
     assert docs(ORDER) == {
-        Place("$", Of.TYPE): "an order",
-        Place("$.id", Of.FIELD): "its number",
-        Place("$.lines[].sku", Of.FIELD): "part",
-        Place("$.lines[].size", Of.TYPE): "how big",
-        Place("$.extra{}", Of.TYPE): "more",
+        DocPath("$", DocumentedPart.TYPE): "an order",
+        DocPath("$.id", DocumentedPart.FIELD): "its number",
+        DocPath("$.lines[].sku", DocumentedPart.FIELD): "part",
+        DocPath("$.lines[].size", DocumentedPart.TYPE): "how big",
+        DocPath("$.extra{}", DocumentedPart.TYPE): "more",
     }
 
 
 def test_what_has_no_doc_is_listed_by_its_path() -> None:
-    assert undocumented(ORDER, Of.FIELD) == ("$.lines", "$.lines[].size", "$.extra", "$.extra{}.note")
-    assert undocumented(ORDER, Of.TYPE) == ("$.lines[]",)
+    assert undocumented(ORDER, DocumentedPart.FIELD) == (
+        "$.lines",
+        "$.lines[].size",
+        "$.extra",
+        "$.extra{}.note",
+    )
+    assert undocumented(ORDER, DocumentedPart.TYPE) == ("$.lines[]",)
 
 
 def test_a_doc_is_set_replaced_and_taken_away() -> None:
     made = with_docs(
         ORDER,
         {
-            Place("$.id", Of.FIELD): None,
-            Place("$.extra{}.note", Of.FIELD): "free text",
-            Place("$", Of.TYPE): "new",
+            DocPath("$.id", DocumentedPart.FIELD): None,
+            DocPath("$.extra{}.note", DocumentedPart.FIELD): "free text",
+            DocPath("$", DocumentedPart.TYPE): "new",
         },
     )
     assert print_type(made, full=True) == (
@@ -53,7 +66,7 @@ def test_a_doc_is_set_replaced_and_taken_away() -> None:
 
 def test_a_place_that_is_not_there_is_an_error_with_near_names() -> None:
     with pytest.raises(UnknownPath) as raised:
-        with_docs(ORDER, {Place("$.lines[].skku", Of.FIELD): "x"})
+        with_docs(ORDER, {DocPath("$.lines[].skku", DocumentedPart.FIELD): "x"})
     assert raised.value.similar[0] == "$.lines[].sku"
 
 
@@ -68,5 +81,5 @@ def test_docs_taken_away_and_set_again_give_the_same_type(type_: Type) -> None:
 @examples(30)
 @given(s.types())
 def test_no_place_is_listed_twice(type_: Type) -> None:
-    found = [place for place, _ in places(type_)]
+    found = [place for place, _ in doc_paths(type_)]
     assert len(found) == len(set(found))

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import follows, merge
-from headgate.schema.evolve.verdict import Level
-from headgate.schema.evolve.verdicts import Target, verdict
+from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type

@@ -12,8 +12,7 @@ from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.changes import TypeWidened
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import follows, merge
-from headgate.schema.evolve.verdict import Level
-from headgate.schema.evolve.verdicts import Target, verdict
+from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Decimal, Field, Record, Type

@@ -8,8 +8,7 @@ from hypothesis import given
 from headgate.schema.evolve.changes import FieldRemoved
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import follows, merge
-from headgate.schema.evolve.verdict import Level
-from headgate.schema.evolve.verdicts import Target, verdict
+from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.render import print_type
 from headgate.schema.types import Record
 from tests.laws import examples

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.verdict import Level, Verdict
-from headgate.schema.evolve.verdicts import Target, verdict
+from headgate.schema.evolve.verdicts import Level, Target, Verdict, verdict
 from headgate.schema.types import Record
 from tests.laws import examples
 from tests.schema.evolutions import changed_records

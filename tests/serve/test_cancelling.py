@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
-from pyspark.sql import SparkSession
-
+from collections.abc import Callable
+from headgate.embedded.jars import find_java
 from headgate.serve.protocol import Columns, Rows
-from tests.cli.served import served
-from tests.serve.asking import Asking
+from pathlib import Path
+from pyspark.sql import SparkSession
+from tests.serve.client_helpers import Asking, served
+
+
 
 pytestmark = pytest.mark.spark
 

@@ -29,7 +29,7 @@ from headgate.sql.ast import (
     types,
     views,
 )
-from headgate.sql.ast.names import Expression, Identifier, ObjectName, Query
+from headgate.sql.ast.names import Expression, ObjectName, Query
 from headgate.sql.ast.statement import ObjectKind, Statement
 from headgate.sql.ast.values import (
     BooleanLiteral,
@@ -53,8 +53,8 @@ from headgate.sql.parser import sources as p_sources
 from headgate.sql.parser import streams as p_streams
 from headgate.sql.parser import views as p_views
 from headgate.sql.parser.clauses import CHANGE_OPTIONS
-from headgate.sql.parser.cursor import RESERVED
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
+from headgate.text.cursor import RESERVED, Identifier
 from tests.schema.strategies import types as schema_types
 
 # Keywords of the grammar that are free as names; the ones most likely to be mistaken for a clause.

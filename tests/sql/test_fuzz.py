@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
 from headgate.sql.json import from_json, to_json
-from headgate.sql.lexer import tokenize
 from headgate.sql.redact import redacted_text
 from headgate.sql.render.statements import render
 from headgate.sql.script import parse_script, statement_spans
+from headgate.text.lexer import tokenize
 from tests.sql import golden_files
 
 pytestmark = pytest.mark.unit

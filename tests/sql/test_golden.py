@@ -11,9 +11,10 @@ import pytest
 from headgate.errors import HeadgateError
 from headgate.sql import errors
 from headgate.sql.ast.explain import Explain, ExplainChange
-from headgate.sql.errors import SqlError
 from headgate.sql.render.statements import PRINTERS
 from headgate.sql.script import parse_script
+from headgate.text import errors as text_errors
+from headgate.text.errors import SqlError
 from tests.sql import golden_files
 
 pytestmark = pytest.mark.unit
@@ -42,13 +43,21 @@ def test_every_statement_is_in_a_golden_file() -> None:
 
 
 def test_every_error_of_the_front_end_is_in_a_golden_file() -> None:
-    codes = {cls.code for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, SqlError)}
+    codes = {
+        cls.code
+        for cls in {**vars(errors), **vars(text_errors)}.values()
+        if isinstance(cls, type) and issubclass(cls, SqlError)
+    }
     seen = {code for text in golden_files.texts() if (code := _code(text))}
     assert codes - {""} - ELSEWHERE <= seen
 
 
 def test_every_error_has_its_own_code() -> None:
-    classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, SqlError) and c.code]
+    classes = [
+        c
+        for c in {**vars(errors), **vars(text_errors)}.values()
+        if isinstance(c, type) and issubclass(c, SqlError) and c.code
+    ]
     assert len({cls.code for cls in classes}) == len(classes)
 
 

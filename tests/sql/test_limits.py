@@ -9,10 +9,11 @@ import pytest
 from headgate.errors import HeadgateError
 from headgate.sql.ast.names import Query
 from headgate.sql.ast.queries import Select
-from headgate.sql.errors import NestedTooDeep, UnclosedBracket, UnterminatedString
+from headgate.sql.errors import NestedTooDeep, UnclosedBracket
 from headgate.sql.parser.materializations import MAX_DEPTH
 from headgate.sql.render.statements import render
 from headgate.sql.script import parse_script, parse_statement
+from headgate.text.errors import UnterminatedString
 from tests.sql import golden_files
 
 pytestmark = pytest.mark.unit

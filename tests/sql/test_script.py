@@ -7,16 +7,16 @@ from typing import get_args
 import pytest
 
 from headgate.errors import HeadgateError, Span
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.queries import Subscribe
 from headgate.sql.ast.show import Describe
 from headgate.sql.ast.statement import ObjectKind
 from headgate.sql.ast.views import CreateView
 from headgate.sql.errors import EmptyStatement, SeveralStatements
-from headgate.sql.parser.cursor import RESERVED
 from headgate.sql.parser.synopses import all_rules, all_synopses
 from headgate.sql.render.statements import render
 from headgate.sql.script import parse_script, parse_statement, statement_spans
+from headgate.text.cursor import RESERVED, Identifier
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ import pytest
 from headgate.embedded.world import World
 from headgate.serve.client import EngineAddress
 from headgate.serve.process import HEADGATE, program_environment
-from tests.embedded.worlds import eventually, is_gone
+from tests.embedded.world_fixtures import eventually, is_gone
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,7 @@ from headgate.catalog.self_description import HEADGATE_CATALOG
 from headgate.catalog.snapshot import SYSTEM_SCHEMAS, Catalog, fold
 from headgate.catalog.store import Reader
 from headgate.catalog.system import Row, SystemRelation, record
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.schema.render import print_type
 from headgate.schema.types import (
     Bigint,
@@ -32,7 +32,8 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
+from headgate.text.cursor import Identifier
 
 _TABLE_TYPES = {
     Kind.SOURCE: "FOREIGN",
@@ -132,7 +133,7 @@ def system_relation(path: SearchPath, written: ObjectName) -> SystemRelation | N
     known = {r.name: r for r in SYSTEM_RELATIONS if r.schema == schema}
     found = next((r for r in known.values() if _means(name[-1], r.name)), None)
     if found is None:
-        missing = UnknownObject("relation", f"{schema}.{name[-1].name}", near_names(name[-1].name, known))
+        missing = UnknownObject("relation", f"{schema}.{name[-1].name}", similar_names(name[-1].name, known))
         raise missing.at(span_of(written))
     return found
 

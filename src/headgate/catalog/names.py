@@ -26,11 +26,12 @@ from headgate.catalog.errors import (
 )
 from headgate.catalog.objects import RELATIONS, ROOT, Column, Kind, Namespace, Object
 from headgate.catalog.snapshot import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
-from headgate.errors import Span, near_names
+from headgate.errors import Span, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
 from headgate.schema.names import find as find_name
 from headgate.schema.types import Named
-from headgate.sql.ast.names import NO_SPAN, Identifier, ObjectName
+from headgate.sql.ast.names import NO_SPAN, ObjectName
+from headgate.text.cursor import Identifier
 
 Name = Sequence[Identifier]
 
@@ -156,7 +157,7 @@ def _schema(catalog: Catalog, path: SearchPath, name: Name) -> Object:
         if found is not None:
             return found
     known = (o.name for database in databases for o in catalog.children(database.id))
-    raise UnknownObject("schema", _text(name), near_names(name[-1].name, known))
+    raise UnknownObject("schema", _text(name), similar_names(name[-1].name, known))
 
 
 def _database(catalog: Catalog, name: Name) -> Object:
@@ -164,7 +165,7 @@ def _database(catalog: Catalog, name: Name) -> Object:
     found = _pick(catalog, catalog.same_folded(ROOT, Namespace.DATABASE, name[0].name), name[0])
     if found is None:
         known = (o.name for o in catalog.children(ROOT))
-        raise UnknownObject("database", name[0].name, near_names(name[0].name, known))
+        raise UnknownObject("database", name[0].name, similar_names(name[0].name, known))
     return found
 
 
@@ -221,7 +222,7 @@ def _similar(
 ) -> tuple[str, ...]:
     """Names near to the one written in the schemas looked through, or the same name in some other schema."""
     ids, wanted = {s.id for s in schemas}, kinds or tuple(Kind)
-    near = near_names(written.name, (o.name for o in catalog.of_kind(*wanted) if o.parent in ids))
+    near = similar_names(written.name, (o.name for o in catalog.of_kind(*wanted) if o.parent in ids))
     if near:
         return near
     elsewhere = (o for o in catalog.of_kind(*wanted) if fold(o.name) == fold(written.name))

@@ -22,9 +22,8 @@ from headgate.cli.errors import EnginePortTaken
 from headgate.cli.main import exit_status
 from headgate.cli.settings import Settings, project_option, read_settings
 from headgate.control.engine import Engine, Project
-from headgate.embedded.jars import fetch
-from headgate.embedded.java import find_java
-from headgate.embedded.ports import LOOPBACK
+from headgate.embedded.host import LOOPBACK
+from headgate.embedded.jars import fetch, find_java
 from headgate.embedded.world import World
 from headgate.runtime.session import OpenSpark, Spark, SparkSession, open_session
 from headgate.serve.client import EngineAddress

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from headgate.cli.errors import InvalidSetting, SettingsUnreadable, UnknownSetting
-from headgate.errors import HeadgateError, near_names, raise_all
+from headgate.errors import HeadgateError, raise_all, similar_names
 
 FILE = "headgate.toml"
 project_option = click.option(
@@ -187,7 +187,7 @@ def _names_beside(path: tuple[str, ...]) -> tuple[str, ...]:
 def _near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """By the last word alone: the table's name is the same for all of them."""
     last = {one.rpartition(".")[2]: one for one in known}
-    return tuple(last[one] for one in near_names(name.rpartition(".")[2], last))
+    return tuple(last[one] for one in similar_names(name.rpartition(".")[2], last))
 
 
 def _reason(path: tuple[str, ...], told: str) -> str:

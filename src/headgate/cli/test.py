@@ -7,10 +7,9 @@ from pathlib import Path
 
 import click
 
-from headgate.testing.durations import read_duration
-from headgate.testing.house import opened_house
-from headgate.testing.outcome import Outcome
-from headgate.testing.report import junit, summary
+from headgate.testing.environment import open_environment
+from headgate.testing.parse import read_duration
+from headgate.testing.report import Outcome, junit, summary
 from headgate.testing.run import Settings, find_specs, run_specs
 
 
@@ -44,7 +43,7 @@ def test(
     specs = find_specs(paths, word)
     outcomes: list[Outcome] = []
     if specs:
-        with opened_house(keep, lambda line: click.echo(line, err=True)) as house:
+        with open_environment(keep, lambda line: click.echo(line, err=True)) as house:
             for outcome in run_specs(specs, house, settings):
                 outcomes.append(outcome)
                 _show(outcome)

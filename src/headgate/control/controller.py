@@ -288,7 +288,7 @@ class Controller:
     def _failed(
         self, id_: int, running: Running, catalog: Catalog, error: HeadgateError, *, again: bool = False
     ) -> None:
-        """A passing trouble is tried again, later each time; anything else halts the task until something changes."""
+        """A retryable error is tried again, later each time; any other halts the task until something changes."""
         if isinstance(error, DiskFull):
             error = DiskFull(self._fullest(error.folder))
         if str(error) != str(running.error):
@@ -298,7 +298,7 @@ class Controller:
         running.since = datetime.now(UTC)
         if isinstance(error, SparkGone):
             self._spark_gone()
-        if again or error.passing:
+        if again or error.retryable:
             running.tries += 1
             running.again_at = time.monotonic() + min(LONGEST_WAIT, 2.0**running.tries / 2)
             self._report(id_, running, State.STARTING)

@@ -11,10 +11,11 @@ from headgate.catalog.objects import Kind, Object
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import EMBEDDED
 from headgate.sql.ast.connections import ConnectionKind, CreateConnection
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.values import Option, StringLiteral
 from headgate.sql.json import to_json
 from headgate.sql.render.statements import render
+from headgate.text.cursor import Identifier
 
 CONNECTIONS: dict[str, tuple[ConnectionKind, str]] = {
     "kafka": ("KAFKA", "BROKER"),

@@ -25,10 +25,11 @@ from headgate.errors import HeadgateError
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.planned import CreateTopic, Effect, Planned, RegisterSchema
 from headgate.plan.relations import analyse_query
-from headgate.plan.sink import plan_sink
+from headgate.plan.sink import plan_sink, subjects
 from headgate.plan.statements import plan, skipped
 from headgate.purify import outside
 from headgate.purify.statements import purify
+from headgate.registry.schemas import to_register
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
 from headgate.sql.ast.connections import (
@@ -169,7 +170,7 @@ class Executor:
         self, statement: CreateSink, catalog: Catalog, path: SearchPath, ahead: outside.Planned
     ) -> None:
         sink = plan_sink(catalog, path, statement)
-        for subject, schema in sink.subjects():
+        for subject, schema in subjects(sink):
             assert sink.registry is not None
             ahead.check_compatible(catalog, sink.registry, subject, schema)
 
@@ -266,7 +267,7 @@ class Executor:
                     if effect.level is not None:
                         registry.set_level(effect.level, effect.subject)
                     ids[effect.subject] = (
-                        registry.register(effect.subject, effect.schema),
+                        registry.register(effect.subject, to_register(effect.schema)),
                         effect.schema.text,
                     )
         return ids

@@ -15,12 +15,12 @@ from headgate.plan.respell import kinds_named
 from headgate.plan.respell_query import with_ids
 from headgate.schema.types import Named
 from headgate.sql.ast.formats import DocOn, SchemaStrategy, SeedSchema
-from headgate.sql.ast.names import Expression, Identifier, ObjectName, Query
+from headgate.sql.ast.names import Expression, ObjectName, Query
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.values import Option
 from headgate.sql.json import from_json, to_json
-from headgate.sql.lexer import tokenize
-from headgate.sql.tokens import TokenKind
+from headgate.text.cursor import Identifier
+from headgate.text.lexer import TokenKind, tokenize
 
 Meaning: TypeAlias = "str | int | bool | tuple[Meaning, ...] | None"
 

@@ -11,18 +11,22 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from headgate.embedded.cache import cache_folder
 from headgate.embedded.errors import CacheUnusable, WorldInUse
 from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
-from headgate.embedded.jars import FOR_TESTS, Jar, hash_of, jar_path, jar_sets
-from headgate.embedded.java import find_java
-from headgate.embedded.keeper import Status
-from headgate.embedded.opensearch import NEWEST_JAVA
-from headgate.embedded.ports import choose_port, is_free, listener
-from headgate.embedded.postgres import CLUSTER, MAJOR, check_version
-from headgate.embedded.resources import available_memory, free_disk
+from headgate.embedded.host import (
+    available_memory,
+    choose_port,
+    free_disk,
+    is_free,
+    is_root,
+    listener,
+    service_user,
+)
+from headgate.embedded.jars import FOR_TESTS, Jar, cache_folder, find_java, hash_of, jar_path, jar_sets
+from headgate.embedded.service import Status
+from headgate.embedded.services.opensearch import NEWEST_JAVA
+from headgate.embedded.services.postgres import CLUSTER, MAJOR, check_version
 from headgate.embedded.supervisor import services
-from headgate.embedded.users import is_root, service_user
 from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 
@@ -83,7 +87,7 @@ def _java() -> Iterator[Finding]:
 def check_cache() -> Iterator[Finding]:
     cache = cache_folder()
     writable = os.access(cache, os.W_OK | os.X_OK)
-    told, repair = f"{cache}, which cannot be written", CacheUnusable(str(cache), "").hint()
+    told, repair = f"{cache}, which cannot be written", CacheUnusable.HINT or ""
     yield Finding("cache", "ok", str(cache)) if writable else Finding("cache", "warn", told, repair)
 
 

@@ -15,17 +15,22 @@ a user cannot reach into every folder of root's.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import shutil
+import socket
+import stat
 import threading
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.embedded.errors import WorldFolderUnusable, WorldOfOtherVersion
+from headgate.embedded.host import own_file, own_folder
 from headgate.embedded.process import Record
-from headgate.embedded.users import own_file, own_folder
 
 LAYOUT = 1
 STATE = Path("/var/lib/headgate/worlds")
@@ -195,3 +200,93 @@ def is_locked(folder: WorldFolder) -> bool:
     except BlockingIOError:
         return True
     return False
+
+
+def claim(folder: WorldFolder, supervisor: Record) -> None:
+    """Make this world's outside folder ours. A copied world folder gets an id of its own, and so begins without
+    that data; a moved one keeps its data."""
+    owner = _owner(folder.outside)
+    if owner is not None and owner != folder.path and WorldFolder(owner, folder.state).id == folder.id:
+        folder.renew_id()
+    try:
+        folder.outside.mkdir(parents=True, exist_ok=True)
+        told = {"folder": str(folder.path), "pid": supervisor.pid, "started": supervisor.started}
+        own_file(folder.outside / "owner", json.dumps(told), None)
+    except OSError as error:
+        raise WorldFolderUnusable(str(folder.outside), (error.strerror or str(error)).lower()) from error
+    folder.outside.chmod(
+        0o711
+    )  # the services' user passes through to its own folders, and cannot look around
+
+
+def prune(state: Path) -> tuple[Path, ...]:
+    """Remove the data of worlds whose folder is gone and whose supervisor does not live; what was removed."""
+    if not state.exists():
+        return ()
+    gone = tuple(one for one in state.iterdir() if _is_abandoned(one, state))
+    for one in gone:
+        shutil.rmtree(one, ignore_errors=True)
+    return gone
+
+
+def _is_abandoned(outside: Path, state: Path) -> bool:
+    owner = _owner(outside)
+    if owner is None or WorldFolder(owner, state).id == outside.name:
+        return False
+    told = json.loads((outside / "owner").read_text())
+    return not Record(int(told["pid"]), float(told["started"])).alive()
+
+
+def _owner(outside: Path) -> Path | None:
+    try:
+        return Path(str(json.loads((outside / "owner").read_text())["folder"]))
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+LONGEST = 100
+
+
+def make_socket_path(folder: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """A path that no other world folder has, in a folder that is the user's alone; what was there is removed."""
+    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:20] + ".sock"
+    path = _runtime_folder(environ, len(name)) / name
+    path.unlink(missing_ok=True)
+    return path
+
+
+def reservations_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """The file in which all worlds of the user reserve their ports."""
+    return _runtime_folder(environ, len("ports")) / "ports"
+
+
+def is_served(path: Path) -> bool:
+    """Whether somebody accepts connections there."""
+    try:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(2)
+            probe.connect(str(path))
+    except OSError:
+        return False
+    return True
+
+
+def _runtime_folder(environ: Mapping[str, str], name_length: int) -> Path:
+    if named := environ.get("XDG_RUNTIME_DIR"):
+        path = Path(named) / "headgate"
+        if len(os.fsencode(path)) + 1 + name_length <= LONGEST and _is_mine(path):
+            return path
+    path = Path("/tmp") / f"headgate-{os.geteuid()}"
+    if not _is_mine(path):
+        raise WorldFolderUnusable(str(path), "it is not a folder of this user alone")
+    return path
+
+
+def _is_mine(path: Path) -> bool:
+    """Whether the folder is there, or can be made, and nobody else can put a socket of theirs into it."""
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077

@@ -1,9 +1,4 @@
-"""Jars from Maven Central: pinned in `jars.lock` by version and SHA-256, fetched once, kept in the cache folder.
-
-The download is done by the Ivy that pyspark ships, which knows Maven Central's address and reads the user's own
-settings behind a mirror. The list is explicit and not transitive: what runs is what the lock says. A file counts
-only if its hash does; so a broken download is fetched again, and one that has arrived is not.
-"""
+"""Java and jars: finding a Java, the cache folder, and downloading what jars.lock names."""
 
 from __future__ import annotations
 
@@ -13,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -23,16 +18,75 @@ from pathlib import Path
 from typing import TypeAlias
 from xml.sax.saxutils import quoteattr
 
-from headgate.embedded.cache import cache_folder
 from headgate.embedded.errors import (
     CacheUnusable,
     JarDownloadFailed,
     JarHashMismatch,
     JarLockUnreadable,
+    JavaMissing,
     UnknownJarSet,
 )
-from headgate.embedded.java import find_java
-from headgate.errors import HeadgateError, near_names
+from headgate.errors import HeadgateError, similar_names
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """HEADGATE_CACHE; for root a folder that the services' own user can read; else the user's cache folder."""
+    if named := environ.get("HEADGATE_CACHE"):
+        folder = Path(named).absolute()
+    elif os.geteuid() == 0:
+        folder = Path("/var/cache/headgate")
+    elif named := environ.get("XDG_CACHE_HOME"):
+        folder = Path(named) / "headgate"
+    else:
+        folder = Path.home() / ".cache" / "headgate"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0 and folder.stat().st_mode & 0o055 != 0o055:
+            folder.chmod(0o755)  # whatever the umask is, the services' own user must reach it
+    except OSError as error:
+        raise CacheUnusable(str(folder), error.strerror or str(error)) from error
+    return folder
+
+
+OLDEST = 17
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    path: Path
+    version: int
+
+
+def find_java(environ: Mapping[str, str] = os.environ) -> Java:
+    """JAVA_HOME's java if it is new enough, else the one on the PATH."""
+    found = []
+    for path in _candidates(environ):
+        version = java_version(path)
+        if version is not None and version >= OLDEST:
+            return Java(path, version)
+        found.append(f"{path} ({'version ' + str(version) if version else 'which does not run'})")
+    raise JavaMissing(tuple(found))
+
+
+def java_version(path: Path) -> int | None:
+    """The major version that `java -version` tells, or None if it cannot be run."""
+    try:
+        told = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', told.stderr + told.stdout)
+    if match is None:
+        return None
+    major = int(match[1])
+    return int(match[2]) if major == 1 and match[2] else major  # Java 8 called itself 1.8
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    if home := environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java"
+    if on_path := shutil.which("java", path=environ.get("PATH")):
+        yield Path(on_path)
+
 
 Progress: TypeAlias = Callable[[str], None]
 
@@ -79,7 +133,7 @@ def jar_sets() -> dict[str, tuple[Jar, ...]]:
 def jar_set(name: str) -> tuple[Jar, ...]:
     sets = jar_sets()
     if name not in sets:
-        raise UnknownJarSet(name, near_names(name, sets))
+        raise UnknownJarSet(name, similar_names(name, sets))
     return sets[name]
 
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from headgate.embedded.errors import RefusedBySupervisor
-from headgate.embedded.keeper import Status
-from headgate.errors import HeadgateError, SeveralErrors
+from headgate.embedded.service import Status
+from headgate.errors import ErrorGroup, HeadgateError
 
 GRACE = 3.0  # seconds that a world stays after its last lease, unless who starts it says otherwise
 
@@ -102,7 +102,7 @@ def _port(told: object) -> int | None:
 
 
 def _error_as_json(error: HeadgateError) -> dict[str, object]:
-    if isinstance(error, SeveralErrors):
+    if isinstance(error, ErrorGroup):
         error = error.errors[0]
     fields = {one.name: getattr(error, one.name) for one in dataclasses.fields(error)}  # type: ignore[arg-type]
     return {"code": error.code, "fields": fields, "told": error.message()}

@@ -18,13 +18,17 @@ from contextlib import suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from headgate.embedded import outside
 from headgate.embedded.errors import RefusedBySupervisor, SupervisorEnding, WorldError, WorldFolderUnusable
-from headgate.embedded.folder import WorldFolder, lock_folder, open_folder
-from headgate.embedded.kafka import Kafka
-from headgate.embedded.keeper import Keeper
-from headgate.embedded.opensearch import OpenSearch
-from headgate.embedded.postgres import Postgres
+from headgate.embedded.folder import (
+    WorldFolder,
+    claim,
+    is_served,
+    lock_folder,
+    make_socket_path,
+    open_folder,
+    prune,
+)
+from headgate.embedded.host import is_root
 from headgate.embedded.process import Record, reap
 from headgate.embedded.protocol import (
     GRACE,
@@ -35,10 +39,11 @@ from headgate.embedded.protocol import (
     read_request,
     write_reply,
 )
-from headgate.embedded.registry import Registry
-from headgate.embedded.service import Service, service_name
-from headgate.embedded.sockets import is_served, make_socket_path
-from headgate.embedded.users import is_root
+from headgate.embedded.service import Keeper, Service, service_name
+from headgate.embedded.services.kafka import Kafka
+from headgate.embedded.services.opensearch import OpenSearch
+from headgate.embedded.services.postgres import Postgres
+from headgate.embedded.services.registry import Registry
 from headgate.errors import HeadgateError, InternalError
 
 FIRST_CLIENT = 10.0  # seconds that the command which started us has to come
@@ -231,8 +236,8 @@ async def supervise(folder: WorldFolder, grace: float = GRACE) -> None:
     if ended := reap(folder.processes().values()):
         log.warning("ended %d processes that an earlier supervisor left behind", ended)
     if is_root():
-        outside.claim(folder, Record.of(os.getpid()))
-        for path in outside.prune(folder.state):
+        claim(folder, Record.of(os.getpid()))
+        for path in prune(folder.state):
             log.info("removed %s, whose world folder is gone", path)
     supervisor = Supervisor(folder, services(), grace)
     loop = asyncio.get_running_loop()

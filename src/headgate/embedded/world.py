@@ -32,7 +32,7 @@ from headgate.embedded.errors import (
 )
 from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
 from headgate.embedded.jars import fetch, jar_sets
-from headgate.embedded.logs import last_lines
+from headgate.embedded.process import last_lines
 from headgate.embedded.protocol import GRACE, Reply, Request, WorldStatus, read_reply, write_request
 from headgate.embedded.service import SERVICES, ServiceName, service_name
 

@@ -21,27 +21,27 @@ from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.chain import moved, outgrown, view_query
 from headgate.plan.columns import evolved_columns, source_columns, withheld_facts
+from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.errors import FieldWithheld, PlanError, ViewOutgrown
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.relations import WITHHELD
-from headgate.plan.sides import WrittenSchema
-from headgate.plan.sink import EncodedSide, SinkPlan, plan_sink
+from headgate.plan.sink import plan_sink
 from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
-from headgate.registry.schemas import Schema
-from headgate.schema.evolve.merge import holds
+from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.types import Record, Type
+from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.formats import SeedSchema, Side
-from headgate.sql.ast.names import Identifier
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.views import CreateView
-from headgate.sql.errors import SqlError
 from headgate.sql.query.relation import AnalysedQuery
 from headgate.sql.seeds import format_of, seeds_of, unseeded, with_seeds
+from headgate.text.cursor import Identifier
+from headgate.text.errors import SqlError
 
 AskTypes = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
 
@@ -158,7 +158,7 @@ def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
     statement = statement_of(sink, CreateSink)
     planned = plan_sink(catalog, DEFAULT_PATH, unseeded(statement))
     register: list[tuple[Side, RegisterSchema]] = []
-    sides: tuple[tuple[Side, EncodedSide | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
+    sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
     for side, encoded in sides:
         frozen = seeds_of(format_of(statement.formats, side), side)
         if encoded is None or encoded.schema is None or not frozen:
@@ -167,7 +167,7 @@ def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
         new = grown(old, json.loads(encoded.schema))
         if without_docs(new) == without_docs(old):
             continue
-        schema = Schema(json.dumps(new, ensure_ascii=False))
+        schema = WrittenSchema(json.dumps(new, ensure_ascii=False))
         register.append((side, RegisterSchema(_registry(planned), f"{planned.topic}-{side.lower()}", schema)))
     return SinkChange(sink, statement, tuple(register)) if register else None
 
@@ -181,7 +181,7 @@ def unwritable(catalog: Catalog, sink: Object) -> tuple[str, ...]:
     return tuple(column for old, new in sides if old and new for column in _unwritable(old, new))
 
 
-def _unwritable(old: EncodedSide, new: EncodedSide) -> Iterator[str]:
+def _unwritable(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
     if old.schema is None or new.schema is None:
         return
     have, want = avro_type(old.schema), avro_type(new.schema)
@@ -190,12 +190,12 @@ def _unwritable(old: EncodedSide, new: EncodedSide) -> Iterator[str]:
     for column, name in zip(new.columns, new.names or new.columns, strict=True):
         known, field = have.field(name), want.field(name)
         if field is not None and (
-            known is None or not holds(known.type, field.type) or (field.nullable and not known.nullable)
+            known is None or not can_hold(known.type, field.type) or (field.nullable and not known.nullable)
         ):
             yield column
 
 
-def _registry(plan: SinkPlan) -> int:
+def _registry(plan: SinkDefinition) -> int:
     assert plan.registry is not None
     return plan.registry
 

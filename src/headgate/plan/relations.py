@@ -13,22 +13,19 @@ from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.system import SystemRelation
 from headgate.errors import HeadgateError, InternalError, Span
+from headgate.plan.definitions import spark_name
 from headgate.plan.errors import FieldWithheld
 from headgate.plan.type_names import looked_through
 from headgate.schema.names import print_name
 from headgate.schema.types import Named, Type
-from headgate.sql.ast.names import Identifier, ObjectName, Query
+from headgate.sql.ast.names import ObjectName, Query
 from headgate.sql.query.analyse import analyse
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.relation import AnalysedQuery, Column, FindRelation, NamePart, Relation
+from headgate.text.cursor import Identifier
 
 WITHHELD = "withheld"  # the fact of a source that tells of fields without a column
 SYSTEM = "system."  # before the name of a system relation among those that a query reads
-
-
-def spark_name(relation_id: int) -> str:
-    """The name of the view under which Spark knows a relation: stable, whatever the relation is called."""
-    return f"rel_{relation_id}"
 
 
 def query_relation(catalog: Catalog, relation: Object) -> Relation:

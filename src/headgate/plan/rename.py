@@ -15,8 +15,8 @@ from headgate.plan.errors import NameCaptured
 from headgate.plan.respell import respell
 from headgate.plan.respell_query import Captured
 from headgate.plan.spelling import Spelling, renamed_path
-from headgate.sql.ast.names import Identifier
 from headgate.sql.render.statements import render
+from headgate.text.cursor import Identifier
 
 
 def rename(catalog: Catalog, target: Object, new: Identifier) -> tuple[Change, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
@@ -13,6 +12,7 @@ from headgate.catalog.names import SearchPath, resolve, resolve_column
 from headgate.catalog.objects import RELATIONS, Column, Growth, Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
+from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.errors import (
     ColumnTwice,
     KeyWithoutFormat,
@@ -24,9 +24,9 @@ from headgate.plan.errors import (
 from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
 from headgate.plan.sides import format_words
 from headgate.purify.topics import topic_name
-from headgate.registry.schemas import Schema
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
+from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.formats import (
     BytesFormat,
     DocOn,
@@ -38,47 +38,23 @@ from headgate.sql.ast.formats import (
     TextFormat,
 )
 from headgate.sql.ast.kafka import KafkaConnection
-from headgate.sql.ast.names import Identifier
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.values import BooleanLiteral, Choice, StringLiteral, option
 from headgate.sql.seeds import seeds_of
-
-Encoding: TypeAlias = Literal["AVRO", "JSON", "TEXT", "BYTES"]
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedSide:
-    """Columns of one side, as fields of one record. ``schema`` and ``schema_id`` are Avro's; ``names`` those of its fields."""
-
-    encoding: Encoding
-    columns: tuple[str, ...]
-    record: Record
-    schema: str | None = None
-    schema_id: int | None = None
-    names: tuple[str, ...] = ()
+from headgate.text.cursor import Identifier
 
 
-@dataclass(frozen=True, slots=True)
-class SinkPlan:
-    name: str
-    relation: int
-    topic: str
-    connection: int
-    registry: int | None
-    value: EncodedSide
-    key: EncodedSide | None
-    envelope: Literal["UPSERT", "NONE"]
-
-    def subjects(self) -> tuple[tuple[str, Schema], ...]:
-        """The schemas to be registered, by subject."""
-        found = []
-        for suffix, side in (("key", self.key), ("value", self.value)):
-            if side is not None and side.schema is not None:
-                found.append((f"{self.topic}-{suffix}", Schema(side.schema)))
-        return tuple(found)
+def subjects(sink: SinkDefinition) -> tuple[tuple[str, WrittenSchema], ...]:
+    """The schemas that a sink registers, by subject."""
+    sides = (("key", sink.key), ("value", sink.value))
+    return tuple(
+        (f"{sink.topic}-{suffix}", WrittenSchema(side.schema))
+        for suffix, side in sides
+        if side is not None and side.schema is not None
+    )
 
 
-def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> SinkPlan:
+def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> SinkDefinition:
     relation = resolve(catalog, path, statement.relation, *sorted(RELATIONS))
     name = statement.name.parts[-1].name if statement.name else f"{relation.name}_sink"
     _refuse_later_features(statement)
@@ -97,7 +73,7 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
         raise KeyWithoutFormat(name)
     assert isinstance(statement.kafka, KafkaConnection)
     connection = resolve(catalog, path, statement.kafka.connection, Kind.CONNECTION)
-    return SinkPlan(
+    return SinkDefinition(
         name,
         relation.id,
         topic_of(statement),
@@ -177,7 +153,7 @@ def _key_column(catalog: Catalog, relation: Object, identifier: Identifier) -> C
         raise UnknownColumn(unknown.column, unknown.kind, unknown.name, unknown.similar, told) from None
 
 
-def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> Literal["UPSERT", "NONE"]:
+def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> SinkEnvelope:
     if statement.envelope == "UPSERT" and not keys:
         raise SinkKeyMissing(name)
     return "UPSERT" if keys and statement.envelope != "NONE" else "NONE"
@@ -221,19 +197,19 @@ def _left_out(statement: CreateSink, column: str, keys: Sequence[Column]) -> boo
 
 def _side(
     catalog: Catalog, relation: Object, format_: Format, side: Side, columns: Sequence[Column], sink: str
-) -> EncodedSide:
+) -> RecordEncoding:
     record = _record(catalog, relation, columns)
     names = tuple(c.name for c in columns)
     match format_:
         case RegistryFormat(kind="AVRO"):
             return _avro(catalog, format_, side, record, names)
         case JsonFormat():
-            return EncodedSide("JSON", names, record)
+            return RecordEncoding("JSON", names, record)
         case TextFormat() | BytesFormat():
-            word: Encoding = "TEXT" if isinstance(format_, TextFormat) else "BYTES"
+            word: Literal["TEXT", "BYTES"] = "TEXT" if isinstance(format_, TextFormat) else "BYTES"
             if len(columns) != 1:
                 raise SinkFormatNeedsOneColumn(sink, word, side.lower(), len(columns))
-            return EncodedSide(word, names, record)
+            return RecordEncoding(word, names, record)
         case _:
             raise NotSupportedYet(f"FORMAT {format_words(format_)} of a sink")
 
@@ -245,7 +221,7 @@ def _record(catalog: Catalog, relation: Object, columns: Sequence[Column]) -> Re
 
 def _avro(
     catalog: Catalog, format_: RegistryFormat, side: Side, record: Record, names: tuple[str, ...]
-) -> EncodedSide:
+) -> RecordEncoding:
     full = option(format_.options, f"AVRO {side} FULLNAME")
     name = full.value if isinstance(full, StringLiteral) else ("row" if side == "KEY" else "envelope")
     defaults = option(format_.options, "NULL DEFAULTS") == BooleanLiteral(True)
@@ -253,4 +229,4 @@ def _avro(
     seed = next(iter(seeds_of(format_, side)), None)
     schema = seed.schema if seed is not None else json.dumps(made.json, ensure_ascii=False)
     fields = tuple(made.renames.get((n,), n) for n in names)
-    return EncodedSide("AVRO", names, record, schema, seed.id if seed else None, fields)
+    return RecordEncoding("AVRO", names, record, schema, seed.id if seed else None, fields)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.plan.debezium import changed_row, row_key
+from headgate.plan.definitions import (
+    ErrorPolicy,
+    Origin,
+    SchemaChangePolicy,
+    SourceColumn,
+    SourceEnvelope,
+    SourceLayout,
+)
 from headgate.plan.errors import (
     INLINE_ERRORS,
     ColumnCollision,
@@ -21,24 +28,8 @@ from headgate.plan.errors import (
 )
 from headgate.plan.sides import SidePlan, at_creation, format_words, place_of, sides_of
 from headgate.schema.names import Found, find
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Bytes,
-    Field,
-    Integer,
-    Record,
-    Text,
-    TimestampTz,
-    Type,
-)
-from headgate.sql.ast.formats import (
-    AvroInline,
-    Format,
-    ProtobufInline,
-    RegistryFormat,
-    SchemaStrategy,
-)
+from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
+from headgate.sql.ast.formats import AvroInline, Format, ProtobufInline, RegistryFormat, SchemaStrategy
 from headgate.sql.ast.sources import (
     CreateSource,
     DebeziumEnvelope,
@@ -47,9 +38,6 @@ from headgate.sql.ast.sources import (
     UpsertEnvelope,
 )
 from headgate.sql.ast.values import Choice, option
-
-Policy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
-Following: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
 
 INLINE_ERROR = Record((Field("description", Text()),))
 METADATA: dict[str, Field] = {
@@ -64,75 +52,42 @@ METADATA: dict[str, Field] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a column's value lies: `key`, `value` or Debezium's `after` and a field of it (None: the whole), metadata by
-    name, or `error`, which says why the value could not be decoded."""
+class SourcePlan(SourceLayout):
+    """What the catalog stores of a source beside its layout: its doc, and the fields that got no column because another
+    column has their name. Such fields can only come with a schema that was followed."""
 
-    part: Literal["key", "error", "value", "after", "metadata", "header"]
-    name: str | None = None
-    as_bytes: bool = False
-
-    def describe(self) -> str:
-        match self.part:
-            case "metadata":
-                return f"metadata {(self.name or '').lower()}"
-            case "header":
-                return f'header "{self.name}"'
-            case "error":
-                return INLINE_ERRORS
-            case "after":
-                return f'field "{self.name}" of after'
-            case _:
-                return self.part if self.name is None else f'{self.part} field "{self.name}"'
-
-    def renamed(self) -> str:
-        """What to write to give the column another name."""
-        match self.part:
-            case "metadata":
-                return f"INCLUDE {self.name} AS <name>"
-            case "header":
-                return f"INCLUDE HEADER '{self.name}' AS <name>"
-            case "error":
-                return f"{INLINE_ERRORS} = INLINE AS <name>"
-            case "key":
-                return "INCLUDE KEY AS <name>"
-            case _:
-                return "another list of names"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceColumn:
-    name: str
-    type: Type
-    nullable: bool
-    origin: Origin
-    doc: str | None = None
-    key: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePlan:
-    """Columns are key columns, inline errors, value columns (of Debezium: the fields of `after`, those of the key among
-    them), metadata columns in the order written. ``withheld`` are fields that were followed and could have no column."""
-
-    name: str
-    columns: tuple[SourceColumn, ...]
-    value: SidePlan
-    key: SidePlan | None
-    envelope: Literal["NONE", "UPSERT", "DEBEZIUM"]
-    on_error: Policy
-    on_schema_change: Following
     doc: str | None = None
     withheld: tuple[FieldWithheld, ...] = ()
 
-    @property
-    def key_in_value(self) -> bool:
-        """UPSERT (KEY (c, …))."""
-        return any(c.key and c.origin.part == "value" for c in self.columns)
 
-    @property
-    def inline_errors(self) -> bool:
-        return any(c.origin.part == "error" for c in self.columns)
+def describe_origin(origin: Origin) -> str:
+    """The origin of a column, in the words of an error message."""
+    match origin.section:
+        case "metadata":
+            return f"metadata {(origin.name or '').lower()}"
+        case "header":
+            return f'header "{origin.name}"'
+        case "error":
+            return INLINE_ERRORS
+        case "after":
+            return f'field "{origin.name}" of after'
+        case _:
+            return origin.section if origin.name is None else f'{origin.section} field "{origin.name}"'
+
+
+def rename_hint(origin: Origin) -> str:
+    """What to write to give the column another name."""
+    match origin.section:
+        case "metadata":
+            return f"INCLUDE {origin.name} AS <name>"
+        case "header":
+            return f"INCLUDE HEADER '{origin.name}' AS <name>"
+        case "error":
+            return f"{INLINE_ERRORS} = INLINE AS <name>"
+        case "key":
+            return "INCLUDE KEY AS <name>"
+        case _:
+            return "another list of names"
 
 
 def plan_source(statement: CreateSource) -> SourcePlan:
@@ -154,7 +109,7 @@ def plan_source(statement: CreateSource) -> SourcePlan:
         name,
         tuple(columns),
         value,
-        key if envelope == "DEBEZIUM" or any(c.origin.part == "key" for c in columns) else None,
+        key if envelope == "DEBEZIUM" or any(c.origin.section == "key" for c in columns) else None,
         envelope,
         _policy(statement),
         _following(statement),
@@ -163,7 +118,7 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     )
 
 
-def _envelope(statement: CreateSource) -> Literal["NONE", "UPSERT", "DEBEZIUM"]:
+def _envelope(statement: CreateSource) -> SourceEnvelope:
     match statement.envelope:
         case UpsertEnvelope():
             return "UPSERT"
@@ -289,11 +244,15 @@ def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
     for column in columns:
         first = seen.setdefault(column.name, column)
         if first is not column:
-            raise ColumnCollision(column.name, first.origin.describe(), column.origin.describe(), source)
+            raise ColumnCollision(
+                column.name, describe_origin(first.origin), describe_origin(column.origin), source
+            )
 
 
 def _withheld(source: str, column: SourceColumn, other: Origin) -> FieldWithheld:
-    return FieldWithheld(source, column.name, column.origin.describe(), other.describe(), other.renamed())
+    return FieldWithheld(
+        source, column.name, describe_origin(column.origin), describe_origin(other), rename_hint(other)
+    )
 
 
 def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
@@ -301,20 +260,20 @@ def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name:
     if not isinstance(statement.envelope, UpsertEnvelope):
         return columns
     chosen = set()
-    values = [c.name for c in columns if c.origin.part == "value"]
+    values = [c.name for c in columns if c.origin.section == "value"]
     for identifier in statement.envelope.key:
         match find(identifier.name, identifier.quoted, values):
             case Found(exact):
                 chosen.add(exact)
             case _:
-                raise UpsertKeyUnknown(identifier.name, name, near_names(identifier.name, values))
+                raise UpsertKeyUnknown(identifier.name, name, similar_names(identifier.name, values))
     return [replace(c, key=True) if c.name in chosen else c for c in columns]
 
 
 # policies
 
 
-def _policy(statement: CreateSource) -> Policy:
+def _policy(statement: CreateSource) -> ErrorPolicy:
     given = option(statement.with_options, "ON ERROR")
     words = given.words if isinstance(given, Choice) else "HALT"
     return "QUARANTINE" if words == "QUARANTINE" else "SKIP" if words == "SKIP" else "HALT"
@@ -331,7 +290,7 @@ def check_schema_change(statement: CreateSource) -> None:
         raise SchemaCannotChange(name, given.words, format_words(value), inline)
 
 
-def _following(statement: CreateSource) -> Following:
+def _following(statement: CreateSource) -> SchemaChangePolicy:
     given = option(statement.with_options, "ON SCHEMA CHANGE")
     if isinstance(given, Choice):
         return "PIN" if given.words == "PIN" else "HALT" if given.words == "HALT" else "FOLLOW"

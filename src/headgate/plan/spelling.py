@@ -12,7 +12,8 @@ from headgate.catalog.snapshot import Catalog
 from headgate.errors import InternalError
 from headgate.schema.names import needs_quotes
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
+from headgate.text.cursor import Identifier
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,13 +42,14 @@ from headgate.catalog.objects import (
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.columns import source_columns, withheld_facts
+from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.loops import check_loops
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
 from headgate.plan.relations import WITHHELD
 from headgate.plan.rename import rename
 from headgate.plan.sides import fields_of, sides_of
-from headgate.plan.sink import SinkPlan, plan_sink
+from headgate.plan.sink import plan_sink, subjects
 from headgate.plan.source import SourcePlan, check_schema_change, plan_source
 from headgate.plan.views import (
     derive_growth,
@@ -58,8 +59,8 @@ from headgate.plan.views import (
     view_columns,
 )
 from headgate.purify.sinks import sink_name
-from headgate.registry.compatibility.levels import Level
 from headgate.schema.types import Type
+from headgate.schema.written import CompatibilityLevel
 from headgate.sql.ast.alter import ChangeTaskState, RenameObject
 from headgate.sql.ast.comments import CommentOn
 from headgate.sql.ast.connections import AlterSecret, CreateConnection, CreateSecret
@@ -281,10 +282,10 @@ class _Planner:
         )
         check_loops(apply(self.catalog, ObjectCreated(made)), [made.id])
         topic = _new_topic(statement, sink)
-        assert sink.registry is not None or not sink.subjects()
+        assert sink.registry is not None or not subjects(sink)
         register = [
             RegisterSchema(sink.registry or 0, subject, schema, _level(statement, subject))
-            for subject, schema in sink.subjects()
+            for subject, schema in subjects(sink)
         ]
         return Planned(statement, "CREATE SINK", (ObjectCreated(made),), (topic, *register))
 
@@ -358,7 +359,7 @@ def _dropped_key(statement: CreateSource, planned: SourcePlan) -> list[str]:
     return [name for name in names if name not in kept]
 
 
-def _new_topic(statement: CreateSink, sink: SinkPlan) -> CreateTopic:
+def _new_topic(statement: CreateSink, sink: SinkDefinition) -> CreateTopic:
     assert isinstance(statement.kafka, KafkaConnection)
     options = statement.kafka.options
     partitions = option(options, "TOPIC PARTITION COUNT")
@@ -373,13 +374,13 @@ def _new_topic(statement: CreateSink, sink: SinkPlan) -> CreateTopic:
     )
 
 
-def _level(statement: CreateSink, subject: str) -> Level | None:
+def _level(statement: CreateSink, subject: str) -> CompatibilityLevel | None:
     side = "KEY" if subject.endswith("-key") else "VALUE"
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat):
             level = option(format_.options, f"{side} COMPATIBILITY LEVEL")
             if isinstance(level, Choice):
-                return Level(level.words)
+                return CompatibilityLevel(level.words)
     return None
 
 

@@ -8,7 +8,7 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.registry.parsing.protobuf import serialized_descriptor
 from headgate.schema.formats.proto_text import parse_proto, resolve
 from headgate.schema.formats.proto_text.errors import UnknownMessage
@@ -51,7 +51,7 @@ def find_message(file: FileDescriptor, name: str | None) -> Descriptor:
     package = f"{file.package}." if file.package else ""
     found = known.get(name.removeprefix(".")) or known.get(package + name)
     if found is None:
-        raise UnknownMessage(name, near_names(name, known))
+        raise UnknownMessage(name, similar_names(name, known))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.registry.errors import (
     NotDeletedFirst,
     RegistryError,
@@ -75,4 +75,4 @@ def _no_subject(subject: str, asked: Asked, subjects: Callable[[bool], tuple[str
         return VersionNotFound(subject, asked.version)
     if subject in every:
         return SubjectDeleted(subject)
-    return SubjectNotFound(subject, near_names(subject, live))
+    return SubjectNotFound(subject, similar_names(subject, live))

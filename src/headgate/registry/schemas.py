@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TypeAlias, assert_never, cast
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -17,12 +16,7 @@ from headgate.registry.parsing.avro_print import print_avro
 from headgate.registry.parsing.json_schema import check_json_schema
 from headgate.registry.parsing.json_text import Json, compact, read_json
 from headgate.registry.parsing.protobuf import read_protobuf
-
-
-class SchemaType(StrEnum):
-    AVRO = "AVRO"
-    JSON = "JSON"
-    PROTOBUF = "PROTOBUF"
+from headgate.schema.written import SchemaFormat, WrittenSchema
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,8 +33,14 @@ class Schema:
     """A schema's text as its author wrote it (or as the registry returned it)."""
 
     text: str
-    type: SchemaType = SchemaType.AVRO
+    type: SchemaFormat = SchemaFormat.AVRO
     references: tuple[Reference, ...] = ()
+
+
+def to_register(schema: WrittenSchema) -> Schema:
+    """The schema as a registry takes it. Only one without references: their subjects are not known here."""
+    assert not schema.references
+    return Schema(schema.text, schema.format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +135,13 @@ def _read(schema: Schema, dependencies: tuple[ParsedSchema, ...], name: str, nor
 _Reader: TypeAlias = Callable[[str, tuple[ParsedSchema, ...], bool], tuple[str, object]]
 
 
-def _reader(schema_type: SchemaType) -> _Reader:
+def _reader(schema_type: SchemaFormat) -> _Reader:
     match schema_type:
-        case SchemaType.AVRO:
+        case SchemaFormat.AVRO:
             return _read_avro
-        case SchemaType.JSON:
+        case SchemaFormat.JSON:
             return _read_json_schema
-        case SchemaType.PROTOBUF:
+        case SchemaFormat.PROTOBUF:
             return _read_protobuf
         case _:
             assert_never(schema_type)

@@ -7,7 +7,8 @@ from pyspark.sql.types import StructType
 
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.snapshot import Catalog
-from headgate.plan.relations import query_relation, relations_read, spark_name, system_relations_read
+from headgate.plan.definitions import spark_name
+from headgate.plan.relations import query_relation, relations_read, system_relations_read
 from headgate.runtime.failures import translated
 from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.types import Field, Record, Type

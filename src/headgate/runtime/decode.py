@@ -13,11 +13,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.plan.debezium import AFTER, OP, has_op
+from headgate.plan.definitions import SourceColumn
 from headgate.plan.sides import FieldPath, SidePlan, place_of
-from headgate.plan.source import SourceColumn, SourcePlan
-from headgate.runtime.formats.plain import PLAIN
+from headgate.plan.source import SourcePlan
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
+from headgate.runtime.formats.text_readers import PLAIN
 
 # What a record that stops a job is told to the driver by: before its source, partition and offset; of one with a schema
 # that cannot be followed, also its side and id.
@@ -156,9 +157,9 @@ def _inner(name: str, costly: Mapping[str, Column]) -> Column:
 
 def _column(column: SourceColumn) -> Column:
     origin = column.origin
-    match origin.part:
+    match origin.section:
         case "key" | "value":
-            whole = F.col(f"hg_{origin.part}")
+            whole = F.col(f"hg_{origin.section}")
             return whole if origin.name is None else whole.getField(origin.name)
         case "after":  # a deletion has no row, but the key
             row = F.col("hg_key") if column.key else F.col("hg_value").getField(AFTER)
@@ -185,9 +186,9 @@ def _place(column: SourceColumn) -> tuple[str, FieldPath]:
     """The side that a column is read from, and the field."""
     origin = column.origin
     name = () if origin.name is None else (origin.name,)
-    if origin.part == "after":
+    if origin.section == "after":
         return ("key", name) if column.key else ("value", (AFTER, *name))
-    return origin.part, name
+    return origin.section, name
 
 
 def _meets(path: FieldPath, broken: Iterable[FieldPath]) -> bool:
@@ -250,7 +251,7 @@ def _checks(
             columns = [_column(column).isNull() for column in plan.columns if column.key]
             there = data.isNull() | ~reduce(Column.__and__, columns)
             yield _Check(there, name, F.lit(NULL_KEY), reader.schema_id(data))
-    for origin in [c.origin for c in plan.columns if c.origin.part == "header" and not c.origin.as_bytes]:
+    for origin in [c.origin for c in plan.columns if c.origin.section == "header" and not c.origin.as_bytes]:
         value = _header(origin.name or "")
         reason = F.lit(f'header "{origin.name}" is not valid UTF-8')
         yield _Check(

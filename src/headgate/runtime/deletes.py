@@ -10,14 +10,14 @@ from pyspark.sql import functions as F
 from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.objects import ColumnRef, Object
 from headgate.catalog.snapshot import Catalog
-from headgate.plan.sink import SinkPlan
+from headgate.plan.definitions import SinkDefinition
 from headgate.runtime.encode import encode
 from headgate.runtime.source import SourceReader
 from headgate.sql.query.spark_ddl import spark_identifier
 
 
 def deleted_keys(
-    catalog: Catalog, plan: SinkPlan, source: SourceReader, changes: DataFrame, rows: DataFrame
+    catalog: Catalog, plan: SinkDefinition, source: SourceReader, changes: DataFrame, rows: DataFrame
 ) -> DataFrame | None:
     """Tombstones for the keys of the batch that have no row in the output; None if the sink deletes nothing."""
     if plan.envelope != "UPSERT" or source.plan.envelope == "NONE" or plan.key is None:

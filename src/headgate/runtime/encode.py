@@ -6,12 +6,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
 
-from headgate.plan.sink import EncodedSide
+from headgate.plan.definitions import RecordEncoding
 from headgate.runtime.json_text import json_ready
 from headgate.sql.query.spark_ddl import spark_identifier
 
 
-def encode(side: EncodedSide) -> Column:
+def encode(side: RecordEncoding) -> Column:
     """The bytes of one side over the columns of the relation."""
     match side.encoding:
         case "AVRO":
@@ -27,11 +27,11 @@ def encode(side: EncodedSide) -> Column:
             return F.col(spark_identifier(side.columns[0])).cast("binary")
 
 
-def _record(side: EncodedSide) -> Column:
+def _record(side: RecordEncoding) -> Column:
     names = side.names or side.columns
     return F.struct(*[F.col(spark_identifier(c)).alias(n) for c, n in zip(side.columns, names, strict=True)])
 
 
-def _json_record(side: EncodedSide) -> Column:
+def _json_record(side: RecordEncoding) -> Column:
     fields = [json_ready(F.col(spark_identifier(f.name)), f.type).alias(f.name) for f in side.record.fields]
     return F.struct(*fields)

@@ -12,8 +12,9 @@ from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader
 from headgate.plan.chain import sound_query
+from headgate.plan.definitions import spark_name
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.relations import relations_read, spark_name, system_relations_read
+from headgate.plan.relations import relations_read, system_relations_read
 from headgate.schema.formats.spark import to_spark
 from headgate.sql.query.relation import AnalysedQuery
 

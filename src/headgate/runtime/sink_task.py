@@ -26,8 +26,9 @@ from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.errors import HeadgateError
 from headgate.plan.chain import source_of
+from headgate.plan.definitions import SinkDefinition
 from headgate.plan.follow import unwritable
-from headgate.plan.sink import SinkPlan, plan_sink
+from headgate.plan.sink import plan_sink
 from headgate.runtime.decode import number_of
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
@@ -97,7 +98,7 @@ class SinkTask:
         told: Callable[[Progress], None],
     ) -> None:
         self.object = sink
-        self.plan: SinkPlan = plan_sink(catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
+        self.plan: SinkDefinition = plan_sink(catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
         if missing := unwritable(catalog, sink):
             raise SinkCannotFollow(sink.name, missing)
         self.source = SourceReader(catalog, source_of(catalog, self.plan.relation), connections)
@@ -303,7 +304,7 @@ class SinkTask:
         """The bytes of large records are read from the topic, and dropped one by one."""
         ordered = sorted(rows, key=lambda row: (row["partition"], row["offset"]))
         large = [(row["partition"], row["offset"]) for row in ordered if row["large"]]
-        read = self.source.cluster.records(self.topic.name, large) if large else iter(())
+        read = self.source.cluster.read_records(self.topic.name, large) if large else iter(())
         for row in ordered:
             record = next(read) if row["large"] else None
             yield self.quarantined(row, record and record[0 if row["side"] == "key" else 1])

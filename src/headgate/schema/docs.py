@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.schema.errors import UnknownPath
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
 
-class Of(StrEnum):
+class DocumentedPart(StrEnum):
     """What is documented."""
 
     FIELD = "field"
@@ -24,63 +24,63 @@ class Of(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocPath:
     path: str
-    of: Of
+    of: DocumentedPart
 
 
-def places(type_: Type, path: str = ROOT) -> Iterator[tuple[Place, str | None]]:
+def doc_paths(type_: Type, path: str = ROOT) -> Iterator[tuple[DocPath, str | None]]:
     """Every place that can have a doc, with the doc it has; a field before its type, in order."""
     match type_:
         case Record():
-            yield Place(path, Of.TYPE), type_.doc
+            yield DocPath(path, DocumentedPart.TYPE), type_.doc
             for field in type_.fields:
                 inner = field_path(path, field.name)
-                yield Place(inner, Of.FIELD), field.doc
-                yield from places(field.type, inner)
+                yield DocPath(inner, DocumentedPart.FIELD), field.doc
+                yield from doc_paths(field.type, inner)
         case Enum():
-            yield Place(path, Of.TYPE), type_.doc
+            yield DocPath(path, DocumentedPart.TYPE), type_.doc
         case Array():
-            yield from places(type_.element, element_path(path))
+            yield from doc_paths(type_.element, element_path(path))
         case Map():
-            yield from places(type_.value, value_path(path))
+            yield from doc_paths(type_.value, value_path(path))
         case _:
             return
 
 
-def docs(type_: Type) -> dict[Place, str]:
+def docs(type_: Type) -> dict[DocPath, str]:
     """The docs that there are."""
-    return {place: doc for place, doc in places(type_) if doc is not None}
+    return {place: doc for place, doc in doc_paths(type_) if doc is not None}
 
 
-def undocumented(type_: Type, of: Of) -> tuple[str, ...]:
+def undocumented(type_: Type, of: DocumentedPart) -> tuple[str, ...]:
     """The paths of all fields, or of all record and enum types, without a doc."""
-    return tuple(place.path for place, doc in places(type_) if place.of is of and not doc)
+    return tuple(place.path for place, doc in doc_paths(type_) if place.of is of and not doc)
 
 
-def with_docs(type_: Type, docs_: Mapping[Place, str | None]) -> Type:
+def with_docs(type_: Type, docs_: Mapping[DocPath, str | None]) -> Type:
     """The type with these docs set; None takes a doc away. A place that the type does not have is an error."""
-    known = {place for place, _ in places(type_)}
+    known = {place for place, _ in doc_paths(type_)}
     for place in docs_:
         if place not in known:
             raise UnknownPath(
-                place.path, near_names(place.path, sorted(p.path for p in known if p.of is place.of))
+                place.path, similar_names(place.path, sorted(p.path for p in known if p.of is place.of))
             )
     return _with_docs(type_, docs_, ROOT)
 
 
 def without_docs(type_: Type) -> Type:
     """The type with its names and without any doc."""
-    return _with_docs(type_, {place: None for place, _ in places(type_)}, ROOT)
+    return _with_docs(type_, {place: None for place, _ in doc_paths(type_)}, ROOT)
 
 
-def _with_docs(type_: Type, docs_: Mapping[Place, str | None], path: str) -> Type:
+def _with_docs(type_: Type, docs_: Mapping[DocPath, str | None], path: str) -> Type:
     match type_:
         case Record():
             fields = tuple([_field(field, docs_, path) for field in type_.fields])
-            return replace(type_, fields=fields, doc=docs_.get(Place(path, Of.TYPE), type_.doc))
+            return replace(type_, fields=fields, doc=docs_.get(DocPath(path, DocumentedPart.TYPE), type_.doc))
         case Enum():
-            return replace(type_, doc=docs_.get(Place(path, Of.TYPE), type_.doc))
+            return replace(type_, doc=docs_.get(DocPath(path, DocumentedPart.TYPE), type_.doc))
         case Array():
             return replace(type_, element=_with_docs(type_.element, docs_, element_path(path)))
         case Map():
@@ -89,7 +89,7 @@ def _with_docs(type_: Type, docs_: Mapping[Place, str | None], path: str) -> Typ
             return type_
 
 
-def _field(field: Field, docs_: Mapping[Place, str | None], path: str) -> Field:
+def _field(field: Field, docs_: Mapping[DocPath, str | None], path: str) -> Field:
     inner = field_path(path, field.name)
-    doc = docs_.get(Place(inner, Of.FIELD), field.doc)
+    doc = docs_.get(DocPath(inner, DocumentedPart.FIELD), field.doc)
     return replace(field, type=_with_docs(field.type, docs_, inner), doc=doc)

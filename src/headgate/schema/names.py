@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 
 POSTGRES_LIMIT = 63  # bytes of UTF-8 in an identifier; PostgreSQL cuts longer ones in silence
 
@@ -97,7 +97,7 @@ class NameIndex:
         if not quoted and same:
             return Ambiguous(tuple(sorted(same)))
         return NotFound(
-            tuple(same) or near_names(name, (c for all_ in self._by_folded.values() for c in all_))
+            tuple(same) or similar_names(name, (c for all_ in self._by_folded.values() for c in all_))
         )
 
 

@@ -3,387 +3,183 @@ statements. The texts of string literals never appear in an error, because any o
 
 from __future__ import annotations
 
-import unicodedata
-
-from headgate.errors import HeadgateError, error
+from headgate.text.errors import SqlError
 
 
-class SqlError(HeadgateError):
-    """Any error in the text of a statement."""
+class UnknownStatement(SqlError, code="SQL-0202"):
+    """The first word is not the beginning of any statement."""
 
-
-@error
-class UnterminatedString(SqlError):
-    code = "SQL-0101"
-
-    def message(self) -> str:
-        return "string is not closed"
-
-    def hint(self) -> str:
-        return "Close it with a single quote. A single quote inside a string is written twice."
-
-
-@error
-class UnterminatedIdentifier(SqlError):
-    code = "SQL-0102"
-    quote: str
-
-    def message(self) -> str:
-        return "quoted identifier is not closed"
-
-    def hint(self) -> str:
-        return f"Close it with {self.quote} and write {self.quote} inside it twice."
-
-
-@error
-class UnterminatedComment(SqlError):
-    code = "SQL-0103"
-
-    def message(self) -> str:
-        return "comment is not closed"
-
-    def hint(self) -> str:
-        return "Close it with */. Comments nest, so every /* needs its own */."
-
-
-@error
-class UnterminatedDollarQuote(SqlError):
-    code = "SQL-0104"
-    tag: str
-
-    def message(self) -> str:
-        return f"string that begins with {self.tag} is not closed"
-
-    def hint(self) -> str:
-        return f"Close it with {self.tag}."
-
-
-@error
-class UnexpectedCharacter(SqlError):
-    code = "SQL-0105"
-    character: str
-
-    def message(self) -> str:
-        shown = f'"{self.character}" ' if self.character.isprintable() and self.character != " " else ""
-        return f"unexpected character {shown}U+{ord(self.character):04X}"
-
-    def detail(self) -> str:
-        return f"Its name is {unicodedata.name(self.character, 'not defined')}."
-
-    def hint(self) -> str:
-        if self.character.isspace():
-            return "Write an ordinary blank instead."
-        if self.character in "‘’‚‛“”„‟′″´":
-            return "Write straight quotes: 'a text', \"a name\"."
-        return "Remove it, or put the name that it belongs to in double quotes."
-
-
-@error
-class NulCharacter(SqlError):
-    code = "SQL-0106"
-
-    def message(self) -> str:
-        return "text contains a NUL character"
-
-    def hint(self) -> str:
-        return "Remove it: no target can store it in text."
-
-
-@error
-class InvalidEscape(SqlError):
-    code = "SQL-0107"
-    escape: str
-
-    def message(self) -> str:
-        return f"invalid escape {self.escape} in string"
-
-    def hint(self) -> str:
-        return r"Write \xHH, \uHHHH or \UHHHHHHHH with the code of a character other than NUL, or \\ for a backslash."
-
-
-@error
-class InvalidUtf8(SqlError):
-    code = "SQL-0108"
-    offset: int
-
-    def message(self) -> str:
-        return f"text is not valid UTF-8 at byte {self.offset}"
-
-    def hint(self) -> str:
-        return "Save the file in UTF-8."
-
-
-@error
-class EmptyIdentifier(SqlError):
-    code = "SQL-0109"
-
-    def message(self) -> str:
-        return "name is empty"
-
-
-@error
-class UnexpectedToken(SqlError):
-    code = "SQL-0201"
-    expected: tuple[str, ...]
-    found: str
-    similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        if self._many():
-            return f"did not expect {self.found} here"
-        return f"expected {alternatives(self.expected)}, found {self.found}"
-
-    def detail(self) -> str | None:
-        return f"Expected was {alternatives(self.expected)}." if self._many() else None
-
-    def _many(self) -> bool:
-        return len(self.expected) > 8
-
-
-@error
-class UnknownStatement(SqlError):
-    code = "SQL-0202"
     found: str
     known: tuple[str, ...]
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f"no statement begins with {self.found}"
-
-    def detail(self) -> str:
-        return f"A statement begins with {alternatives(self.known)}."
+    MESSAGE = "no statement begins with {found}"
+    DETAIL = "A statement begins with {known:or}."
 
 
-@error
-class UnknownOption(SqlError):
-    code = "SQL-0203"
+class UnknownOption(SqlError, code="SQL-0203"):
+    """A list of options contains a name that this object does not have."""
+
     option: str
     owner: str
     known: tuple[str, ...]
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'option "{self.option}" of {self.owner} does not exist'
-
-    def detail(self) -> str:
-        return f"The options are {', '.join(self.known)}."
+    MESSAGE = 'option "{option}" of {owner} does not exist'
+    DETAIL = "The options are {known:list}."
 
 
-@error
-class RepeatedOption(SqlError):
-    code = "SQL-0204"
+class RepeatedOption(SqlError, code="SQL-0204"):
+    """A list of options contains the same option twice."""
+
     option: str
     owner: str
+    MESSAGE = 'option "{option}" of {owner} is given more than once'
+    CURE = "Leave one of them out."
 
-    def message(self) -> str:
-        return f'option "{self.option}" of {self.owner} is given more than once'
 
+class InvalidOptionValue(SqlError, code="SQL-0205"):
+    """An option has a value of the wrong kind, for example a number where a string is needed."""
 
-@error
-class InvalidOptionValue(SqlError):
-    code = "SQL-0205"
     option: str
     owner: str
     expected: str
     found: str
     unquoted: str | None = None  # a name that stands where a string should
-
-    def message(self) -> str:
-        return f'option "{self.option}" of {self.owner} takes {self.expected}, found {self.found}'
-
-    def hint(self) -> str | None:
-        return None if self.unquoted is None else f"Write it in single quotes: '{self.unquoted}'."
+    MESSAGE = 'option "{option}" of {owner} takes {expected}, found {found}'
+    HINT = "Write it in single quotes: '{unquoted}'."
+    CURE = "Write a value of the kind that the message names."
 
 
-@error
-class UnknownChoice(SqlError):
-    code = "SQL-0206"
+class UnknownChoice(SqlError, code="SQL-0206"):
+    """An option has a value that is not one of its choices."""
+
     option: str
     owner: str
     choices: tuple[str, ...]
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'option "{self.option}" of {self.owner} must be {alternatives(self.choices)}'
+    MESSAGE = 'option "{option}" of {owner} must be {choices:or}'
 
 
-@error
-class ReservedWord(SqlError):
-    code = "SQL-0207"
-    word: str
+class UnclosedBracket(SqlError, code="SQL-0208"):
+    """A bracket is opened, and the statement ends before it is closed."""
 
-    def message(self) -> str:
-        return f'expected a name, found the reserved word "{self.word}"'
-
-    def hint(self) -> str:
-        return f'As a name it must be quoted: "{self.word.lower()}".'
-
-
-@error
-class UnclosedBracket(SqlError):
-    code = "SQL-0208"
     bracket: str
+    MESSAGE = '"{bracket}" is not closed'
+    CURE = "Close the bracket that the caret points at."
 
-    def message(self) -> str:
-        return f'"{self.bracket}" is not closed'
 
+class UnopenedBracket(SqlError, code="SQL-0209"):
+    """A closing bracket has no opening one."""
 
-@error
-class UnopenedBracket(SqlError):
-    code = "SQL-0209"
     bracket: str
-
-    def message(self) -> str:
-        return f'"{self.bracket}" closes nothing'
-
-
-@error
-class EmptyStatement(SqlError):
-    code = "SQL-0210"
-
-    def message(self) -> str:
-        return "there is no statement"
+    MESSAGE = '"{bracket}" closes nothing'
+    CURE = "Remove the bracket that the caret points at, or open it earlier."
 
 
-@error
-class SeveralStatements(SqlError):
-    code = "SQL-0211"
+class EmptyStatement(SqlError, code="SQL-0210"):
+    """The text contains no statement, only blanks, comments or semicolons."""
 
-    def message(self) -> str:
-        return "expected one statement, found another after it"
+    MESSAGE = "there is no statement"
+    CURE = "Write a statement."
 
 
-@error
-class NestedTooDeep(SqlError):
-    code = "SQL-0212"
+class SeveralStatements(SqlError, code="SQL-0211"):
+    """More than one statement stands where exactly one is allowed."""
+
+    MESSAGE = "expected one statement, found another after it"
+    CURE = "Send the statements one by one, or as a script."
+
+
+class NestedTooDeep(SqlError, code="SQL-0212"):
+    """The column list of a definition has records in records beyond the limit."""
+
     limit: int
+    MESSAGE = "fields are nested more than {limit} levels deep"
+    CURE = "Use fewer levels of records, or keep the inner ones as json."
 
-    def message(self) -> str:
-        return f"fields are nested more than {self.limit} levels deep"
 
+class MissingRegistry(SqlError, code="SQL-0213"):
+    """A format needs a schema, and the statement names neither a registry nor an inline schema."""
 
-@error
-class MissingRegistry(SqlError):
-    code = "SQL-0213"
     format: str
-
-    def message(self) -> str:
-        return f"format {self.format} does not say where its schema is"
-
-    def hint(self) -> str:
-        return "Write USING CONFLUENT SCHEMA REGISTRY CONNECTION <name> after the format."
+    MESSAGE = "format {format} does not say where its schema is"
+    HINT = "Write USING CONFLUENT SCHEMA REGISTRY CONNECTION <name> after the format."
 
 
-@error
-class ReplaceNotSupported(SqlError):
-    code = "SQL-0214"
+class ReplaceNotSupported(SqlError, code="SQL-0214"):
+    """CREATE OR REPLACE is written for a kind of object that cannot be replaced."""
+
     kind: str
-
-    def message(self) -> str:
-        return f"a {self.kind} cannot be replaced"
-
-    def hint(self) -> str:
-        return f"Only views, streams and tables can: use ALTER {self.kind.upper()}, or drop it and create it again."
+    MESSAGE = "a {kind} cannot be replaced"
+    HINT = "Only views, streams and tables can: use ALTER {kind:upper}, or drop it and create it again."
 
 
-@error
-class ReplaceIfNotExists(SqlError):
-    code = "SQL-0215"
+class ReplaceIfNotExists(SqlError, code="SQL-0215"):
+    """A CREATE statement says both what to do if the object exists: to replace it and to keep it."""
 
-    def message(self) -> str:
-        return "OR REPLACE and IF NOT EXISTS exclude each other"
+    MESSAGE = "OR REPLACE and IF NOT EXISTS exclude each other"
+    CURE = "Leave one of the two out."
 
 
-@error
-class RepeatedClause(SqlError):
-    code = "SQL-0216"
+class RepeatedClause(SqlError, code="SQL-0216"):
+    """A clause that may stand once is written twice."""
+
     clause: str
+    MESSAGE = "{clause} is given more than once"
+    CURE = "Leave one of them out."
 
-    def message(self) -> str:
-        return f"{self.clause} is given more than once"
 
+class TooFewNameParts(SqlError, code="SQL-0217"):
+    """A column is named alone where the name of its object is needed too."""
 
-@error
-class TooFewNameParts(SqlError):
-    code = "SQL-0217"
     name: str
-
-    def message(self) -> str:
-        return f'column "{self.name}" does not say of which object it is'
-
-    def hint(self) -> str:
-        return "Write object.column."
+    MESSAGE = 'column "{name}" does not say of which object it is'
+    HINT = "Write object.column."
 
 
-@error
-class TooManyNameParts(SqlError):
-    code = "SQL-0218"
+class TooManyNameParts(SqlError, code="SQL-0218"):
+    """A name has more parts than database, schema and object (and column, where one is named)."""
+
     name: str
     most: int
-
-    def message(self) -> str:
-        return f'name "{self.name}" has more than {self.most} parts'
-
-
-@error
-class InvalidNumber(SqlError):
-    code = "SQL-0219"
-    text: str
-    expected: str
-
-    def message(self) -> str:
-        return f'expected {self.expected}, found "{self.text}"'
+    MESSAGE = 'name "{name}" has more than {most} parts'
+    CURE = "Write fewer parts. A dot that belongs to a name needs quotes around that part."
 
 
-@error
-class NotExplainable(SqlError):
-    code = "SQL-0220"
+class NotExplainable(SqlError, code="SQL-0220"):
+    """EXPLAIN is followed by a statement that it cannot explain."""
+
     what: str
     expected: str
-
-    def message(self) -> str:
-        return f"{self.what} explains {self.expected}, found another statement"
-
-
-@error
-class MapKeyNotText(SqlError):
-    code = "SQL-0221"
-
-    def message(self) -> str:
-        return "the key of a map must be text"
+    MESSAGE = "{what} explains {expected}, found another statement"
+    CURE = "Write EXPLAIN before one of the statements that the message names."
 
 
-@error
-class UnknownSetting(SqlError):
-    code = "SQL-0222"
+class MapKeyNotText(SqlError, code="SQL-0221"):
+    """A map type has a key of another type than text."""
+
+    MESSAGE = "the key of a map must be text"
+    CURE = "Write text as the key type. Keys of other types can be cast to text."
+
+
+class UnknownSetting(SqlError, code="SQL-0222"):
+    """SET or SHOW names a setting of the session that does not exist."""
+
     setting: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'setting "{self.setting}" does not exist'
+    MESSAGE = 'setting "{setting}" does not exist'
 
 
-@error
-class RegistryGivenTwice(SqlError):
-    code = "SQL-0223"
+class RegistryGivenTwice(SqlError, code="SQL-0223"):
+    """A format names its schema registry in two positions of the statement."""
 
-    def message(self) -> str:
-        return "the schema registry is given both after USING and as an option"
+    MESSAGE = "the schema registry is given both after USING and as an option"
+    CURE = "Leave one of them out."
 
 
-@error
-class InvalidStatementJson(SqlError):
-    """A stored statement that this version cannot read."""
+class InvalidStatementJson(SqlError, code="SQL-0301"):
+    """The catalog holds a statement that this version of Headgate cannot read, because another version wrote it or the
+    file was changed by hand."""
 
-    code = "SQL-0301"
     reason: str
-
-    def message(self) -> str:
-        return f"stored statement cannot be read: {self.reason}"
-
-
-def alternatives(words: tuple[str, ...]) -> str:
-    """Words as a list that ends in "or"."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} or {words[-1]}"
+    MESSAGE = "stored statement cannot be read: {reason}"
+    CURE = "Use the version of Headgate that wrote the catalog, or restore the catalog from a copy."

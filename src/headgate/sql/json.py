@@ -40,6 +40,7 @@ from headgate.sql.ast import (
 )
 from headgate.sql.ast.statement import Statement
 from headgate.sql.errors import InvalidStatementJson
+from headgate.text.cursor import Identifier
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -52,7 +53,7 @@ _NODES: dict[str, type] = {
     for module in _MODULES
     for cls in vars(module).values()
     if isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__ == module.__name__
-}
+} | {Identifier.__name__: Identifier}
 _TYPES = get_args(Type)
 _TYPE = "Type"
 

@@ -20,10 +20,9 @@ from headgate.sql.ast.connections import (
 )
 from headgate.sql.ast.names import Expression, Query
 from headgate.sql.ast.values import Option, StringLiteral
-from headgate.sql.errors import SqlError
-from headgate.sql.lexer import tokenize
 from headgate.sql.parser.connections import CONNECTION_OPTIONS
-from headgate.sql.tokens import Token, TokenKind
+from headgate.text.errors import SqlError
+from headgate.text.lexer import Token, TokenKind, tokenize
 
 REDACTED = "********"
 

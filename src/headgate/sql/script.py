@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from headgate.errors import Span
 from headgate.sql.ast.statement import Statement
-from headgate.sql.errors import EmptyStatement, InvalidUtf8, SeveralStatements
-from headgate.sql.lexer import tokenize
-from headgate.sql.parser.cursor import Cursor
+from headgate.sql.errors import EmptyStatement, SeveralStatements
 from headgate.sql.parser.statements import statement
-from headgate.sql.tokens import Token, TokenKind
+from headgate.text.cursor import Cursor
+from headgate.text.errors import InvalidUtf8
+from headgate.text.lexer import Token, TokenKind, tokenize
 
 
 def decode_source(source: bytes) -> str:

@@ -1,16 +1,183 @@
-"""A spec file's text into steps. Everything that can be known to be wrong before it runs is found here."""
+"""A spec file as values: what ``parse`` gives and ``run`` plays. Texts still hold their ``${variables}``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from headgate.errors import HeadgateError
-from headgate.sql.lexer import tokenize
 from headgate.testing.errors import MalformedSpec
-from headgate.testing.steps import Block, Call, Fails, Prints, Spec, Step, Succeeds
-from headgate.testing.words import read_words
+from headgate.text.lexer import tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The lines below a statement or an action. ``line`` is the first one's number in the file, also when there are none."""
+
+    line: int
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeds:
+    """`> SQL;` with the rows that are expected; without lines, any rows will do."""
+
+    line: int
+    sql: str
+    rows: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Fails:
+    """`! SQL;` with its checks."""
+
+    line: int
+    sql: str
+    checks: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Prints:
+    """`? SQL;` with the text that it must print."""
+
+    line: int
+    sql: str
+    text: Block
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCall:
+    """`$ action`: ``words`` are the arguments as written, quotes taken off."""
+
+    line: int
+    action: str
+    words: tuple[Argument, ...]
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument: positional, or with a name. ``raw`` is how it would be handed on to a command."""
+
+    value: str
+    name: str | None = None
+
+    @property
+    def raw(self) -> str:
+        return self.value if self.name is None else f"{self.name}={self.value}"
+
+
+Step: TypeAlias = Succeeds | Fails | Prints | ActionCall
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A file. ``formats`` is empty where it runs once and without ``${format}``."""
+
+    path: str
+    text: str
+    formats: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def read_duration(written: str) -> float:
+    """Seconds. Raises MalformedSpec."""
+    found = _DURATION.fullmatch(written.strip())
+    if found is None or float(found[1]) == 0:
+        raise MalformedSpec(f'"{written}" is no time', "Write it as 60s, 500ms or 2m.")
+    return float(found[1]) * _SECONDS[found[2] or "s"]
+
+
+_NAME = re.compile(r"([A-Za-z_][\w.-]*)=")
+_ESCAPES = {"n": "\n", "t": "\t"}
+
+
+def read_arguments(text: str) -> tuple[Argument, ...]:
+    words: list[Argument] = []
+    position = _skip_blanks(text, 0)
+    while position < len(text):
+        named = _NAME.match(text, position)
+        value, position = _value(text, named.end() if named else position)
+        words.append(Argument(value, named[1] if named else None))
+        position = _skip_blanks(text, position)
+    return tuple(words)
+
+
+def end_of_brackets(text: str, start: int) -> int | None:
+    """Where the JSON object or array that begins at ``start`` ends; None if it does not."""
+    depth, position, in_string = 0, start, False
+    while position < len(text):
+        character = text[position]
+        if in_string:
+            position += character == "\\"
+            in_string = character != '"'
+        elif character == '"':
+            in_string = True
+        elif character in "{[":
+            depth += 1
+        elif character in "}]":
+            depth -= 1
+            if depth == 0:
+                return position + 1
+        position += 1
+    return None
+
+
+def read_quoted(text: str, start: int) -> tuple[str, int]:
+    """The value of a double-quoted text, with its escapes undone, and the place behind it."""
+    value: list[str] = []
+    position = start + 1
+    while position < len(text):
+        character = text[position]
+        if character == '"':
+            return "".join(value), position + 1
+        if character == "\\" and position + 1 < len(text):
+            position += 1
+            character = _ESCAPES.get(text[position], text[position])
+        value.append(character)
+        position += 1
+    raise MalformedSpec("a quote is not closed", 'End the value with ", and write \\" for a quote within it.')
+
+
+def _value(text: str, start: int) -> tuple[str, int]:
+    opening = text[start : start + 1]
+    if opening == '"':
+        return read_quoted(text, start)
+    if opening == "'":
+        end = text.find("'", start + 1)
+        if end < 0:
+            raise MalformedSpec("a quote is not closed", "End the value with '.")
+        return text[start + 1 : end], end + 1
+    if opening in ("{", "[") and (end_ := end_of_brackets(text, start)) is not None:
+        return text[start:end_], end_
+    return _bare(text, start)
+
+
+def _bare(text: str, start: int) -> tuple[str, int]:
+    """Up to a blank; a quoted part after `=`, as in `--set=x="a b"`, belongs to it."""
+    value: list[str] = []
+    position = start
+    while position < len(text) and not text[position].isspace():
+        if text[position] == '"' and value and value[-1].endswith("="):
+            part, position = read_quoted(text, position)
+            value.append(part)
+        else:
+            value.append(text[position])
+            position += 1
+    return "".join(value), position
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position
+
 
 FORMATS = ("avro", "json_sr", "protobuf", "json", "text", "bytes")
 
@@ -38,7 +205,7 @@ class SpecFaults(Exception):
         self.faults = faults
 
 
-def parse_spec(path: str, text: str, check: Callable[[Call], None]) -> Spec:
+def parse_spec(path: str, text: str, check: Callable[[ActionCall], None]) -> Spec:
     """``check`` raises what is wrong with a call of an action. Raises SpecFaults with all mistakes."""
     reader = _Reader(text)
     formats = reader.formats()
@@ -70,18 +237,18 @@ class _Reader:
             )
         return names
 
-    def steps(self, check: Callable[[Call], None]) -> list[Step]:
+    def steps(self, check: Callable[[ActionCall], None]) -> list[Step]:
         found: list[Step] = []
         self._skip()
         while self.at < len(self.lines):
             number = self.at + 1
             try:
                 step = self._step()
-                if isinstance(step, Call):
+                if isinstance(step, ActionCall):
                     check(step)
                 found.append(step)
-            except HeadgateError as wrong:
-                self._fault(number, wrong)
+            except HeadgateError as error:
+                self._fault(number, error)
                 self._block()
             self._skip()
         return found
@@ -109,24 +276,24 @@ class _Reader:
                     )
                 raise MalformedSpec(f'a line begins with "{line[:1]}", which is no step', _KINDS)
 
-    def _call(self) -> Call:
+    def _call(self) -> ActionCall:
         number = self.at + 1
         text = self._line()[1:].strip()
         self.at += 1
         name, _, rest = text.partition(" ")
         if not name:
             raise MalformedSpec("an action has no name", "Write `$ action name=value`.")
-        words = read_words(rest)
-        return Call(number, name, words, self._block())
+        words = read_arguments(rest)
+        return ActionCall(number, name, words, self._block())
 
     def _checks(self) -> Block:
         block = self._block()
         for offset, line in enumerate(block.lines):
             if not re.match(r"(code|contains|detail|hint): ?", line):
-                wrong = MalformedSpec(
+                error = MalformedSpec(
                     f'"{line[:40]}" is no check', "Checks are code:, contains:, detail: and hint:."
                 )
-                self._fault(block.line + offset, wrong)
+                self._fault(block.line + offset, error)
         return block
 
     def _statement(self) -> str:

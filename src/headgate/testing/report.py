@@ -1,11 +1,46 @@
-"""Outcomes for programs: a JUnit file."""
+"""What became of a file, and of each of its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from headgate.testing.outcome import Outcome
+from headgate.errors import Diagnostic
+from headgate.testing.context import Edit
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``detail`` of the diagnostic is the diff, where there is one."""
+
+    path: str
+    line: int
+    diagnostic: Diagnostic
+    format: str | None = None
+
+    def render(self) -> str:
+        where = f"{self.path}:{self.line}" + (f" (format {self.format})" if self.format else "")
+        parts = [f"{where}: {self.diagnostic.code}: {self.diagnostic.message}"]
+        if self.diagnostic.detail:
+            parts.append(self.diagnostic.detail)
+        if self.diagnostic.hint:
+            parts.append(f"hint: {self.diagnostic.hint}")
+        return "\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one file. ``seconds`` is how long it took; ``rewritten`` how many blocks `--rewrite` changed."""
+
+    path: str
+    seconds: float
+    failures: tuple[Failure, ...] = ()
+    rewritten: int = 0
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures
 
 
 def junit(outcomes: Sequence[Outcome]) -> bytes:
@@ -34,3 +69,16 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 def _clean(text: str) -> str:
     """Without what XML cannot hold."""
     return "".join(one for one in text if one in "\n\t" or (one >= " " and not "\ud800" <= one <= "\udfff"))
+
+
+def rewritten(text: str, edits: Sequence[Edit]) -> str:
+    """A block that was edited in several runs, one for each format, takes the lines of the first."""
+    lines = text.split("\n")
+    first: dict[int, Edit] = {}
+    for edit in edits:
+        first.setdefault(edit.block.line, edit)
+    for number in sorted(first, reverse=True):
+        edit = first[number]
+        start = number - 1
+        lines[start : start + len(edit.block.lines)] = edit.lines
+    return "\n".join(lines)

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.runtime.formats.avro_texts import wrong_text
+from headgate.runtime.formats.avro_reader import wrong_text
 from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type, Uuid
 
 pytestmark = pytest.mark.spark

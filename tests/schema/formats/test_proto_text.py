@@ -24,7 +24,7 @@ from google.type import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.errors import SeveralErrors
+from headgate.errors import ErrorGroup
 from headgate.schema.errors import SchemaError
 from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
 from headgate.schema.formats.proto_text.errors import (
@@ -385,9 +385,9 @@ def test_the_broken_rules_are_those_of_protoc() -> None:
 
 @pytest.mark.parametrize(("text", "path"), BROKEN_RULES, ids=[text for text, _ in BROKEN_RULES])
 def test_a_broken_rule_is_refused_with_its_path(text: str, path: str) -> None:
-    with pytest.raises((InvalidProto, SeveralErrors)) as caught:
+    with pytest.raises((InvalidProto, ErrorGroup)) as caught:
         resolve(parse_proto(text), [])
-    errors = caught.value.errors if isinstance(caught.value, SeveralErrors) else (caught.value,)
+    errors = caught.value.errors if isinstance(caught.value, ErrorGroup) else (caught.value,)
     assert path in [error.path for error in errors if isinstance(error, InvalidProto)]
 
 
@@ -397,7 +397,7 @@ def test_a_file_with_one_wrong_word_is_refused_if_and_only_if_protoc_refuses_it(
     for name, text in files.items():
         try:
             resolve(parse_proto(text), [])
-        except (SchemaError, SeveralErrors):
+        except (SchemaError, ErrorGroup):
             refused.add(name)
     assert refused == protoc.refused(files)
     assert 200 < len(refused) < 300
@@ -416,7 +416,7 @@ def test_no_text_raises_anything_but_our_own_errors(seed: int, data: st.DataObje
     )
     try:
         resolve(parse_proto(made), [])
-    except (SchemaError, SeveralErrors):
+    except (SchemaError, ErrorGroup):
         return
     assert without_places(parse_proto(print_proto(parse_proto(made)))) == without_places(parse_proto(made))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.schema.types import (
     Array,
     Bigint,
@@ -64,7 +64,7 @@ RELATIONS = {relation.name: relation for relation in (ORDERS, CUSTOMERS, BOTH_CA
 def find_relation(parts: Sequence[NamePart]) -> Relation:
     name = parts[-1].name
     if name.lower() not in RELATIONS:
-        raise UnknownAlias(name, near_names(name, RELATIONS))
+        raise UnknownAlias(name, similar_names(name, RELATIONS))
     return RELATIONS[name.lower()]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from headgate.errors import did_you_mean, near_names
+from headgate.errors import did_you_mean, similar_names
 from headgate.registry.errors import Fault, MalformedSchema
 from headgate.registry.parsing.avro_defaults import misfits
 from headgate.registry.parsing.avro_nodes import (
@@ -118,7 +118,7 @@ class _Reading:
         for full in candidates:
             if full in self.names:
                 return self.names[full]
-        near = did_you_mean(near_names(name, (*self.names, *PRIMITIVES)))
+        near = did_you_mean(similar_names(name, (*self.names, *PRIMITIVES)))
         self.fault(path, f'type "{name}" is not defined before its use{"; " + near.lower() if near else ""}')
         return Primitive(_BROKEN)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from headgate.runtime.formats.avro_schemas import NAMED, Tree, kind_of, meaning
 from headgate.schema.errors import SchemaError
-from headgate.schema.evolve.merge import holds
+from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Bytes, Json, Text, Type, Uuid
@@ -146,7 +146,7 @@ def _leaf(writer: Tree, reader: Tree, path: str) -> Tree:
     is_text = kind_of(writer) == kind_of(reader) == "string" and isinstance(want, Text | Uuid | Json)
     if is_text or (_is_plain(have) and _is_plain(want)):  # Avro's own rules; texts are looked at afterwards
         return reader
-    if not holds(want, have):
+    if not can_hold(want, have):
         raise OtherMeaning(path)
     return writer
 

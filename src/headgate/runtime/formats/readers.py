@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import assert_never
 
 from headgate.plan.sides import BytesSide, CsvSide, JsonSide, RegexSide, SchemaSide, SidePlan, TextSide
-from headgate.runtime.formats.arrow import ArrowReader
-from headgate.runtime.formats.avro import AvroReader
-from headgate.runtime.formats.csv import CsvReader
-from headgate.runtime.formats.json_schema import json_bodies
-from headgate.runtime.formats.plain import BytesReader, JsonReader, TextReader
-from headgate.runtime.formats.protobuf import protobuf_bodies
-from headgate.runtime.formats.regex import RegexReader
+from headgate.runtime.formats.arrow_reader import ArrowReader
+from headgate.runtime.formats.avro_reader import AvroReader
+from headgate.runtime.formats.json_reader import json_bodies
+from headgate.runtime.formats.protobuf_reader import protobuf_bodies
 from headgate.runtime.formats.side import SideReader, Writers
+from headgate.runtime.formats.text_readers import BytesReader, CsvReader, JsonReader, RegexReader, TextReader
 
 
 def side_reader(side: SidePlan, writers: Writers) -> SideReader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.schema.docs import Of
+from headgate.schema.docs import DocumentedPart
 from headgate.schema.render import print_field, print_type
 from headgate.schema.types import Field, Type
 
@@ -161,7 +161,7 @@ class TypeRenamed:
 @dataclass(frozen=True, slots=True)
 class DocChanged:
     path: str
-    of: Of
+    of: DocumentedPart
     old: str | None
     new: str | None
 

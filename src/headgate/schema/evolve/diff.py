@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
-from headgate.schema.docs import Of
+from headgate.schema.docs import DocumentedPart
 from headgate.schema.evolve.changes import (
     Change,
     DocChanged,
@@ -90,7 +90,7 @@ def _fields(old: Field, new: Field, path: str, new_path: str, aliases: Aliases) 
         yield FieldRenamed(path, old.name, new.name)
     yield from _nullability(old.nullable, new.nullable, path)
     if old.doc != new.doc:
-        yield DocChanged(path, Of.FIELD, old.doc, new.doc)
+        yield DocChanged(path, DocumentedPart.FIELD, old.doc, new.doc)
     yield from _types(old.type, new.type, path, new_path, aliases)
 
 
@@ -140,7 +140,7 @@ def _naming(old: Record | Enum, new: Record | Enum, path: str) -> Iterator[Chang
     if old.name != new.name:
         yield TypeRenamed(path, old.name, new.name)
     if old.doc != new.doc:
-        yield DocChanged(path, Of.TYPE, old.doc, new.doc)
+        yield DocChanged(path, DocumentedPart.TYPE, old.doc, new.doc)
 
 
 def _nullability(old: bool, new: bool, path: str) -> Iterator[Change]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.verdict import Level
-from headgate.schema.evolve.verdicts import Target, verdict
+from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.evolve.widen import is_number, widen
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
@@ -54,16 +53,16 @@ def _type(old: Type, new: Type, accept: bool) -> Type:
             return bound if accept or (is_number(old) and is_number(bound)) else old
 
 
-def holds(want: Type, have: Type) -> bool:
+def can_hold(want: Type, have: Type) -> bool:
     """Whether every value of one type can be read as a value of the other: what a merge has taken up can."""
     match want, have:
         case Record(), Record():
             wanted = {field.name: field for field in want.fields}
-            return all(f.name in wanted and holds(wanted[f.name].type, f.type) for f in have.fields)
+            return all(f.name in wanted and can_hold(wanted[f.name].type, f.type) for f in have.fields)
         case Array(), Array():
-            return holds(want.element, have.element)
+            return can_hold(want.element, have.element)
         case Map(), Map():
-            return holds(want.value, have.value)
+            return can_hold(want.value, have.value)
         case Enum(), Enum():
             return set(have.symbols) <= set(want.symbols)
         case _:

@@ -1,42 +1,306 @@
-"""What one change does to one target.
+"""What one change of a schema does to one target: a level and the reason for it.
 
-A verdict is given for the field that changed. Whether a view or a sink uses that field at all is for the planner to
-know: a change to a field that nobody uses breaks nobody.
+A verdict is about the field that changed. The planner knows whether a view or a sink uses that field at all: a change
+of a field that nothing uses breaks nothing. `_ROWS` is the table: one row per change, one column per target. A
+change of a type depends on both types, so each target has a function for it.
 """
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import assert_never
+import re
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import NamedTuple, assert_never
 
-from headgate.schema.evolve.avro_sink import avro_sink
-from headgate.schema.evolve.changes import Change
-from headgate.schema.evolve.elasticsearch_index import elasticsearch_index
-from headgate.schema.evolve.postgres_table import postgres_table
-from headgate.schema.evolve.reader import reader
-from headgate.schema.evolve.verdict import Verdict
-from headgate.schema.evolve.view import view
+from headgate.schema.evolve import changes as c
+from headgate.schema.evolve.widen import is_number, widen
+from headgate.schema.formats.elasticsearch import to_elasticsearch_field
+from headgate.schema.formats.postgres import to_postgres
+from headgate.schema.render import print_type
+from headgate.schema.types import (
+    Bigint,
+    Decimal,
+    Double,
+    Integer,
+    Json,
+    Named,
+    Real,
+    Record,
+    Text,
+    Type,
+    Uuid,
+)
 
 
 class Target(Enum):
-    READER = "a source that follows"
-    AVRO_SINK = "an avro sink"
+    READER = "a source that follows"  # ON SCHEMA CHANGE = FOLLOW
+    AVRO_SINK = "an avro sink"  # its subject has the level BACKWARD, the usual one
     POSTGRES = "a postgres table"
-    ELASTICSEARCH = "an elasticsearch index"
-    VIEW = "a view"
+    ELASTICSEARCH = "an elasticsearch index"  # a field, once in the mapping, cannot be altered
+    VIEW = "a view"  # a view that uses the field
 
 
-def verdict(change: Change, target: Target) -> Verdict:
+class Level(IntEnum):
+    """Worse is greater, so the level of several changes is the greatest."""
+
+    SAFE = 0  # nothing has to be done
+    IN_PLACE = 1  # the target is changed where it stands
+    REBUILD = 2  # a new target is made beside the old one, and filled
+    BREAKING = 3  # tasks halt, or the statement is refused
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    level: Level
+    reason: str
+
+
+def verdict(change: c.Change, target: Target) -> Verdict:
+    """What the change does to the target."""
+    unseen = _unseen(change.path, target)
+    if unseen is not None:
+        return unseen
+    if isinstance(change, c.TypeWidened | c.TypeNarrowed | c.TypeChanged):
+        return _type(change, target)
+    row = _row(change)
     match target:
         case Target.READER:
-            return reader(change)
+            return row.reader
         case Target.AVRO_SINK:
-            return avro_sink(change)
+            return row.avro_sink
         case Target.POSTGRES:
-            return postgres_table(change)
+            return row.postgres
         case Target.ELASTICSEARCH:
-            return elasticsearch_index(change)
+            return row.elasticsearch
         case Target.VIEW:
-            return view(change)
+            return row.view
         case _:
             assert_never(target)
+
+
+def _safe(reason: str) -> Verdict:
+    return Verdict(Level.SAFE, reason)
+
+
+def _in_place(reason: str) -> Verdict:
+    return Verdict(Level.IN_PLACE, reason)
+
+
+def _rebuild(reason: str) -> Verdict:
+    return Verdict(Level.REBUILD, reason)
+
+
+def _breaking(reason: str) -> Verdict:
+    return Verdict(Level.BREAKING, reason)
+
+
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+# Below a map's value, or below an element of an array that is itself an array or a record: jsonb in PostgreSQL.
+_INSIDE_JSON = re.compile(r"\{\}|\[\][.\[]")
+# Below a map's value: an Elasticsearch field that holds any object.
+_INSIDE_OBJECT = re.compile(r"\{\}[.\[{]")
+
+
+def _unseen(path: str, target: Target) -> Verdict | None:
+    """The verdict on a change inside a column that has no fields of its own in the target. None elsewhere."""
+    bare = _QUOTED.sub("", path)
+    if target is Target.POSTGRES and _INSIDE_JSON.search(bare):
+        return _safe("the column is jsonb, which holds it")
+    if target is Target.ELASTICSEARCH and _INSIDE_OBJECT.search(bare):
+        return _safe("the field holds any object")
+    return None
+
+
+class Row(NamedTuple):
+    """The verdicts on one change, one for each target."""
+
+    reader: Verdict
+    avro_sink: Verdict
+    postgres: Verdict
+    elasticsearch: Verdict
+    view: Verdict
+
+
+_NEW_VERSION = _in_place("a new version is registered")
+_KEPT_COLUMN = "the column stays, and is null from then on"
+_KEPT_SYMBOLS = _safe("the column keeps its symbols")
+
+
+def _symbols(reader: Verdict) -> Row:
+    return Row(
+        reader=reader,
+        avro_sink=_NEW_VERSION,
+        postgres=_safe("the column is text, which holds every symbol"),
+        elasticsearch=_safe("the field is a keyword, which holds every symbol"),
+        view=_safe("symbols are computed with as text"),
+    )
+
+
+_ROWS: dict[type, Row] = {
+    c.FieldAdded: Row(
+        reader=_in_place("the field appears at the end, nullable"),
+        avro_sink=_in_place("a new version has the field, with the default null"),
+        postgres=_in_place("a nullable column is added"),
+        elasticsearch=_in_place("the field is put into the mapping"),
+        view=_in_place("a view with * gains the column; one that names its columns does not change"),
+    ),
+    c.FieldRemoved: Row(
+        reader=_safe(_KEPT_COLUMN),
+        avro_sink=_in_place("a new version lacks the field"),
+        postgres=_safe(_KEPT_COLUMN),
+        elasticsearch=_safe("the field stays in the mapping"),
+        view=_breaking("the query names a column that is no longer there"),
+    ),
+    c.FieldRenamed: Row(
+        reader=_in_place("the new name appears at the end; the old column stays, and is null from then on"),
+        avro_sink=_breaking("readers find a field by its name"),
+        postgres=_in_place("the column is renamed"),
+        elasticsearch=_rebuild("a field keeps its name: a new index is filled behind the alias"),
+        view=_breaking("the query names the column as it was"),
+    ),
+    c.FieldMoved: Row(
+        reader=_safe("fields are found by name"),
+        avro_sink=_NEW_VERSION,
+        postgres=_safe("columns are found by name"),
+        elasticsearch=_safe("fields are found by name"),
+        view=_safe("columns are found by name"),
+    ),
+    c.NullabilityRelaxed: Row(
+        reader=_in_place("the column becomes nullable"),
+        avro_sink=_in_place("a new version has a union with null"),
+        postgres=_in_place("NOT NULL is dropped"),
+        elasticsearch=_safe("any field may be missing"),
+        view=_in_place("columns computed from it become nullable"),
+    ),
+    c.NullabilityTightened: Row(
+        reader=_safe("the column stays nullable"),
+        avro_sink=_breaking("nulls in old records cannot be read"),
+        postgres=_safe("the column stays nullable"),
+        elasticsearch=_safe("any field may be missing"),
+        view=_safe("columns computed from it stay nullable"),
+    ),
+    c.EnumSymbolsAdded: _symbols(_breaking("the column's type does not have the new symbols")),
+    c.EnumSymbolsRemoved: _symbols(_KEPT_SYMBOLS),
+    c.EnumReordered: _symbols(_KEPT_SYMBOLS),
+    c.EnumDefaultChanged: _symbols(_KEPT_SYMBOLS),
+    c.TypeRenamed: Row(
+        reader=_safe("a type's name is not part of the column"),
+        avro_sink=_safe("names are frozen when the sink is made"),
+        postgres=_safe("the table does not have the name"),
+        elasticsearch=_safe("the index does not have the name"),
+        view=_safe("a type's name is not part of the column"),
+    ),
+    c.DocChanged: Row(
+        reader=_safe("docs are taken when a column is added"),
+        avro_sink=_safe("docs are frozen until they are refreshed"),
+        postgres=_in_place("the comment is set"),
+        elasticsearch=_in_place("the mapping's _meta is put"),
+        view=_safe("nothing is computed from a doc"),
+    ),
+}
+
+
+def _row(change: c.Change) -> Row:
+    """The row of the change, with the cells that depend on more than its class."""
+    row = _ROWS[type(change)]
+    match change:
+        case c.FieldAdded() if not change.field.nullable:
+            no_default = "a field that is not null has no default, so that old records cannot be read"
+            return row._replace(avro_sink=_breaking(no_default))
+        case c.FieldRemoved() if not change.field.nullable:
+            return row._replace(reader=_in_place(_KEPT_COLUMN), postgres=_in_place(_KEPT_COLUMN))
+        case c.NullabilityRelaxed() if change.path.endswith("[]"):
+            return row._replace(postgres=_safe("elements of an array may be null"))
+        case c.EnumSymbolsRemoved(default=None):
+            return row._replace(avro_sink=_breaking("symbols in old records cannot be read"))
+        case _:
+            return row
+
+
+_TypeChange = c.TypeWidened | c.TypeNarrowed | c.TypeChanged
+
+
+def _type(change: _TypeChange, target: Target) -> Verdict:
+    match target:
+        case Target.READER:
+            return _reader_type(change.old, change.new)
+        case Target.AVRO_SINK:
+            return _avro_type(change.old, change.new)
+        case Target.POSTGRES:
+            return _postgres_type(change)
+        case Target.ELASTICSEARCH:
+            return _elasticsearch_type(change)
+        case Target.VIEW:
+            return _view_type(change.old, change.new)
+        case _:
+            assert_never(target)
+
+
+def _reader_type(old: Type, new: Type) -> Verdict:
+    bound = widen(old, new)
+    if not (is_number(old) and is_number(bound)):
+        return _breaking(
+            f"{print_type(old)} cannot become {print_type(new)}: only numbers widen by themselves"
+        )
+    if bound == old:
+        return _safe("every value fits the column")
+    return _in_place(f"the column becomes {print_type(bound)}")
+
+
+# What a reader accepts for what was written: Avro's promotions, and what is a string in Avro as text.
+_PROMOTED: dict[type, tuple[type, ...]] = {
+    Integer: (Bigint, Real, Double),
+    Bigint: (Real, Double),
+    Real: (Double,),
+    Uuid: (Text,),
+    Json: (Text,),
+}
+
+
+def _avro_type(old: Type, new: Type) -> Verdict:
+    if isinstance(new, _PROMOTED.get(type(old), ())):
+        return _in_place("a new version has the wider type, to which readers promote")
+    if isinstance(old, Decimal) and isinstance(new, Decimal) and _only_more_digits(old, new):
+        return _in_place("a new version has the greater precision")
+    return _breaking(f"{print_type(old)} in old records cannot be read as {print_type(new)}")
+
+
+def _only_more_digits(old: Decimal, new: Decimal) -> bool:
+    """Only the precision may grow, because the scale says what the bytes mean."""
+    return old.scale == new.scale and old.precision < new.precision
+
+
+def _postgres_type(change: _TypeChange) -> Verdict:
+    old, new = change.old, change.new
+    if isinstance(old, Named) or isinstance(new, Named):
+        return _breaking("a type that is not resolved cannot be compared")
+    if isinstance(old, Record) or isinstance(new, Record):
+        return _rebuild("a record has a column for each leaf: the table is filled anew")
+    if to_postgres(old) == to_postgres(new):
+        return _safe(f"both are {to_postgres(new)}")
+    if isinstance(change, c.TypeWidened):
+        return _in_place(f"the column becomes {to_postgres(new)}")
+    if isinstance(change, c.TypeChanged) and _widens_to_number(old, new):
+        return _in_place(f"the column becomes {to_postgres(widen(old, new))}")
+    return _breaking(f"{to_postgres(old)} cannot become {to_postgres(new)} with every value kept")
+
+
+def _elasticsearch_type(change: _TypeChange) -> Verdict:
+    old, new = change.old, change.new
+    if isinstance(old, Named) or isinstance(new, Named):
+        return _breaking("a type that is not resolved cannot be compared")
+    if to_elasticsearch_field(old) == to_elasticsearch_field(new):
+        return _safe("the mapping is the same")
+    if isinstance(change, c.TypeWidened) or (_widens_to_number(old, new) and widen(old, new) != old):
+        return _rebuild("a field keeps its type: a new index is filled behind the alias")
+    return _breaking("values in the index do not fit the new type")
+
+
+def _view_type(old: Type, new: Type) -> Verdict:
+    if is_number(new) and _widens_to_number(old, new):
+        return _in_place("columns computed from it get their types anew")
+    return _breaking(f"what the query computes on {print_type(old)} may not be defined on {print_type(new)}")
+
+
+def _widens_to_number(old: Type, new: Type) -> bool:
+    return is_number(old) and is_number(widen(old, new))

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from headgate.errors import HeadgateError, raise_all
-from headgate.schema.errors import NameClash, NameTooLong, UnresolvedType
-from headgate.schema.formats.errors import InvalidColumnName, UnsupportedType
-from headgate.schema.formats.loss import Loss
+from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, UnresolvedType, UnsupportedType
 from headgate.schema.names import POSTGRES_LIMIT, postgres_too_long, print_name
 from headgate.schema.paths import ROOT, field_path
 from headgate.schema.types import (
@@ -41,37 +39,6 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
     Uuid,
-)
-
-_FORMAT = "postgres"
-
-LOSSES: tuple[Loss, ...] = (
-    Loss(_FORMAT, "enum", "text", "A new symbol must never need a new type in the database."),
-    Loss(_FORMAT, "bytes(n)", "bytes", "bytea has no length."),
-    Loss(_FORMAT, "map", "json", "jsonb holds it."),
-    Loss(
-        "postgres",
-        "record",
-        "json",
-        "Only where it is one column: inside an array or a map, or with NESTED = JSON.",
-    ),
-    Loss(_FORMAT, "array", "json", "Only an array of arrays, maps or records: jsonb holds it."),
-    Loss(_FORMAT, "not null", "null", "Only an array's elements: PostgreSQL lets any of them be null."),
-)
-
-READING: tuple[Loss, ...] = (
-    Loss(_FORMAT, "smallint", "integer", ""),
-    Loss(
-        _FORMAT,
-        "numeric",
-        "decimal(38,18)",
-        "Without arguments; a value beyond it is an error when it is read.",
-    ),
-    Loss(_FORMAT, "varchar, char, citext, name", "text", "The length is not kept."),
-    Loss(_FORMAT, "json", "json", "It is written as jsonb."),
-    Loss(_FORMAT, "array of several dimensions", "array", "PostgreSQL does not say how many a column has."),
-    Loss(_FORMAT, "domain, enum", "its type", "Where the database's own types are given, otherwise refused."),
-    Loss(_FORMAT, "numeric of more than 38 digits, any other type", "refused", "With its path."),
 )
 
 _TO: dict[type, str] = {

@@ -9,9 +9,7 @@ from typing import assert_never
 
 from pyspark.sql import types as spark
 
-from headgate.schema.errors import UnresolvedType
-from headgate.schema.formats.errors import UnsupportedType
-from headgate.schema.formats.loss import Loss
+from headgate.schema.errors import UnresolvedType, UnsupportedType
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import (
@@ -40,31 +38,8 @@ from headgate.schema.types import (
     Uuid,
 )
 
-_FORMAT = "spark"
-
 # Spark 4.2 reads and writes columns of the type time, but its SQL refuses the word unless the session has this.
 SETTINGS = {"spark.sql.timeType.enabled": "true"}
-
-LOSSES: tuple[Loss, ...] = (
-    Loss(_FORMAT, "uuid", "text", "Spark has no type for it."),
-    Loss(
-        "spark", "json", "text", "A string that holds the JSON text as it came: a variant would lose digits."
-    ),
-    Loss(_FORMAT, "enum", "text", "Spark has no type for it."),
-    Loss(_FORMAT, "bytes(n)", "bytes", "Spark's binary has no length."),
-    Loss(_FORMAT, "name of a type", "nothing", "A struct has no name."),
-    Loss(_FORMAT, "doc of a type", "nothing", "Only fields have comments."),
-)
-
-READING: tuple[Loss, ...] = (
-    Loss(_FORMAT, "tinyint, smallint", "integer", ""),
-    Loss(_FORMAT, "char, varchar", "text", "The length is not kept."),
-    Loss(_FORMAT, "variant", "json", ""),
-    Loss(_FORMAT, "time", "time", "Of any precision; a time has microseconds."),
-    Loss(
-        _FORMAT, "void, intervals, geometry, map with keys that are not strings", "refused", "With its path."
-    ),
-)
 
 _TO: dict[type, spark.DataType] = {
     Boolean: spark.BooleanType(),

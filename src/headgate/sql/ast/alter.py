@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.statement import ObjectKind, Statement
+from headgate.text.cursor import Identifier
 
 
 @dataclass(frozen=True, slots=True)

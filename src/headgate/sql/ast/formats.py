@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.values import Option
+from headgate.text.cursor import Identifier
 
 Side: TypeAlias = Literal["KEY", "VALUE"]
 RegistryKind: TypeAlias = Literal["AVRO", "PROTOBUF", "JSON SCHEMA"]

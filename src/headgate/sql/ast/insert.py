@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.sql.ast.names import Expression, Identifier, ObjectName, Query
+from headgate.sql.ast.names import Expression, ObjectName, Query
 from headgate.sql.ast.statement import Statement
+from headgate.text.cursor import Identifier
 
 
 @dataclass(frozen=True, slots=True)

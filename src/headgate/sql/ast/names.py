@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headgate.errors import Span
+from headgate.sql.errors import TooFewNameParts, TooManyNameParts
+from headgate.text.cursor import Cursor, Identifier
+from headgate.text.lexer import shortened
 
 NO_SPAN = Span(0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Identifier:
-    """One name, in the case it was written in; in quotes it matches exactly, without them whatever the case."""
-
-    name: str
-    quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +37,24 @@ class Expression:
 
     text: str
     span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
+
+
+def object_name(cursor: Cursor, most: int = 3) -> ObjectName:
+    """Read a name of at most so many parts."""
+    start = cursor.token.start
+    parts = [cursor.identifier()]
+    while cursor.at("."):
+        cursor.index += 1
+        parts.append(cursor.identifier())
+    name = ObjectName(tuple(parts), span=cursor.span_from(start))
+    if len(parts) > most:
+        raise TooManyNameParts(shortened(str(name)), most).at(name.span)
+    return name
+
+
+def column_name(cursor: Cursor) -> ObjectName:
+    """Read ``[[database.]schema.]object.column``."""
+    name = object_name(cursor, most=4)
+    if len(name.parts) < 2:
+        raise TooFewNameParts(shortened(str(name))).at(name.span)
+    return name

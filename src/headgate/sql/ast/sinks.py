@@ -7,9 +7,10 @@ from typing import Literal, TypeAlias
 
 from headgate.sql.ast.formats import DocOn, DocTarget, Formats, RegistryKind
 from headgate.sql.ast.kafka import Kafka
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.values import Option
+from headgate.text.cursor import Identifier
 
 SinkEnvelope: TypeAlias = Literal["UPSERT", "DEBEZIUM", "NONE"]
 Documented: TypeAlias = Literal["FIELDS", "TYPES"]

@@ -7,9 +7,10 @@ from typing import Literal, TypeAlias
 
 from headgate.sql.ast.formats import Formats
 from headgate.sql.ast.kafka import Kafka
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.values import Option
+from headgate.text.cursor import Identifier
 
 Metadata: TypeAlias = Literal["KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC", "HEADERS"]
 

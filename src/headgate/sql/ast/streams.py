@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from headgate.schema.types import Type
-from headgate.sql.ast.names import Expression, Identifier, ObjectName, Query
+from headgate.sql.ast.names import Expression, ObjectName, Query
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.values import Option
+from headgate.text.cursor import Identifier
 
 StreamKind: TypeAlias = Literal["STREAM", "TABLE"]
 ColumnRole: TypeAlias = Literal["KEY", "PRIMARY KEY", "HEADERS", "HEADER"]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from headgate.schema.types import Type
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName
 from headgate.sql.ast.statement import Statement
+from headgate.text.cursor import Identifier
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.sql.ast.names import Identifier, ObjectName, Query
+from headgate.sql.ast.names import ObjectName, Query
 from headgate.sql.ast.statement import Statement
 from headgate.sql.ast.values import Option
+from headgate.text.cursor import Identifier
 
 
 @dataclass(frozen=True, slots=True)

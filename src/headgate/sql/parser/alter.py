@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headgate.sql.ast.alter import ChangeTaskState, RenameObject
-from headgate.sql.ast.names import ObjectName
+from headgate.sql.ast.names import ObjectName, object_name
 from headgate.sql.ast.statement import ObjectKind, Statement
-from headgate.sql.parser.cursor import Cursor
+from headgate.text.cursor import Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ RULES = {"task state": "{PAUSE | RESUME | DISABLE | ENABLE}"}
 def alter(cursor: Cursor, kind: ObjectKind, actions: tuple[Action, ...]) -> Statement:
     """The rest of ``ALTER <kind>``: the name, and the one action that fits."""
     exists = cursor.take("IF EXISTS")
-    target = Target(kind, cursor.name(), exists)
+    target = Target(kind, object_name(cursor), exists)
     for action in actions:
         found = action(cursor, target)
         if found is not None:

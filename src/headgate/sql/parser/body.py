@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from headgate.sql.ast.names import Expression, Query
 from headgate.sql.errors import UnclosedBracket, UnopenedBracket
-from headgate.sql.parser.cursor import Cursor
-from headgate.sql.tokens import Token, TokenKind
+from headgate.text.cursor import Cursor
+from headgate.text.lexer import Token, TokenKind
 
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())

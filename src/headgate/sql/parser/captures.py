@@ -16,13 +16,14 @@ from headgate.sql.ast.captures import (
     IntoCollection,
     IntoSchema,
 )
+from headgate.sql.ast.names import object_name
 from headgate.sql.parser.alter import Target
 from headgate.sql.parser.clauses import ON_ERROR, if_not_exists
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.formats import READ_FORMAT_OPTIONS, format_, formats
 from headgate.sql.parser.kafka import READ_OPTIONS, kafka
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, items
 from headgate.sql.parser.values import options, with_options
+from headgate.text.cursor import Cursor
 
 CAPTURE_OPTIONS = OptionTable(
     "the capture",
@@ -58,7 +59,7 @@ SYNOPSES = {
 
 def create_capture(cursor: Cursor) -> CreateCapture:
     exists = if_not_exists(cursor)
-    name = cursor.name()
+    name = object_name(cursor)
     cursor.expect("FROM")
     origin = _origin(cursor)
     cursor.expect("INTO")
@@ -72,7 +73,7 @@ def _origin(cursor: Cursor) -> CaptureOrigin:
             return CaptureKafka(kafka(cursor, READ_OPTIONS), formats(cursor, READ_FORMAT_OPTIONS))
         case "POSTGRES":
             cursor.expect("CONNECTION")
-            return CapturePostgres(cursor.name(), options(cursor, TABLES_OPTIONS))
+            return CapturePostgres(object_name(cursor), options(cursor, TABLES_OPTIONS))
         case "FILES":
             path = cursor.string()
             cursor.expect("FORMAT")
@@ -88,16 +89,16 @@ def _target(cursor: Cursor) -> CaptureTarget:
         return IntoBindings(tuple(_binding(cursor) for _ in items(cursor)))
     if cursor.at("SCHEMA") and cursor.at_name(1):
         cursor.step()
-        return IntoSchema(cursor.name(most=2))
+        return IntoSchema(object_name(cursor, most=2))
     cursor.expecting("(")
     cursor.expecting("SCHEMA")
-    return IntoCollection(cursor.name())
+    return IntoCollection(object_name(cursor))
 
 
 def _binding(cursor: Cursor) -> Binding:
     stream = cursor.string()
     cursor.expect("->")
-    return Binding(stream, cursor.name())
+    return Binding(stream, object_name(cursor))
 
 
 def discover_capture(cursor: Cursor, target: Target) -> DiscoverCapture | None:

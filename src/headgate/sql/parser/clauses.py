@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from headgate.schema.parse import parse_type_prefix
+from headgate.schema.parse import read_type
 from headgate.schema.types import Type
-from headgate.sql.ast.names import Identifier
 from headgate.sql.errors import ReplaceIfNotExists
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
+from headgate.text.cursor import Cursor, Identifier
 
 ON_ERROR = OptionRule("ON ERROR", ValueKind.CHOICE, ("HALT", "QUARANTINE", "SKIP"), aliases=("ON INVALID",))
 ON_SCHEMA_CHANGE = OptionRule("ON SCHEMA CHANGE", ValueKind.CHOICE, ("PIN", "FOLLOW", "HALT"))
@@ -44,11 +43,8 @@ def strings(cursor: Cursor) -> tuple[str, ...]:
 
 
 def column_type(cursor: Cursor) -> Type:
-    """A type, read by the type system's own parser; the cursor steps over the tokens that it took."""
+    """Read a type. Something that cannot be one is an error of the statement, which lists what else may stand here."""
     if not cursor.at_name():
         cursor.expecting("a type")
         raise cursor.unexpected()
-    type_, end = parse_type_prefix(cursor.text, cursor.token.start)
-    while cursor.token.start < end:
-        cursor.index += 1
-    return type_
+    return read_type(cursor)

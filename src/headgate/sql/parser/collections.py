@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from headgate.sql.ast.collections import CreateCollection, ResetCollection, SetCollectionSchema
+from headgate.sql.ast.names import object_name
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.parser import body
 from headgate.sql.parser.alter import Target
 from headgate.sql.parser.clauses import CHANGE_OPTIONS, ON_ERROR, if_not_exists, strings
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
 from headgate.sql.parser.values import with_options
+from headgate.text.cursor import Cursor
 
 COLLECTION_OPTIONS = OptionTable(
     "the collection", (ON_ERROR, OptionRule("COMPLEXITY LIMIT", ValueKind.INTEGER))
@@ -32,7 +33,7 @@ SYNOPSES = {
 
 def create_collection(cursor: Cursor) -> CreateCollection:
     exists = if_not_exists(cursor)
-    name = cursor.name()
+    name = object_name(cursor)
     cursor.expect("KEY")
     key = strings(cursor)
     schema = cursor.string() if cursor.take("SCHEMA") else None

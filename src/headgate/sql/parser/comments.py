@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from headgate.sql.ast.comments import CommentOn
-from headgate.sql.parser.cursor import Cursor
+from headgate.sql.ast.names import column_name, object_name
 from headgate.sql.parser.kinds import kind
+from headgate.text.cursor import Cursor
 
 SYNOPSES = {"COMMENT ON": "COMMENT ON {COLUMN <name>.<column> | <kind> <name>} IS {<string> | NULL}"}
 
@@ -12,10 +13,10 @@ SYNOPSES = {"COMMENT ON": "COMMENT ON {COLUMN <name>.<column> | <kind> <name>} I
 def comment_on(cursor: Cursor) -> CommentOn:
     cursor.expect("COMMENT ON")
     if cursor.take("COLUMN"):
-        column = cursor.column_name()
+        column = column_name(cursor)
         return CommentOn("COLUMN", column, _comment(cursor))
     kind_ = kind(cursor)
-    name = cursor.name()
+    name = object_name(cursor)
     return CommentOn(kind_, name, _comment(cursor))
 
 

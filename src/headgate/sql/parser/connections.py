@@ -16,11 +16,10 @@ from headgate.sql.ast.connections import (
     SecretValue,
     ValidateConnection,
 )
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.values import Option
-from headgate.sql.errors import UnexpectedToken
 from headgate.sql.parser.alter import Target
 from headgate.sql.parser.clauses import if_not_exists
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import (
     OptionRule,
     OptionTable,
@@ -30,6 +29,8 @@ from headgate.sql.parser.options import (
     unique,
 )
 from headgate.sql.parser.values import one_option, options, with_options
+from headgate.text.cursor import Cursor
+from headgate.text.errors import UnexpectedToken
 
 _SSL = (
     OptionRule("SSL KEY", ValueKind.SECRET, sensitive=True),
@@ -117,7 +118,7 @@ SYNOPSES = {
 
 def create_secret(cursor: Cursor) -> CreateSecret:
     exists = if_not_exists(cursor)
-    return CreateSecret(cursor.name(), _secret_value(cursor), exists)
+    return CreateSecret(object_name(cursor), _secret_value(cursor), exists)
 
 
 def alter_secret(cursor: Cursor, target: Target) -> AlterSecret | None:
@@ -150,7 +151,7 @@ def _secret_text(cursor: Cursor) -> str:
 
 def create_connection(cursor: Cursor) -> CreateConnection:
     exists = if_not_exists(cursor)
-    name = cursor.name()
+    name = object_name(cursor)
     legacy = cursor.take("FOR")  # the older spelling, whose options need no parentheses
     if not legacy:
         cursor.expect("TO")
@@ -184,4 +185,4 @@ def alter_connection(cursor: Cursor, target: Target) -> AlterConnection | None:
 
 def validate_connection(cursor: Cursor) -> ValidateConnection:
     cursor.expect("VALIDATE CONNECTION")
-    return ValidateConnection(cursor.name())
+    return ValidateConnection(object_name(cursor))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from headgate.sql.ast.databases import CreateDatabase, CreateSchema
+from headgate.sql.ast.names import object_name
 from headgate.sql.parser.clauses import if_not_exists
-from headgate.sql.parser.cursor import Cursor
+from headgate.text.cursor import Cursor
 
 SYNOPSES = {
     "CREATE DATABASE": "CREATE DATABASE [IF NOT EXISTS] <database>",
@@ -16,9 +17,9 @@ SYNOPSES = {
 
 def create_database(cursor: Cursor) -> CreateDatabase:
     exists = if_not_exists(cursor)
-    return CreateDatabase(cursor.name(most=1), exists)
+    return CreateDatabase(object_name(cursor, most=1), exists)
 
 
 def create_schema(cursor: Cursor) -> CreateSchema:
     exists = if_not_exists(cursor)
-    return CreateSchema(cursor.name(most=2), exists)
+    return CreateSchema(object_name(cursor, most=2), exists)

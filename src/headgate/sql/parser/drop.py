@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from headgate.sql.ast.drop import DropObject
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.values import BooleanLiteral, option
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.kinds import kind
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
 from headgate.sql.parser.values import with_options
+from headgate.text.cursor import Cursor
 
 DROP_OPTIONS = OptionTable("the statement", (OptionRule("DROP TARGET", ValueKind.BOOLEAN),))
 
@@ -24,7 +25,7 @@ def drop(cursor: Cursor) -> DropObject:
     cursor.expect("DROP")
     kind_ = kind(cursor)
     exists = cursor.take("IF EXISTS")
-    name = cursor.name()
+    name = object_name(cursor)
     owns_topic = kind_ in ("STREAM", "TABLE")
     delete_topic = owns_topic and cursor.take("DELETE TOPIC")
     cascade = cursor.take("CASCADE")

@@ -12,14 +12,15 @@ from headgate.sql.ast.explain import (
     ExplainSchema,
     ExplainSubjectChange,
 )
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.statement import Statement
 from headgate.sql.errors import NotExplainable
 from headgate.sql.parser.body import STARTS
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.formats import side
 from headgate.sql.parser.kinds import kind
 from headgate.sql.parser.sinks import create_sink
+from headgate.text.cursor import Cursor
 
 SYNOPSES = {
     "EXPLAIN": "EXPLAIN {<query> | <create statement> | <insert statement> | <kind> <name>}",
@@ -43,7 +44,7 @@ def explain(cursor: Cursor, statement: ParseStatement) -> Statement:
         return Explain(statement(cursor))
     for start in ("SELECT", "CREATE", "INSERT", "KEY SCHEMA", "VALUE SCHEMA"):
         cursor.expecting(start)
-    return ExplainObject(kind(cursor), cursor.name())
+    return ExplainObject(kind(cursor), object_name(cursor))
 
 
 def _schema(cursor: Cursor) -> ExplainSchema:
@@ -52,7 +53,7 @@ def _schema(cursor: Cursor) -> ExplainSchema:
     cursor.take("AS JSON")
     cursor.expect("FOR")
     if cursor.take("SINK"):
-        return ExplainSchema(of, cursor.name())
+        return ExplainSchema(of, object_name(cursor))
     return ExplainSchema(of, _create_sink(cursor))
 
 

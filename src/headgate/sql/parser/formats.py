@@ -28,13 +28,13 @@ from headgate.sql.ast.formats import (
     Side,
     TextFormat,
 )
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.sql.ast.names import ObjectName, column_name, object_name
 from headgate.sql.ast.values import Option
 from headgate.sql.errors import MissingRegistry, RegistryGivenTwice, RepeatedClause, RepeatedOption
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, items
 from headgate.sql.parser.values import map_literal, one_option, options
-from headgate.sql.tokens import TokenKind
+from headgate.text.cursor import Cursor, Identifier
+from headgate.text.lexer import TokenKind
 
 READ_FORMAT_OPTIONS = OptionTable(
     "the format",
@@ -231,7 +231,7 @@ def _registry(cursor: Cursor, listed: bool) -> ObjectName | RegistryUrl:
         cursor.expect("CONNECTION")
     elif cursor.at("CONNECTION") and cursor.at_name(1):
         cursor.step()
-    return cursor.name()
+    return object_name(cursor)
 
 
 Found = list[tuple[Span, FormatOption]]
@@ -305,9 +305,9 @@ def doc_target(cursor: Cursor) -> DocTarget:
     of = None if cursor.at("DOC") else side(cursor)
     cursor.expect("DOC ON")
     if cursor.take("COLUMN"):
-        return DocTarget(of, "COLUMN", cursor.column_name())
+        return DocTarget(of, "COLUMN", column_name(cursor))
     cursor.expect("TYPE")
-    return DocTarget(of, "TYPE", cursor.name())
+    return DocTarget(of, "TYPE", object_name(cursor))
 
 
 def _distinct(table: OptionTable, found: Found) -> tuple[FormatOption, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headgate.sql.ast.insert import InsertQuery, InsertValues
-from headgate.sql.ast.names import Expression, Identifier
+from headgate.sql.ast.names import Expression, object_name
 from headgate.sql.parser import body
-from headgate.sql.parser.cursor import Cursor
+from headgate.text.cursor import Cursor, Identifier
 
 RULES = {"row": "(<expression> [, ...])"}
 SYNOPSES = {
@@ -16,7 +16,7 @@ SYNOPSES = {
 
 def insert(cursor: Cursor) -> InsertValues | InsertQuery:
     cursor.expect("INSERT INTO")
-    relation = cursor.name()
+    relation = object_name(cursor)
     columns = _columns(cursor)
     if cursor.take("VALUES"):
         rows = [_row(cursor)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from headgate.sql.ast.kafka import Kafka, KafkaBroker, KafkaConnection
-from headgate.sql.parser.cursor import Cursor
+from headgate.sql.ast.names import object_name
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
 from headgate.sql.parser.values import options
+from headgate.text.cursor import Cursor
 
 _TOPIC = OptionRule("TOPIC", ValueKind.STRING)
 
@@ -36,7 +37,7 @@ TABLES = {"read option": READ_OPTIONS, "write option": WRITE_OPTIONS}
 def kafka(cursor: Cursor, table: OptionTable) -> Kafka:
     """What follows the word KAFKA."""
     if cursor.take("CONNECTION"):
-        return KafkaConnection(cursor.name(), options(cursor, table))
+        return KafkaConnection(object_name(cursor), options(cursor, table))
     cursor.expect("BROKER")
     broker = cursor.string()
     cursor.expect("TOPIC")

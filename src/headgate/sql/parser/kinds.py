@@ -6,7 +6,7 @@ from typing import get_args
 
 from headgate.sql.ast.show import Listing
 from headgate.sql.ast.statement import ObjectKind
-from headgate.sql.parser.cursor import Cursor
+from headgate.text.cursor import Cursor
 
 
 def _longest_first(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,13 +18,13 @@ from headgate.sql.ast.materializations import (
     RecommendedFields,
     SetMaterializationFields,
 )
-from headgate.sql.ast.names import ObjectName
+from headgate.sql.ast.names import ObjectName, object_name
 from headgate.sql.errors import NestedTooDeep, RepeatedClause
 from headgate.sql.parser.alter import Target
 from headgate.sql.parser.clauses import CHANGE_OPTIONS, CONFIRM, ON_ERROR, column_type, if_not_exists
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, items
 from headgate.sql.parser.values import options, with_options
+from headgate.text.cursor import Cursor
 
 MAX_DEPTH = 64  # of OBJECT in OBJECT; each level costs stack
 
@@ -72,9 +72,9 @@ SYNOPSES = {
 
 def create_materialization(cursor: Cursor) -> CreateMaterialization:
     exists = if_not_exists(cursor)
-    name = cursor.name()
+    name = object_name(cursor)
     cursor.expect("FROM")
-    relation = cursor.name()
+    relation = object_name(cursor)
     cursor.expect("INTO")
     target = _target(cursor)
     fields = _fields(cursor) if cursor.take("FIELDS") else None
@@ -86,10 +86,10 @@ def _target(cursor: Cursor) -> MaterializationTarget:
     match cursor.choose("POSTGRES", "ELASTICSEARCH", "ON DEMAND"):
         case "POSTGRES":
             cursor.expect("CONNECTION")
-            return PostgresTarget(cursor.name(), options(cursor, TABLE_OPTIONS))
+            return PostgresTarget(object_name(cursor), options(cursor, TABLE_OPTIONS))
         case "ELASTICSEARCH":
             cursor.expect("CONNECTION")
-            return ElasticsearchTarget(cursor.name(), options(cursor, INDEX_OPTIONS))
+            return ElasticsearchTarget(object_name(cursor), options(cursor, INDEX_OPTIONS))
         case "ON DEMAND":
             return OnDemandTarget()
         case _:
@@ -106,7 +106,7 @@ def _fields(cursor: Cursor) -> Fields:
 
 def _excluded(cursor: Cursor) -> ObjectName | Pointer:
     pointer = cursor.take_string()
-    return Pointer(pointer) if pointer is not None else cursor.name()
+    return Pointer(pointer) if pointer is not None else object_name(cursor)
 
 
 def _field_list(cursor: Cursor, depth: int) -> tuple[MaterializedField, ...]:

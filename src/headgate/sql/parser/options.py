@@ -10,11 +10,11 @@ import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from headgate.errors import Span, near_names
+from headgate.errors import Span, similar_names
 from headgate.sql.ast.values import Option
 from headgate.sql.errors import RepeatedOption, UnknownOption
-from headgate.sql.parser.cursor import Cursor
-from headgate.sql.tokens import TokenKind, shortened
+from headgate.text.cursor import Cursor
+from headgate.text.lexer import TokenKind, shortened
 
 
 class ValueKind(enum.Enum):
@@ -104,7 +104,7 @@ def take_option_name(cursor: Cursor, table: OptionTable) -> OptionRule:
         raise cursor.unexpected()
     written = cursor.tokens[cursor.index : cursor.index + length]
     name = shortened(" ".join(token.value for token in written))
-    similar = near_names(name, table.names()) or near_names(written[0].value, table.names())
+    similar = similar_names(name, table.names()) or similar_names(written[0].value, table.names())
     problem = UnknownOption(name, table.owner, table.names(), similar)
     raise problem.at(Span(written[0].start, written[-1].end))
 

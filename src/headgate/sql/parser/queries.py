@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.queries import Select, Subscribe
 from headgate.sql.parser import body
-from headgate.sql.parser.cursor import Cursor
+from headgate.text.cursor import Cursor
 
 SYNOPSES = {
     "SELECT": "<query> [EMIT CHANGES [LIMIT <number>]]",
@@ -22,4 +23,4 @@ def subscribe(cursor: Cursor) -> Subscribe:
     cursor.expect("SUBSCRIBE")
     if cursor.at("TO") and cursor.at_name(1):
         cursor.step()
-    return Subscribe(cursor.name())
+    return Subscribe(object_name(cursor))

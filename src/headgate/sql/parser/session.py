@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from headgate.errors import near_names
-from headgate.sql.ast.names import Identifier, ObjectName
+from headgate.errors import similar_names
+from headgate.sql.ast.names import ObjectName, object_name
 from headgate.sql.ast.session import SetSearchPath
-from headgate.sql.errors import EmptyIdentifier, UnknownSetting
-from headgate.sql.parser.cursor import Cursor
-from headgate.sql.tokens import TokenKind, shortened
+from headgate.sql.errors import UnknownSetting
+from headgate.text.cursor import Cursor, Identifier
+from headgate.text.errors import EmptyIdentifier
+from headgate.text.lexer import TokenKind, shortened
 
 SYNOPSES = {"SET": "SET search_path {= | TO} {DEFAULT | <schema> [, ...]}"}
 
@@ -32,7 +33,7 @@ def _schema(cursor: Cursor) -> ObjectName:
     start = cursor.token.start
     text = cursor.take_string()
     if text is None:
-        return cursor.name(most=2)
+        return object_name(cursor, most=2)
     if not text:
         raise EmptyIdentifier().at(cursor.span_from(start))
     return ObjectName((Identifier(text, quoted=True),), span=cursor.span_from(start))
@@ -43,4 +44,4 @@ def _unknown(cursor: Cursor) -> None:
         cursor.expecting("search_path")
         raise cursor.unexpected()
     name = cursor.token.value
-    raise UnknownSetting(shortened(name), near_names(name, ("search_path",))).at(cursor.token.span)
+    raise UnknownSetting(shortened(name), similar_names(name, ("search_path",))).at(cursor.token.span)

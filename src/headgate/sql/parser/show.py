@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.session import ShowSearchPath
 from headgate.sql.ast.show import (
     CollectionSchema,
@@ -15,8 +16,8 @@ from headgate.sql.ast.show import (
     ShowSchemaHistory,
 )
 from headgate.sql.ast.statement import Statement
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.kinds import kind, kind_before_name, take_listing
+from headgate.text.cursor import Cursor
 
 _SCHEMAS: tuple[CollectionSchema, ...] = ("WRITE", "READ", "INFERRED")
 
@@ -37,19 +38,19 @@ def show(cursor: Cursor) -> Statement:
     cursor.expect("SHOW")
     if cursor.take("CREATE"):
         kind_ = kind(cursor)
-        return ShowCreate(kind_, cursor.name())
+        return ShowCreate(kind_, object_name(cursor))
     if cursor.take("LINEAGE FOR"):
         kind_or_none = kind_before_name(cursor)
-        return ShowLineage(cursor.name(), kind_or_none)
+        return ShowLineage(object_name(cursor), kind_or_none)
     if cursor.take("SCHEMA HISTORY FOR"):
         kind_or_none = kind_before_name(cursor)
-        return ShowSchemaHistory(cursor.name(), kind_or_none)
+        return ShowSchemaHistory(object_name(cursor), kind_or_none)
     if cursor.take("SEARCH_PATH"):
         return ShowSearchPath()
     for which in _SCHEMAS:
         if cursor.take(which):
             cursor.expect("SCHEMA FOR COLLECTION")
-            return ShowCollectionSchema(which, cursor.name())
+            return ShowCollectionSchema(which, object_name(cursor))
     return _show_objects(cursor)
 
 
@@ -58,13 +59,17 @@ def _show_objects(cursor: Cursor) -> Statement:
     if listing is not None:
         return _listing(cursor, listing)
     if cursor.take("SINK POLICY"):
-        return ShowObjects("SINK POLICIES") if cursor.at_end() else ShowCreate("SINK POLICY", cursor.name())
+        return (
+            ShowObjects("SINK POLICIES")
+            if cursor.at_end()
+            else ShowCreate("SINK POLICY", object_name(cursor))
+        )
     raise cursor.unexpected()
 
 
 def _listing(cursor: Cursor, listing: Listing) -> ShowObjects:
-    within = cursor.name(most=2) if cursor.take("FROM") or cursor.take("IN") else None
-    subject = cursor.name() if cursor.take("FOR") else None
+    within = object_name(cursor, most=2) if cursor.take("FROM") or cursor.take("IN") else None
+    subject = object_name(cursor) if cursor.take("FOR") else None
     like = cursor.string() if cursor.take("LIKE") else None
     return ShowObjects(listing, within, subject, like)
 
@@ -77,11 +82,11 @@ def describe(cursor: Cursor) -> Describe:
     kind_ = kind_before_name(cursor)
     if kind_ is None and not extended:
         cursor.expecting("EXTENDED")
-    name = cursor.name()
+    name = object_name(cursor)
     return Describe(name, kind_, cursor.take("EXTENDED") or extended)
 
 
 def replay_quarantine(cursor: Cursor) -> ReplayQuarantine:
     cursor.expect("REPLAY QUARANTINE FOR")
     kind_ = kind_before_name(cursor)
-    return ReplayQuarantine(cursor.name(), kind_)
+    return ReplayQuarantine(object_name(cursor), kind_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.sinks import (
     AddDoc,
     AlterSinkDocs,
@@ -20,11 +21,11 @@ from headgate.sql.ast.sinks import (
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.parser.alter import Target
 from headgate.sql.parser.clauses import CHANGE_OPTIONS, ON_ERROR, if_not_exists
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.formats import WRITE_FORMAT_OPTIONS, doc_on, doc_target, formats, registry_kind
 from headgate.sql.parser.kafka import WRITE_OPTIONS, kafka
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, items
 from headgate.sql.parser.values import with_options
+from headgate.text.cursor import Cursor
 
 SINK_OPTIONS = OptionTable(
     "the sink",
@@ -68,9 +69,9 @@ SYNOPSES = {
 
 def create_sink(cursor: Cursor) -> CreateSink:
     exists = if_not_exists(cursor)
-    name = None if cursor.at("FROM") else cursor.name()
+    name = None if cursor.at("FROM") else object_name(cursor)
     cursor.expect("FROM")
-    relation = cursor.name()
+    relation = object_name(cursor)
     cursor.expect("INTO KAFKA")
     return CreateSink(
         name=name,
@@ -125,12 +126,14 @@ def _doc_change(cursor: Cursor) -> DocChange:
 def alter_sink_from(cursor: Cursor, target: Target) -> AlterSinkFrom | None:
     if not cursor.take("SET FROM"):
         return None
-    return AlterSinkFrom(target.name, cursor.name(), with_options(cursor, CHANGE_OPTIONS), target.if_exists)
+    return AlterSinkFrom(
+        target.name, object_name(cursor), with_options(cursor, CHANGE_OPTIONS), target.if_exists
+    )
 
 
 def create_sink_policy(cursor: Cursor) -> CreateSinkPolicy:
     exists = if_not_exists(cursor)
-    name = cursor.name()
+    name = object_name(cursor)
     cursor.expect("FORMAT")
     format_ = registry_kind(cursor)
     requires = _requirements(cursor)
@@ -161,6 +164,6 @@ def _scope(cursor: Cursor) -> PolicyScope | None:
     if not cursor.take("ON"):
         return None
     if cursor.take("DATABASE"):
-        return PolicyScope("DATABASE", cursor.name(most=1))
+        return PolicyScope("DATABASE", object_name(cursor, most=1))
     cursor.expect("SCHEMA")
-    return PolicyScope("SCHEMA", cursor.name(most=2))
+    return PolicyScope("SCHEMA", object_name(cursor, most=2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.sql.ast.names import Identifier
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.sources import (
     AcceptSchemaChange,
     CreateSource,
@@ -24,11 +24,11 @@ from headgate.sql.parser.clauses import (
     if_not_exists,
     optional_columns,
 )
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.formats import READ_FORMAT_OPTIONS, formats
 from headgate.sql.parser.kafka import READ_OPTIONS, kafka
 from headgate.sql.parser.options import OptionTable, items
 from headgate.sql.parser.values import with_options
+from headgate.text.cursor import Cursor, Identifier
 
 SOURCE_OPTIONS = OptionTable("the source", (ON_SCHEMA_CHANGE, ON_ERROR))
 
@@ -56,7 +56,7 @@ SYNOPSES = {
 
 def create_source(cursor: Cursor) -> CreateSource:
     exists = if_not_exists(cursor)
-    name = cursor.name()
+    name = object_name(cursor)
     columns = optional_columns(cursor)
     cursor.expect("FROM KAFKA")
     return CreateSource(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.sql.ast.statement import ObjectKind, Statement
 from headgate.sql.errors import ReplaceNotSupported, UnknownStatement
 from headgate.sql.parser import (
@@ -28,9 +28,9 @@ from headgate.sql.parser import (
     views,
 )
 from headgate.sql.parser.alter import Action, alter, change_state, rename
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.kinds import kind
-from headgate.sql.tokens import TokenKind, describe
+from headgate.text.cursor import Cursor
+from headgate.text.lexer import TokenKind, describe
 
 Parse = Callable[[Cursor], Statement]
 
@@ -79,7 +79,7 @@ def statement(cursor: Cursor) -> Statement:
     parse = STATEMENTS.get(first.word)
     if parse is None:
         words = tuple(word for word in STATEMENTS if word != "(")
-        similar = near_names(first.value, words) if first.kind is TokenKind.WORD else ()
+        similar = similar_names(first.value, words) if first.kind is TokenKind.WORD else ()
         raise UnknownStatement(describe(first), words, similar).at(first.span)
     found = parse(cursor)
     return dataclasses.replace(found, span=cursor.span_from(first.start))

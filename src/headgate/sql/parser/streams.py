@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from headgate.sql.ast.names import Expression
+from headgate.sql.ast.names import Expression, object_name
 from headgate.sql.ast.streams import ColumnRole, CreateStream, CreateStreamAs, StreamColumn, StreamKind
 from headgate.sql.parser import body
 from headgate.sql.parser.clauses import CONFIRM, ON_ERROR, ON_SCHEMA_CHANGE, column_type, if_not_exists
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
 from headgate.sql.parser.values import with_options
+from headgate.text.cursor import Cursor
 
 _FORMATS = ("avro", "protobuf", "json_sr", "json", "kafka", "delimited", "none")
 
@@ -74,7 +74,7 @@ def create_table(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStrea
 
 def _create(cursor: Cursor, kind: StreamKind, or_replace: bool) -> CreateStream | CreateStreamAs:
     exists = if_not_exists(cursor, or_replace)
-    name = cursor.name()
+    name = object_name(cursor)
     columns = _columns(cursor)
     properties = with_options(cursor, PROPERTIES)
     if columns or not cursor.take("AS"):

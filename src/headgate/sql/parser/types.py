@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from headgate.schema.types import Text, Type
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.types import CreateType, ListBody, MapBody, OtherBody, RecordBody, TypeBody, TypeField
 from headgate.sql.errors import MapKeyNotText
 from headgate.sql.parser.clauses import column_type, if_not_exists
-from headgate.sql.parser.cursor import Cursor
+from headgate.text.cursor import Cursor
 
 SYNOPSES = {
     "CREATE TYPE": (
@@ -19,7 +20,7 @@ SYNOPSES = {
 
 def create_type(cursor: Cursor) -> CreateType:
     exists = if_not_exists(cursor)
-    name = cursor.name()
+    name = object_name(cursor)
     cursor.expect("AS")
     return CreateType(name, _body(cursor), exists)
 

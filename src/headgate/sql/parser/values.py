@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from headgate.errors import HeadgateError, near_names
+from headgate.errors import HeadgateError, similar_names
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.values import (
     BooleanLiteral,
     Choice,
@@ -18,9 +19,9 @@ from headgate.sql.ast.values import (
 )
 from headgate.sql.errors import InvalidOptionValue, UnknownChoice
 from headgate.sql.parser.body import expression
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind, items, take_option_name, unique
-from headgate.sql.tokens import TokenKind, describe, shortened
+from headgate.text.cursor import Cursor
+from headgate.text.lexer import TokenKind, describe, shortened
 
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
 _LARGEST_OFFSET = 2**63 - 1
@@ -54,7 +55,11 @@ def _value(cursor: Cursor, table: OptionTable, rule: OptionRule) -> Value:
         case ValueKind.CHOICE:
             return Choice(_choice(cursor, table, rule))
         case ValueKind.SECRET:
-            return SecretReference(cursor.name()) if cursor.take("SECRET") else _string(cursor, table, rule)
+            return (
+                SecretReference(object_name(cursor))
+                if cursor.take("SECRET")
+                else _string(cursor, table, rule)
+            )
         case ValueKind.STRINGS | ValueKind.OFFSETS | ValueKind.SEED_OFFSETS:
             return _list(cursor, table, rule)
         case ValueKind.MAP:
@@ -74,7 +79,7 @@ def _string(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiter
         folded = value.casefold()
         if folded not in rule.choices:
             quoted = tuple(f"'{choice}'" for choice in rule.choices)
-            problem = UnknownChoice(rule.name, table.owner, quoted, near_names(folded, rule.choices))
+            problem = UnknownChoice(rule.name, table.owner, quoted, similar_names(folded, rule.choices))
             raise problem.at(start.span)
         return StringLiteral(folded)
     return StringLiteral(value)
@@ -125,7 +130,7 @@ def _choice(cursor: Cursor, table: OptionTable, rule: OptionRule) -> str:
     chosen = cursor.choose(*rule.choices)
     if chosen is None:
         written = token.value if token.kind is TokenKind.WORD else ""
-        problem = UnknownChoice(rule.name, table.owner, rule.choices, near_names(written, rule.choices))
+        problem = UnknownChoice(rule.name, table.owner, rule.choices, similar_names(written, rule.choices))
         raise problem.at(token.span)
     return chosen
 
@@ -153,7 +158,7 @@ def _list_item(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLi
     if rule.kind in (ValueKind.OFFSETS, ValueKind.SEED_OFFSETS):
         return _offset(cursor, table, rule)
     # A list of strings may hold plain names too: SCHEMAS (public, sales).
-    return StringLiteral(str(cursor.name())) if cursor.at_name() else _string(cursor, table, rule)
+    return StringLiteral(str(object_name(cursor))) if cursor.at_name() else _string(cursor, table, rule)
 
 
 def _offset(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral | NumberLiteral:

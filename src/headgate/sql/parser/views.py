@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from headgate.errors import Span
-from headgate.sql.ast.names import Identifier
+from headgate.sql.ast.names import object_name
 from headgate.sql.ast.values import Option
 from headgate.sql.ast.views import CreateMaterializedView, CreateView
 from headgate.sql.parser import body
 from headgate.sql.parser.clauses import CHANGE_OPTIONS, CONFIRM, ON_ERROR, if_not_exists, optional_columns
-from headgate.sql.parser.cursor import Cursor
 from headgate.sql.parser.options import OptionTable, items, unique
 from headgate.sql.parser.values import one_option, with_options
+from headgate.text.cursor import Cursor, Identifier
 
 VIEW_OPTIONS = OptionTable("the materialized view", (ON_ERROR, CONFIRM), also=("ASSERT NOT NULL",))
 
@@ -32,7 +32,7 @@ SYNOPSES = {
 
 def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
     exists = if_not_exists(cursor, or_replace)
-    name = cursor.name()
+    name = object_name(cursor)
     columns = optional_columns(cursor)
     options = with_options(cursor, CHANGE_OPTIONS)
     cursor.expect("AS")
@@ -43,7 +43,7 @@ def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
 
 def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterializedView:
     exists = if_not_exists(cursor, or_replace)
-    name = cursor.name()
+    name = object_name(cursor)
     columns = optional_columns(cursor)
     asserted, options = _view_options(cursor) if cursor.take("WITH") else ((), ())
     cursor.expect("AS")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.schema.render import print_type
 from headgate.schema.types import (
     Array,
@@ -44,7 +44,7 @@ def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
     if name == "row":
         return row(visitor, node, scope)
     if name not in spark_functions():
-        raise UnknownFunction(node.name.removeprefix(FUNCTION_MARK), near_names(name, spark_functions()))
+        raise UnknownFunction(node.name.removeprefix(FUNCTION_MARK), similar_names(name, spark_functions()))
     if name in GENERATORS:
         raise MisplacedFunction(name, "gives rows", "Let it stand alone in SELECT, or write LATERAL VIEW.")
     if name in WINDOWS and not _has_window(node):

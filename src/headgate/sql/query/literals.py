@@ -25,7 +25,7 @@ from headgate.sql.query.scope import Scope
 from headgate.sql.query.spark_ddl import spark_ddl
 from headgate.sql.query.typing import NULL, Typed, is_numeric
 from headgate.sql.query.visitor import Visitor, text
-from headgate.sql.tokens import shortened
+from headgate.text.lexer import shortened
 
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?\Z", re.ASCII)
 TYPED_LITERALS: dict[str, Type] = {"DATE": Date(), "TIMESTAMP": Timestamp(), "TIMESTAMPTZ": TimestampTz()}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from headgate.errors import HeadgateError, Span, near_names
+from headgate.errors import HeadgateError, Span, similar_names
 from headgate.schema.names import Ambiguous, Found, find
 from headgate.schema.render import print_type
 from headgate.schema.types import Record
@@ -115,7 +115,7 @@ def take_field(part: NamePart, owner: Typed) -> tuple[str, Typed]:
             return exact, Typed(field.type, field.nullable or owner.nullable, doc=field.doc)
         case Ambiguous(candidates):
             raise UnknownField(part.name, "the record", candidates)
-    raise UnknownField(part.name, "the record", near_names(part.name, names))
+    raise UnknownField(part.name, "the record", similar_names(part.name, names))
 
 
 def every_column(sources: Sequence[Source]) -> list[tuple[exp.Expr, Column]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from headgate.errors import HeadgateError, near_names
+from headgate.errors import HeadgateError, similar_names
 from headgate.schema.names import Ambiguous, Found, find, print_name
 from headgate.sql.query.errors import AmbiguousColumn, DuplicateAlias, UnknownAlias, UnknownColumn
 from headgate.sql.query.relation import Column, Mention, NamePart, Relation
@@ -122,10 +122,10 @@ class Scope:
         every = [c.name for source in self.chain() for c in source.every()]
         advice = next((why for s in self.chain() for n, why in s.advice if n.lower() == name.lower()), None)
         aliases = tuple(dict.fromkeys(f'"{source.alias}"' for source in self.chain() if source.alias))
-        return UnknownColumn(name, aliases, near_names(name, every), advice)
+        return UnknownColumn(name, aliases, similar_names(name, every), advice)
 
     def missing_alias(self, alias: str) -> UnknownAlias:
-        return UnknownAlias(alias, near_names(alias, (source.alias for source in self.chain())))
+        return UnknownAlias(alias, similar_names(alias, (source.alias for source in self.chain())))
 
     def chain(self) -> Iterator[Source]:
         scope: Scope | None = self

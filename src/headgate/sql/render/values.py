@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from headgate.schema.names import force_quotes, quote_literal
-from headgate.sql.ast.names import Expression, Identifier, ObjectName
+from headgate.sql.ast.names import Expression, ObjectName
 from headgate.sql.ast.values import (
     BooleanLiteral,
     Choice,
@@ -18,6 +18,7 @@ from headgate.sql.ast.values import (
     StringLiteral,
     Value,
 )
+from headgate.text.cursor import Identifier
 
 _LINE = 80  # a list that is longer gets a line for each item
 

@@ -1,25 +1,121 @@
-"""`kafka-verify` and `kafka-verify-latest`: what lies in a topic."""
+"""The records of a topic from its start, read on as more come."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import ExitStack
+import uuid
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
+
 from headgate.errors import HeadgateError
 from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.actions.kafka_ingest import read_headers
-from headgate.testing.actions.kafka_read import Raw, TopicReader, open_topic
-from headgate.testing.actions.kafka_topics import has_topic
-from headgate.testing.codecs.record import FORMATS, Decoded, Records
-from headgate.testing.comparison import like, unmatched
-from headgate.testing.errors import Mismatch, StepFailed
-from headgate.testing.json_values import Json, canonical, equal, read_values, without_nulls, write_json
-from headgate.testing.patience import Deadline, Hopeless
-from headgate.testing.stage import Stage
+from headgate.testing.actions.kafka_write import has_topic, kafka_errors, partitions, read_headers
+from headgate.testing.compare import align, differences
+from headgate.testing.context import SpecContext
+from headgate.testing.errors import Mismatch, ServiceFailed, StepFailed
+from headgate.testing.notation import Json, canonical, equal, read_values, without_nulls, write_json
+from headgate.testing.records import FORMATS, Decoded, Records
+from headgate.testing.retry import Deadline, GiveUp
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A record as it lies in the topic."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class TopicReader:
+    """Reads committed records only. ``records`` is all that was read; within a partition in order."""
+
+    def __init__(self, topic: str, consumer: Consumer, count: int) -> None:
+        self.topic = topic
+        self.partitions = count
+        self.records: list[Raw] = []
+        self._consumer = consumer
+        self._at_end: set[int] = set()
+
+    def read_to_end(self, deadline: Deadline) -> None:
+        """What is there now. Raises StepFailed when the end is not reached in time."""
+        while len(self._at_end) < self.partitions:
+            if deadline.is_over:
+                raise StepFailed(f'could not read topic "{self.topic}" to its end in time')
+            self._read(min(0.5, deadline.left))
+
+    def read_more(self, seconds: float) -> bool:
+        """Whether more came within so many seconds; returns as soon as it did."""
+        before, until = len(self.records), time.monotonic() + seconds
+        while len(self.records) == before and time.monotonic() < until:
+            self._read(max(0.0, until - time.monotonic()))
+        return len(self.records) > before
+
+    def _read(self, seconds: float) -> None:
+        with kafka_errors():
+            first = self._consumer.poll(seconds)
+            if first is None:
+                return
+            for message in (first, *self._consumer.consume(5000, timeout=0)):
+                self._take(message)
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            self.records.append(_raw(message))
+            self._at_end.discard(self.records[-1].partition)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            self._at_end.add(_number(message.partition()))
+        elif not error.retriable():
+            raise ServiceFailed("kafka", error.str())
+
+
+def _raw(message: Message) -> Raw:
+    headers = tuple((str(pair[0]), _bytes(pair[1])) for pair in message.headers() or ())
+    place = _number(message.partition()), _number(message.offset())
+    return Raw(*place, _bytes(message.key()), _bytes(message.value()), headers)
+
+
+def _number(told: int | None) -> int:
+    return -1 if told is None else told
+
+
+def _bytes(told: str | bytes | None) -> bytes | None:
+    """The library's annotations allow text, which it never gives to a consumer without a deserializer."""
+    return told.encode() if isinstance(told, str) else told
+
+
+@contextmanager
+def open_topic(topic: str, context: SpecContext) -> Iterator[TopicReader]:
+    count = partitions(topic, context)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": context.kafka,
+            "group.id": f"headgate-test-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 50,
+            "fetch.error.backoff.ms": 20,
+            "retry.backoff.ms": 20,
+            "log_level": 0,
+        }
+    )
+    try:
+        with kafka_errors():
+            consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(count)])
+        yield TopicReader(topic, consumer, count)
+    finally:
+        consumer.close()
+
 
 QUIET = 1.0  # seconds without a record after which no more are awaited
 POLL = 0.3
@@ -52,8 +148,8 @@ def same(expected: Record, actual: Record) -> bool:
     return keys and _equal(expected.value, actual.value) and expected.headers == actual.headers
 
 
-def verify(call: Invocation, stage: Stage) -> None:
-    expected = _expected(call, stage)
+def verify(call: Invocation, context: SpecContext) -> None:
+    expected = _expected(call, context)
     judge, sort, at_least = _judge(call), call.flag("sort"), call.flag("at-least")
 
     def check(reader: TopicReader, decode: Decode, deadline: Deadline) -> None:
@@ -69,13 +165,13 @@ def verify(call: Invocation, stage: Stage) -> None:
         too_many = len(actual) > len(expected) and not at_least
         mismatch = _mismatch(call, expected, actual, problem, in_order)
         # A record that is there stays, so more than expected will never become the expected ones.
-        raise Hopeless(mismatch) if too_many and not stage.rewrite else mismatch
+        raise GiveUp(mismatch) if too_many and not context.rewrite else mismatch
 
-    _read_until(call, stage, check)
+    _read_until(call, context, check)
 
 
-def verify_latest(call: Invocation, stage: Stage) -> None:
-    expected = _expected(call, stage)
+def verify_latest(call: Invocation, context: SpecContext) -> None:
+    expected = _expected(call, context)
 
     def check(reader: TopicReader, decode: Decode, deadline: Deadline) -> None:
         del deadline
@@ -85,21 +181,21 @@ def verify_latest(call: Invocation, stage: Stage) -> None:
             if raw.value is not None:
                 latest[raw.key] = raw
         actual = decode(list(latest.values()))
-        missing, extra = unmatched(expected, actual, Record.identity, same)
+        missing, extra = differences(expected, actual, Record.identity, same)
         if missing or extra:
             problem = "the last records by key are not the expected ones"
             raise _mismatch(call, expected, actual, problem, in_order=False)
 
-    _read_until(call, stage, check)
+    _read_until(call, context, check)
 
 
 def _read_until(
-    call: Invocation, stage: Stage, check: Callable[[TopicReader, Decode, Deadline], None]
+    call: Invocation, context: SpecContext, check: Callable[[TopicReader, Decode, Deadline], None]
 ) -> None:
     """One reader is kept over attempts while it works, since a topic may be long."""
     topic = call.text("topic")
     with ExitStack() as opened:
-        records = Records(cache(lambda: opened.enter_context(stage.registry())))
+        records = Records(cache(lambda: opened.enter_context(context.registry())))
         decoder = _Decoder(call, records)
         reader: TopicReader | None = None
         age = Deadline(0)
@@ -107,11 +203,11 @@ def _read_until(
         def attempt(deadline: Deadline) -> None:
             nonlocal reader, age
             try:
-                if not call.body.lines and _is_missing(topic, stage):
+                if not call.body.lines and _is_missing(topic, context):
                     return
                 if reader is None or age.is_over:
                     decoder.forget()
-                    reader = opened.enter_context(open_topic(topic, stage))
+                    reader = opened.enter_context(open_topic(topic, context))
                     age = Deadline(REOPEN)
                     reader.read_to_end(deadline)
                 else:
@@ -123,7 +219,7 @@ def _read_until(
                 reader = None
                 raise
 
-        stage.eventually(attempt, call.body)
+        context.eventually(attempt, call.body)
 
 
 class _Decoder:
@@ -146,21 +242,21 @@ class _Decoder:
         self._known.clear()
 
 
-def _is_missing(topic: str, stage: Stage) -> bool:
+def _is_missing(topic: str, context: SpecContext) -> bool:
     """Whether there is no such topic, and none comes within a quiet second: then nothing is there, either."""
-    if has_topic(topic, stage):
+    if has_topic(topic, context):
         return False
     time.sleep(QUIET)
-    return not has_topic(topic, stage)
+    return not has_topic(topic, context)
 
 
-def _expected(call: Invocation, stage: Stage) -> list[Record]:
+def _expected(call: Invocation, context: SpecContext) -> list[Record]:
     for option in ("format", "key-format"):
         if (written := call.optional(option)) is not None and written not in FORMATS:
             raise call.wrong(f'takes one of {", ".join(FORMATS)} for "{option}", not "{written}"')
     with_key, with_headers = call.optional("key-format") is not None, _with_headers(call)
     found = []
-    for line in stage.fill(call.body):
+    for line in context.fill(call.body):
         parts = read_values(line)
         if len(parts) != 1 + with_key + with_headers:
             wanted = " and ".join(["a key"] * with_key + ["a value"] + ["headers"] * with_headers)
@@ -177,8 +273,8 @@ def _decoded(raw: Raw, call: Invocation, records: Records) -> Record:
     try:
         value = _part(raw.value, call.optional("format"), records)
         key = _part(raw.key, call.optional("key-format"), records) if call.optional("key-format") else None
-    except HeadgateError as wrong:
-        raise StepFailed(f"{place} cannot be decoded: {wrong.message()}", wrong.hint()) from wrong
+    except HeadgateError as error:
+        raise StepFailed(f"{place} cannot be decoded: {error.message()}", error.hint()) from error
     headers = _shown_headers(raw.headers) if _with_headers(call) else None
     shown = [] if key is None else [write_json(key.value)]
     shown.append(write_json(value.value))
@@ -225,7 +321,7 @@ def _judge(call: Invocation) -> Callable[[Sequence[Record], Sequence[Record], bo
         if in_order:
             holds = len(expected) == len(actual) and all(map(same, expected, actual))
             return None if holds else "the records are not the expected ones"
-        missing, extra = unmatched(expected, actual, Record.identity, same)
+        missing, extra = differences(expected, actual, Record.identity, same)
         if missing:
             return "records are missing"
         return "there are more records than expected" if extra and not at_least else None
@@ -243,7 +339,7 @@ def _mismatch(
         place = next((index for index, other in enumerate(left[:1000]) if same(other, one)), None)
         lines.append(one.line if place is None else left.pop(place).line)
     wanted = tuple(one.line for one in expected)
-    found = tuple(lines) if in_order else tuple(like(wanted, lines))
+    found = tuple(lines) if in_order else tuple(align(wanted, lines))
     rewritten = tuple(one.line for one in actual)
     told = f'{problem} in topic "{call.text("topic")}"'
     return Mismatch(told, wanted, found, rewritten if in_order else tuple(sorted(rewritten)))

@@ -1,24 +1,104 @@
-"""`postgres-execute`, `postgres-verify` and `postgres-columns`, on this file's own database."""
+"""Values of PostgreSQL in the notation of rows."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
 
 import psycopg
 from psycopg import sql
+from psycopg.adapt import Buffer, Loader
 
-from headgate.serve.protocol import Column
+from headgate.serve.protocol import Column, Row, Value
 from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.actions.postgres_values import read_as_shown, shown_row, type_name
-from headgate.testing.comparison import Result, check_rows
+from headgate.testing.compare import Result, check_rows, read_rows
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed
-from headgate.testing.patience import Deadline
-from headgate.testing.rows import read_rows
-from headgate.testing.stage import Stage
-from headgate.testing.statements import form_of
-from headgate.testing.words import read_quoted
+from headgate.testing.notation import Json, read_json, write_json
+from headgate.testing.parse import read_quoted
+from headgate.testing.retry import Deadline
+from headgate.testing.statements import statement_kind
+
+# PostgreSQL's names of types that compare otherwise than as text -> ours.
+_TYPES = {
+    "int2": "integer", "int4": "integer", "int8": "bigint", "oid": "bigint", "numeric": "decimal",
+    "float4": "real", "float8": "double", "json": "json", "jsonb": "json", "bool": "boolean",
+    "date": "date", "time": "time", "timestamp": "timestamp", "timestamptz": "timestamptz",
+}  # fmt: skip
+
+
+class _AsText(Loader):
+    def load(self, data: Buffer) -> Any:
+        return bytes(data).decode("utf-8")
+
+
+class _Timestamp(Loader):
+    """`2026-11-15 12:30:00+00` of a session in UTC."""
+
+    def load(self, data: Buffer) -> Any:
+        text = bytes(data).decode("utf-8").replace(" ", "T", 1)
+        return f"{text.removesuffix('+00')}Z" if text.endswith("+00") else text
+
+
+class JsonText(str):
+    """The text of a json value, which must not be quoted again within an array."""
+
+    __slots__ = ()
+
+
+class _JsonLoader(Loader):
+    def load(self, data: Buffer) -> Any:
+        return JsonText(bytes(data).decode("utf-8"))
+
+
+def read_as_shown(connection: psycopg.Connection[Any]) -> None:
+    """Let the connection give these types as text: Python has no infinite dates, and would round json."""
+    for name in ("date", "time", "timetz", "interval", "inet", "cidr"):
+        connection.adapters.register_loader(name, _AsText)
+    for name in ("timestamp", "timestamptz"):
+        connection.adapters.register_loader(name, _Timestamp)
+    for name in ("json", "jsonb"):
+        connection.adapters.register_loader(name, _JsonLoader)
+
+
+def type_name(oid: int) -> str:
+    known = psycopg.adapters.types.get(oid)
+    if known is None:
+        return "text"
+    if oid == known.array_oid:
+        return f"array<{_TYPES.get(known.name, 'text')}>"
+    return _TYPES.get(known.name, known.name)
+
+
+def shown_row(row: Sequence[object]) -> Row:
+    return tuple(map(_shown_value, row))
+
+
+def _shown_value(value: object) -> Value:
+    if isinstance(value, list | tuple | dict):
+        return write_json(_nested(value))
+    if isinstance(value, Decimal):
+        return format(value, "f") if value.is_finite() else str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    return str(value)
+
+
+def _nested(value: object) -> Json:
+    """Within arrays decimals are strings, as everywhere in JSON."""
+    if isinstance(value, list | tuple):
+        return [_nested(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _nested(item) for key, item in value.items()}
+    if isinstance(value, JsonText):
+        return read_json(value)
+    return _shown_value(value)  # type: ignore[return-value]
+
 
 _COLUMNS = """
 SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, col_description(a.attrelid, a.attnum)
@@ -29,42 +109,44 @@ _COLUMN = re.compile(
 )
 
 
-def execute(call: Invocation, stage: Stage) -> None:
-    text = "\n".join(stage.fill(call.body))
-    with _connected(stage, stage.patience) as connection:
+def execute(call: Invocation, context: SpecContext) -> None:
+    text = "\n".join(context.fill(call.body))
+    with _connected(context, context.patience) as connection:
         connection.execute(text.encode())
 
 
-def verify(call: Invocation, stage: Stage) -> None:
-    query, rest = _split(call, stage.fill(call.body))
+def verify(call: Invocation, context: SpecContext) -> None:
+    query, rest = _split(call, context.fill(call.body))
     expected = read_rows(rest)
-    ordered = form_of(query).is_ordered
+    ordered = statement_kind(query).is_ordered
     keep = len(call.body.lines) - len(rest)
 
     def attempt(deadline: Deadline) -> None:
-        check_rows(expected, _query(query, deadline, stage), ordered)
+        check_rows(expected, _query(query, deadline, context), ordered)
 
-    stage.eventually(attempt, call.body, keep)
+    context.eventually(attempt, call.body, keep)
 
 
-def columns(call: Invocation, stage: Stage) -> None:
+def columns(call: Invocation, context: SpecContext) -> None:
     table = call.text("table")
-    expected = [_column(call, line) for line in stage.fill(call.body)]
+    expected = [_column(call, line) for line in context.fill(call.body)]
 
     def attempt(deadline: Deadline) -> None:
-        with _connected(stage, deadline.left) as connection:
+        with _connected(context, deadline.left) as connection:
             found = connection.execute(_COLUMNS, [_quoted_name(table)]).fetchall()
-        actual = [_shown(str(name), str(type_), bool(fixed), told) for name, type_, fixed, told in found]
+        actual = [
+            _shown_column(str(name), str(type_), bool(fixed), told) for name, type_, fixed, told in found
+        ]
         if actual != expected:
             raise Mismatch(
                 f'table "{table}" has other columns', tuple(expected), tuple(actual), tuple(actual)
             )
 
-    stage.eventually(attempt, call.body)
+    context.eventually(attempt, call.body)
 
 
-def _query(text: str, deadline: Deadline, stage: Stage) -> Result:
-    with _connected(stage, deadline.left) as connection:
+def _query(text: str, deadline: Deadline, context: SpecContext) -> Result:
+    with _connected(context, deadline.left) as connection:
         read_as_shown(connection)
         cursor = connection.execute(text.encode())
         if cursor.description is None:
@@ -74,16 +156,16 @@ def _query(text: str, deadline: Deadline, stage: Stage) -> Result:
 
 
 @contextmanager
-def _connected(stage: Stage, seconds: float) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+def _connected(context: SpecContext, seconds: float) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     """In autocommit, so that a script may hold whatever psql could run; its statements end with the time-out."""
     options = f"-c statement_timeout={max(1, int(seconds * 1000))} -c TimeZone=UTC"
     try:
         with psycopg.connect(
-            stage.postgres, autocommit=True, connect_timeout=10, options=options
+            context.postgres, autocommit=True, connect_timeout=10, options=options
         ) as connection:
             yield connection
-    except psycopg.Error as wrong:
-        raise ServiceFailed("postgres", " ".join(str(wrong).split())) from wrong
+    except psycopg.Error as error:
+        raise ServiceFailed("postgres", " ".join(str(error).split())) from error
 
 
 def _split(call: Invocation, lines: Sequence[str]) -> tuple[str, list[str]]:
@@ -101,10 +183,10 @@ def _column(call: Invocation, line: str) -> str:
         raise call.wrong(f'cannot read the column "{line.strip()[:60]}"')
     name = found[1][1:-1].replace('""', '"') if found[1].startswith('"') else found[1]
     comment = read_quoted(found[4], 0)[0] if found[4] else None
-    return _shown(name, " ".join(found[2].split()), bool(found[3]), comment)
+    return _shown_column(name, " ".join(found[2].split()), bool(found[3]), comment)
 
 
-def _shown(name: str, type_: str, not_null: bool, comment: object) -> str:
+def _shown_column(name: str, type_: str, not_null: bool, comment: object) -> str:
     told = name if re.fullmatch(r'[^\s"]+', name) else '"' + name.replace('"', '""') + '"'
     text = f"{told} {type_}{' not null' if not_null else ''}"
     if comment is None:

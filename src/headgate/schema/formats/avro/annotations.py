@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.schema.formats.errors import DecimalTooWide
+from headgate.schema.errors import DecimalTooWide
 from headgate.schema.types import (
     MAX_PRECISION,
     Bigint,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from headgate.schema.formats.avro.annotations import PRIMITIVES
-from headgate.schema.formats.resolving import Resolve
+from headgate.schema.formats.documents import Resolve
 from headgate.schema.names import avro_name
 from headgate.schema.types import Array, Enum, Map, Named, Record, Type
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate.errors import near_names
-from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
-from headgate.schema.formats.document import Budget, check_depth, load_document
-from headgate.schema.formats.errors import (
+from headgate.errors import similar_names
+from headgate.schema.errors import (
     MalformedAvro,
     NullOnly,
     RecursiveSchema,
@@ -22,6 +20,8 @@ from headgate.schema.formats.errors import (
     UnknownReference,
     UnsupportedUnion,
 )
+from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
+from headgate.schema.formats.documents import Budget, check_depth, load_document
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import MAX_DEPTH, Array, Enum, Field, Map, Record, Type
 
@@ -141,7 +141,7 @@ class _Reader:
             if full in self._defined:
                 self._budget.spend(self._sizes[full], at.path)
                 return self._defined[full]
-        raise UnknownReference(FORMAT, at.path, name, near_names(name, (*self._defined, *PRIMITIVES)))
+        raise UnknownReference(FORMAT, at.path, name, similar_names(name, (*self._defined, *PRIMITIVES)))
 
     def _named(self, schema: Mapping[str, object], at: _Spot) -> Type:
         name, namespace = _name_of(schema, at)

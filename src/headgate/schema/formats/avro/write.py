@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from headgate.schema.errors import InvalidAvroName, SchemaTooDeep
 from headgate.schema.formats.avro.names import TypeNames
-from headgate.schema.formats.errors import InvalidAvroName, SchemaTooDeep
-from headgate.schema.formats.resolving import Resolve, unresolved
+from headgate.schema.formats.documents import Resolve, unresolved
 from headgate.schema.names import avro_name, avro_names
 from headgate.schema.types import (
     MAX_DEPTH,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import unquote, urljoin
 
-from headgate.errors import near_names
-from headgate.schema.formats.errors import MalformedJsonSchema, UnknownReference
+from headgate.errors import similar_names
+from headgate.schema.errors import MalformedJsonSchema, UnknownReference
 
 FORMAT = "json schema"
 
@@ -39,7 +39,7 @@ class References:
             document = self._by_address.get(address)
         if document is None:
             known = [name for name in self._by_address if name]
-            raise UnknownReference(FORMAT, path, reference, near_names(reference, known))
+            raise UnknownReference(FORMAT, path, reference, similar_names(reference, known))
         if fragment and not fragment.startswith("/"):
             return self._anchor(address, unquote(fragment), reference, path)
         return _follow(document, unquote(fragment), reference, path)
@@ -47,7 +47,7 @@ class References:
     def _anchor(self, address: str, anchor: str, reference: str, path: str) -> object:
         if (address, anchor) not in self._by_anchor:
             known = [name for _, name in self._by_anchor]
-            raise UnknownReference(FORMAT, path, reference, near_names(anchor, known))
+            raise UnknownReference(FORMAT, path, reference, similar_names(anchor, known))
         return self._by_anchor[address, anchor]
 
     def _index(self, document: object, address: str) -> None:
@@ -101,5 +101,5 @@ def _follow(document: object, pointer: str, reference: str, path: str) -> object
             node = node[int(key[:9])]
         else:
             known = list(node) if isinstance(node, dict) else []
-            raise UnknownReference(FORMAT, path, reference, near_names(key, known))
+            raise UnknownReference(FORMAT, path, reference, similar_names(key, known))
     return node

@@ -24,7 +24,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message import Message
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.schema.formats.proto_text.cursor import Cursor, Path
 from headgate.schema.formats.proto_text.errors import UnknownProtoOption
 from headgate.schema.formats.proto_text.lexer import Kind, Token, skip_blank
@@ -161,7 +161,7 @@ def _unknown(
 ) -> UnknownProtoOption:
     line, column = cursor.lines.position(start.start)
     name = ".".join(part.name_part for part in option.name)
-    similar = near_names(option.name[-1].name_part, target.DESCRIPTOR.fields_by_name)
+    similar = similar_names(option.name[-1].name_part, target.DESCRIPTOR.fields_by_name)
     return UnknownProtoOption(line + 1, column + 1, name, similar)
 
 

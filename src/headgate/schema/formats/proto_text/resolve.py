@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 
-from headgate.errors import near_names
+from headgate.errors import similar_names
 from headgate.schema.formats.proto_text.check import check_file
 from headgate.schema.formats.proto_text.errors import InvalidProto, MissingImport, UnresolvedProtoType
 from headgate.schema.formats.proto_text.symbols import Symbol, find, symbols_of, table
@@ -42,7 +42,7 @@ def _visible(
         if name in found:
             continue
         if name not in files:
-            raise MissingImport(importer, name, near_names(name, files))
+            raise MissingImport(importer, name, similar_names(name, files))
         found[name] = files[name]
         wanted += [(name, files[name].dependency[index]) for index in files[name].public_dependency]
     return list(found.values())
@@ -103,7 +103,7 @@ class _Resolver:
         found = find(name, scope, self.known, types=types)
         if found is None:
             named = [key for key, symbol in self.known.items() if symbol in (Symbol.MESSAGE, Symbol.ENUM)]
-            raise UnresolvedProtoType(path, name, near_names(name.removeprefix("."), named))
+            raise UnresolvedProtoType(path, name, similar_names(name.removeprefix("."), named))
         symbol = self.known[found]
         if types and symbol not in (Symbol.MESSAGE, Symbol.ENUM):
             raise InvalidProto(path, f'"{name}" is no type')

@@ -1,0 +1,197 @@
+"""What the runtime is given: sources, sinks, queries and tasks in which every name is resolved. Data only.
+
+The planner fills these classes; the runtime reads and writes with them. Neither side needs to know how the other works:
+the runtime never sees a statement, and the planner never sees Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from headgate.plan.sides import SidePlan
+from headgate.schema.types import Record, Type
+
+ConnectionRef: TypeAlias = int | str
+"""A connection of the catalog by its id, or the plain address of a server."""
+
+ErrorPolicy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
+SchemaChangePolicy: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
+SourceEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
+SinkEnvelope: TypeAlias = Literal["NONE", "UPSERT"]
+Section: TypeAlias = Literal["key", "error", "value", "after", "metadata", "header"]
+
+
+# sources
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the value of a source's column comes from.
+
+    ``section`` is the part of the record: its `key`, its `value`, Debezium's `after`, its `metadata`, a `header`, or
+    `error`, which says why the value could not be decoded. ``name`` is the field, the metadata or the header; None
+    stands for the whole section.
+    """
+
+    section: Section
+    name: str | None = None
+    as_bytes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of a source and where its value comes from."""
+
+    name: str
+    type: Type
+    nullable: bool
+    origin: Origin
+    doc: str | None = None
+    key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLayout:
+    """How a record becomes a row of the source.
+
+    The columns come in this order: key columns, the column of inline errors, value columns, metadata columns as written.
+    For Debezium, the fields of `after` are the value columns, and those that form the key are marked.
+    """
+
+    name: str
+    columns: tuple[SourceColumn, ...]
+    value: SidePlan
+    key: SidePlan | None
+    envelope: SourceEnvelope
+    on_error: ErrorPolicy
+    on_schema_change: SchemaChangePolicy
+
+    @property
+    def key_in_value(self) -> bool:
+        """Whether columns of the value are the key, as UPSERT (KEY (c, …)) says."""
+        return any(c.key and c.origin.section == "value" for c in self.columns)
+
+    @property
+    def inline_errors(self) -> bool:
+        """Whether a column says why a value could not be decoded."""
+        return any(c.origin.section == "error" for c in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDefinition:
+    """A source, and where to read it.
+
+    ``start_offsets`` holds the first offset of each partition as the statement gives them. Partitions that are not in it
+    start at the earliest record. A registry is None if the format of that side needs none.
+    """
+
+    id: int
+    name: str
+    topic: str
+    connection: ConnectionRef
+    layout: SourceLayout
+    key_registry: ConnectionRef | None = None
+    value_registry: ConnectionRef | None = None
+    start_offsets: Mapping[int, int] = field(default_factory=dict)
+
+
+# queries
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDefinition:
+    """A query as Spark SQL. It names each relation by `spark_name`, and each system relation by `system_name`.
+
+    ``columns`` has the name of each column and its type, or None where only Spark knows the type. ``system_relations``
+    are written as `schema.table`.
+    """
+
+    sql: str
+    columns: tuple[tuple[str, Type | None], ...]
+    relations: tuple[int, ...] = ()
+    system_relations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDefinition:
+    """A view, and the names that its columns have in the catalog."""
+
+    id: int
+    name: str
+    query: QueryDefinition
+    columns: tuple[str, ...]
+
+
+RelationDefinition: TypeAlias = SourceDefinition | ViewDefinition
+Relations: TypeAlias = Mapping[int, RelationDefinition]
+"""Every relation that a query reads, directly or through views, by its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectDefinition:
+    """A SELECT, and all relations that it reads."""
+
+    query: QueryDefinition
+    relations: Relations
+
+
+def spark_name(relation_id: int) -> str:
+    """The temporary view under which Spark knows a relation. It stays the same when the relation is renamed."""
+    return f"rel_{relation_id}"
+
+
+def system_name(relation: str) -> str:
+    """The temporary view under which Spark knows a system relation, given as `schema.table`."""
+    return relation.replace(".", "_")
+
+
+# sinks and tasks
+
+
+@dataclass(frozen=True, slots=True)
+class RecordEncoding:
+    """How columns become the key or the value of a record.
+
+    ``record`` has one field per column. ``schema`` and ``schema_id`` are set for Avro, and ``names`` are the names of the
+    columns in that schema.
+    """
+
+    encoding: Literal["AVRO", "JSON", "TEXT", "BYTES"]
+    columns: tuple[str, ...]
+    record: Record
+    schema: str | None = None
+    schema_id: int | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SinkDefinition:
+    """A sink: the relation that it reads and the topic that it writes."""
+
+    name: str
+    relation: int
+    topic: str
+    connection: int
+    registry: int | None
+    value: RecordEncoding
+    key: RecordEncoding | None
+    envelope: SinkEnvelope
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDefinition:
+    """A sink with everything between its source and its topic.
+
+    ``source_key`` maps each key column of an UPSERT sink over a keyed source to the column of the source that it comes
+    from. It is empty for sinks that delete nothing. ``catalog_version`` is the catalog's version that it was made from.
+    """
+
+    id: int
+    name: str
+    source: SourceDefinition
+    relations: Relations
+    sink: SinkDefinition
+    source_key: Mapping[str, str] = field(default_factory=dict)
+    catalog_version: int = 0

@@ -1,0 +1,228 @@
+"""`set` and `set-from-sql`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+
+from headgate.serve.process import HEADGATE, program_environment
+from headgate.serve.protocol import Row
+from headgate.serve.result_table import shown
+from headgate.testing.actions.action import Action, Invocation
+from headgate.testing.context import SpecContext
+from headgate.testing.errors import Mismatch, StepFailed
+from headgate.testing.notation import Json, is_part, read_json, write_json
+from headgate.testing.parse import read_duration
+from headgate.testing.retry import Deadline, GiveUp
+from headgate.testing.statements import query
+
+
+def set_(call: Invocation, context: SpecContext) -> None:
+    for name, value in call.options.items():
+        if name == "timeout":
+            context.timeout = read_duration(value)
+        context.variables.set(name, value)
+
+
+def set_from_sql(call: Invocation, context: SpecContext) -> None:
+    sql = "\n".join(context.fill(call.body))
+
+    def attempt(deadline: Deadline) -> str:
+        found = query(context.engine.client, sql, deadline)
+        if len(found.rows) != 1 or len(found.columns) != 1 or found.rows[0][0] is None:
+            told = f"It gave {len(found.rows)} rows of {len(found.columns)} columns."
+            raise StepFailed("the query did not give one value", told)
+        return shown(found.rows[0][0])
+
+    value = context.eventually(attempt)
+    if value is not None:
+        context.variables.set(call.positional[0], value)
+
+
+def write_file(call: Invocation, context: SpecContext) -> None:
+    _place(call, context).write_text(_body_text(call, context), "utf-8")
+
+
+def append_file(call: Invocation, context: SpecContext) -> None:
+    with _place(call, context).open("a", encoding="utf-8") as file:
+        file.write(_body_text(call, context))
+
+
+def _body_text(call: Invocation, context: SpecContext) -> str:
+    return "".join(f"{line}\n" for line in context.fill(call.body))
+
+
+def _place(call: Invocation, context: SpecContext) -> Path:
+    """A path that leads out of the folder is refused, so that a spec changes nothing else."""
+    folder = context.folder.resolve()
+    path = (folder / call.text("path")).resolve()
+    if not path.is_relative_to(folder) or path == folder:
+        raise call.wrong(f'writes only below ${{dir}}, and "{call.text("path")}" is not')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+# Those that work in a project folder; the others know none.
+OF_A_PROJECT = ("apply", "plan", "run", "serve", "sql")
+
+_CHECK = re.compile(r"contains: ?(.*)")
+
+
+def headgate(call: Invocation, context: SpecContext) -> None:
+    status = call.number("status") or 0
+    checks = [_command_check(call, line) for line in context.fill(call.body)]
+    arguments = tuple(word for word in call.words if not word.startswith("status="))
+    command = (*HEADGATE, *_with_project(arguments, context))
+    try:
+        ended = subprocess.run(
+            command, cwd=context.folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=context.timeout, check=False,
+            env=program_environment({"HEADGATE_WORLD": str(context.world.folder)}),
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise StepFailed(
+            f"the command did not end within {context.timeout:.0f} s", _output_text(error.stdout)
+        ) from error
+    told = _output_text(ended.stdout) + _output_text(ended.stderr)
+    if ended.returncode != status:
+        raise StepFailed(f"the command ended with status {ended.returncode} and not {status}", told)
+    for text in checks:
+        if text not in told:
+            wanted = tuple(f"contains: {one}" for one in checks)
+            raise Mismatch(f'the command did not print "{text}"', wanted, tuple(told.splitlines()))
+
+
+def _with_project(arguments: tuple[str, ...], context: SpecContext) -> tuple[str, ...]:
+    if not arguments or arguments[0] not in OF_A_PROJECT or "--project" in arguments:
+        return arguments
+    return (arguments[0], "--project", str(context.project), *arguments[1:])
+
+
+def _command_check(call: Invocation, line: str) -> str:
+    found = _CHECK.fullmatch(line)
+    if found is None:
+        raise call.wrong(f'takes contains: lines, not "{line[:40]}"')
+    return found[1].rstrip()
+
+
+def _output_text(output: bytes | None) -> str:
+    return (output or b"").decode("utf-8", "replace")
+
+
+def http(call: Invocation, context: SpecContext) -> None:
+    method, path = call.positional
+    sent, expected = _parts(context.fill(call.body))
+    status = call.number("status") or 200
+
+    def attempt(deadline: Deadline) -> None:
+        response = context.engine.client.send(
+            method.upper(), path, timeout=max(1.0, deadline.left), token=call.optional("token"),
+            content=sent.encode() if sent is not None else None,
+            headers={"Content-Type": "application/json"} if sent is not None else {},
+        )  # fmt: skip
+        try:
+            _http_check(response, status, expected)
+        except (Mismatch, StepFailed) as error:
+            if method.upper() in ("GET", "HEAD"):  # others may have changed something
+                raise
+            raise GiveUp(error) from error
+
+    context.eventually(attempt)
+
+
+def grpc(call: Invocation, context: SpecContext) -> None:
+    del context
+    raise call.wrong("is not supported yet")
+
+
+def _parts(lines: tuple[str, ...]) -> tuple[str | None, Json]:
+    """What is sent, and what is expected, with `----` between them."""
+    rule = next(
+        (index for index, line in enumerate(lines) if line.strip() and not line.strip().strip("-")),
+        len(lines),
+    )
+    sent, expected = "\n".join(lines[:rule]), "\n".join(lines[rule + 1 :])
+    return sent or None, read_json(expected) if expected.strip() else None
+
+
+def _http_check(response: httpx.Response, status: int, expected: Json) -> None:
+    if response.status_code != status:
+        raise StepFailed(
+            f"the server answered with status {response.status_code} and not {status}", response.text[:2000]
+        )
+    if expected is None:
+        return
+    try:
+        actual = read_json(response.text)
+    except Exception as error:
+        raise StepFailed("the server's answer is no JSON", response.text[:2000]) from error
+    if not is_part(expected, actual):
+        raise Mismatch("the answer is not the expected one", (write_json(expected),), (write_json(actual),))
+
+
+TASKS = "SELECT name, state, lag FROM headgate_catalog.tasks;"
+WAITED_FOR = ("starting", "running")
+
+
+def down(call: Invocation, context: SpecContext) -> None:
+    context.world.stop_hard(call.positional[0])
+
+
+def up(call: Invocation, context: SpecContext) -> None:
+    context.world.start(call.positional[0])
+
+
+def restart(call: Invocation, context: SpecContext) -> None:
+    del call
+    context.engine.restart()
+
+
+def kill(call: Invocation, context: SpecContext) -> None:
+    del call
+    context.engine.kill()
+
+
+def wait_idle(call: Invocation, context: SpecContext) -> None:
+    """Idle twice in a row, since one look may fall between a batch's commit and the next look for records."""
+    task = call.optional("task")
+    idle = 0
+
+    def attempt(deadline: Deadline) -> None:
+        nonlocal idle
+        found = query(context.engine.client, TASKS, deadline)
+        busy = _busy(found.rows, task)
+        idle = 0 if busy else idle + 1
+        if idle < 2:
+            raise StepFailed("not all tasks are idle", "\n".join(busy) or None)
+
+    context.eventually(attempt)
+
+
+def _busy(rows: Sequence[Row], task: str | None) -> list[str]:
+    """A line for every task that still has to be waited for."""
+    if task is not None and task not in [row[0] for row in rows]:
+        return [f"there is no task {task}"]
+    return [
+        f"{shown(name)} is {shown(state)} with a lag of {shown(lag)}"
+        for name, state, lag in rows
+        if (name == task if task is not None else state in WAITED_FOR) and (state != "running" or lag != 0)
+    ]
+
+
+ACTIONS = (
+    Action("set", set_, options=None),
+    Action("set-from-sql", set_from_sql, positional=1, body="required"),
+    Action("file-write", write_file, required=("path",), body="optional"),
+    Action("file-append", append_file, required=("path",), body="required"),
+    Action("headgate", headgate, options=None, positional=None, body="optional"),
+    Action("http", http, options=("status", "token"), positional=2, body="optional"),
+    Action("grpc", grpc, options=("json",), positional=1, body="optional"),
+    Action("down", down, positional=1),
+    Action("up", up, positional=1),
+    Action("restart", restart),
+    Action("kill", kill),
+    Action("wait-idle", wait_idle, options=("task",)),
+)

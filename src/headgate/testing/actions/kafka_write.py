@@ -1,0 +1,351 @@
+"""`kafka-create-topic`, `kafka-add-partitions`, `kafka-delete-topic`, `kafka-delete-records` and `kafka-verify-topic`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from headgate.registry import wire
+from headgate.registry.client import RegistryClient
+from headgate.testing.actions.action import Action, Invocation
+from headgate.testing.context import SpecContext
+from headgate.testing.errors import MalformedSpec, Mismatch, ServiceFailed
+from headgate.testing.notation import Json, Written, read_written, write_json
+from headgate.testing.records import FORMATS, REGISTERED, Records, encode_plain
+from headgate.testing.retry import Deadline
+
+TIMEOUT = 30.0  # seconds for one request of the broker
+
+
+def create_topic(call: Invocation, context: SpecContext) -> None:
+    topic = call.text("topic")
+    new = NewTopic(topic, call.number("partitions") or 1, 1, config=call.with_prefix("config."))
+    client = admin(context)  # kept: what it promised is broken when it goes
+    with kafka_errors():
+        client.create_topics([new], operation_timeout=TIMEOUT)[topic].result()
+    _wait_until_known(topic, context)
+
+
+def add_partitions(call: Invocation, context: SpecContext) -> None:
+    topic, wanted = call.text("topic"), call.number("partitions") or 1
+    client = admin(context)
+    with kafka_errors():
+        client.create_partitions([NewPartitions(topic, wanted)], operation_timeout=TIMEOUT)[topic].result()
+    context.eventually(lambda _: _check_partitions(topic, wanted, context))
+    context.producer = None  # which knows the topic as it was
+
+
+def _check_partitions(topic: str, wanted: int, context: SpecContext) -> None:
+    found = partitions(topic, context)
+    if found != wanted:
+        raise Mismatch(
+            f'topic "{topic}" has another shape', (f"partitions={wanted}",), (f"partitions={found}",)
+        )
+
+
+def delete_topic(call: Invocation, context: SpecContext) -> None:
+    topic = call.text("topic")
+    client = admin(context)
+    with kafka_errors():
+        client.delete_topics([topic], operation_timeout=TIMEOUT)[topic].result()
+    context.eventually(lambda _: _check_gone(topic, context))
+    context.producer = None  # which knows the topic as it was
+
+
+def _check_gone(topic: str, context: SpecContext) -> None:
+    if has_topic(topic, context):
+        raise Mismatch(f'topic "{topic}" is still there', (), (topic,))
+
+
+def delete_records(call: Invocation, context: SpecContext) -> None:
+    """What retention does, at once: the records of a partition before an offset are gone."""
+    before = TopicPartition(call.text("topic"), call.number("partition") or 0, call.number("before") or 0)
+    client = admin(context)
+    with kafka_errors():
+        client.delete_records([before], operation_timeout=TIMEOUT)[before].result()
+
+
+def verify_topic(call: Invocation, context: SpecContext) -> None:
+    topic = call.text("topic")
+    wanted = {name: value for name, value in call.options.items() if name != "topic"}
+
+    def attempt(deadline: Deadline) -> None:
+        del deadline
+        actual = _shape(topic, wanted, context)
+        if actual != wanted:
+            lines = [tuple(f"{name}={shape[name]}" for name in wanted) for shape in (wanted, actual)]
+            raise Mismatch(f'topic "{topic}" has another shape', *lines)
+
+    context.eventually(attempt)
+
+
+def admin(context: SpecContext) -> AdminClient:
+    return AdminClient(
+        {"bootstrap.servers": context.kafka, "log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
+    )
+
+
+def partitions(topic: str, context: SpecContext) -> int:
+    """Raises ServiceFailed where there is no such topic."""
+    with kafka_errors():
+        found = admin(context).list_topics(topic, timeout=TIMEOUT).topics[topic]
+    if found.error is not None:
+        raise ServiceFailed("kafka", f'topic "{topic}": {found.error.str()}')
+    return len(found.partitions)
+
+
+def has_topic(topic: str, context: SpecContext) -> bool:
+    with kafka_errors():
+        return topic in admin(context).list_topics(timeout=TIMEOUT).topics
+
+
+@contextmanager
+def kafka_errors() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        told = error.args[0]
+        raise ServiceFailed("kafka", told.str() if hasattr(told, "str") else str(told)) from error
+
+
+def _shape(topic: str, wanted: dict[str, str], context: SpecContext) -> dict[str, str]:
+    found = {"partitions": str(partitions(topic, context))}
+    client = admin(context)
+    with kafka_errors():
+        [described] = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+        configs = described.result(TIMEOUT)
+    found |= {f"config.{name}": str(entry.value) for name, entry in configs.items()}
+    return {name: found.get(name, "(not there)") for name in wanted}
+
+
+def _wait_until_known(topic: str, context: SpecContext) -> None:
+    """The broker answers before all of it knows the topic."""
+
+    def attempt(deadline: Deadline) -> None:
+        del deadline
+        partitions(topic, context)
+
+    context.eventually(attempt)
+
+
+Encoder = Callable[[Written], bytes | None]
+
+OPTIONS = (
+    "format", "subject", "schema-id", "message", "key-format", "key-subject", "key-schema-id", "key-message",
+    "partition", "timestamp", "headers", "repeat", "raw", "transaction",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where and how records go; what is None is left to Kafka."""
+
+    topic: str
+    partition: int | None
+    timestamp: int | None
+    headers: list[tuple[str, bytes | None]]
+    transaction: str | None = None  # how it ends
+
+
+def ingest(call: Invocation, context: SpecContext) -> None:
+    _check(call)
+    destination = Destination(
+        call.text("topic"),
+        call.number("partition"),
+        call.number("timestamp"),
+        read_headers(call.json("headers")),
+        call.optional("transaction"),
+    )
+    if not any(_needs_registry(call, prefix) for prefix in ("", "key-")):
+        _send(_encoded(call, context, _plain(call, "key-"), _plain(call, "")), destination, context)
+        return
+    with context.registry() as registry:
+        key, value = _encoder(call, "key-", registry), _encoder(call, "", registry)
+        _send(_encoded(call, context, key, value), destination, context)
+
+
+def read_headers(told: Json) -> list[tuple[str, bytes | None]]:
+    """An object, or a list of pairs where a name comes twice."""
+    pairs = list(told.items()) if isinstance(told, dict) else told or []
+    if not isinstance(pairs, list):
+        raise MalformedSpec(
+            "headers are no object and no list of pairs", 'Write {"h": "v"} or [["h", "v"], ["h", "w"]].'
+        )
+    found: list[tuple[str, bytes | None]] = []
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise MalformedSpec(
+                "a header is no pair of a name and a value", 'Write [["h", "v"], ["h", "w"]].'
+            )
+        value = pair[1]
+        text = None if value is None else value if isinstance(value, str) else write_json(value)
+        found.append((pair[0], None if text is None else text.encode()))
+    return found
+
+
+def _check(call: Invocation) -> None:
+    for option in ("format", "key-format"):
+        if (written := call.optional(option)) is not None and written not in FORMATS:
+            raise call.wrong(f'takes one of {", ".join(FORMATS)} for "{option}", not "{written}"')
+    if call.optional("key-format") is None:
+        extra = next(
+            (name for name in ("key-subject", "key-schema-id", "key-message") if name in call.options), None
+        )
+        if extra is not None:
+            raise call.wrong(f'has "{extra}" without "key-format"')
+    if call.optional("transaction") not in (None, "commit", "abort", "open"):
+        raise call.wrong(
+            f'takes commit, abort or open for "transaction", not "{call.optional("transaction")}"'
+        )
+    if call.flag("raw") and call.optional("format") != "bytes":
+        raise call.wrong("takes raw=true with format=bytes alone")
+
+
+def _needs_registry(call: Invocation, prefix: str) -> bool:
+    given = f"{prefix}subject" in call.options or f"{prefix}schema-id" in call.options
+    return call.optional(f"{prefix}format") in REGISTERED or (given and not call.flag("raw"))
+
+
+def _plain(call: Invocation, prefix: str) -> Encoder:
+    format_ = call.optional(f"{prefix}format") or "json"
+    return lambda written: None if written.value is None else encode_plain(format_, written)
+
+
+def _encoder(call: Invocation, prefix: str, registry: RegistryClient) -> Encoder:
+    if not _needs_registry(call, prefix):
+        return _plain(call, prefix)
+    records, schema_id = Records(lambda: registry), _schema_id(call, prefix, registry)
+    wanted, message = call.optional(f"{prefix}format"), call.optional(f"{prefix}message")
+    if wanted in ("bytes", "text", "json"):
+        return lambda written: (
+            None if written.value is None else wire.encode(schema_id, encode_plain(str(wanted), written))
+        )
+    if wanted is not None and records.format_of(schema_id) != wanted:
+        raise call.wrong(f"was told {wanted}, and schema {schema_id} is {records.format_of(schema_id)}")
+    return lambda written: (
+        None if written.value is None else records.encode_framed(written, schema_id, message)
+    )
+
+
+def _schema_id(call: Invocation, prefix: str, registry: RegistryClient) -> int:
+    given = call.number(f"{prefix}schema-id")
+    if given is not None:
+        return given
+    part = "key" if prefix else "value"
+    return registry.latest(call.optional(f"{prefix}subject") or f"{call.text('topic')}-{part}").schema_id
+
+
+def _encoded(
+    call: Invocation, context: SpecContext, key: Encoder, value: Encoder
+) -> Iterator[tuple[bytes | None, bytes | None]]:
+    repeat = call.number("repeat")
+    with_key = call.optional("key-format") is not None
+    for index in range(1 if repeat is None else repeat):
+        more = {} if repeat is None else {"i": str(index)}
+        for line in call.body.lines:
+            parts = read_written(context.variables.fill(line, more))
+            if len(parts) != 1 + with_key:
+                wanted = "a key and a value" if with_key else "one value"
+                raise call.wrong(f"wants {wanted} in each line, and one has {len(parts)}")
+            yield (key(parts[0]) if with_key else None), value(parts[-1])
+
+
+def _send(
+    records: Iterator[tuple[bytes | None, bytes | None]], to: Destination, context: SpecContext
+) -> None:
+    failures: list[str] = []
+
+    def acknowledged(error: KafkaError | None, message: Message) -> None:
+        del message
+        if error is not None:
+            failures.append(error.str())
+
+    options: dict[str, Any] = {"headers": to.headers or None, "on_delivery": acknowledged}
+    if to.partition is not None:
+        options["partition"] = to.partition
+    if to.timestamp is not None:
+        options["timestamp"] = to.timestamp
+    if to.transaction is not None:
+        with kafka_errors():
+            _in_transaction(records, to, options, context)
+        return
+    producer, context.producer = context.producer or _producer(context), None
+    with kafka_errors():
+        for key, value in records:
+            _produce(producer, to.topic, key, value, options)
+        left = producer.flush(context.patience)
+    if not failures and not left:
+        context.producer = producer
+    else:
+        raise ServiceFailed(
+            "kafka", failures[0] if failures else f"{left} records were not acknowledged in time"
+        )
+
+
+def _in_transaction(
+    records: Iterator[tuple[bytes | None, bytes | None]],
+    to: Destination,
+    options: dict[str, Any],
+    context: SpecContext,
+) -> None:
+    """Written and acknowledged in any case, also where the transaction is aborted then, or left open until the file
+    ends."""
+    producer = _producer(
+        context, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
+    )
+    producer.init_transactions(context.patience)
+    producer.begin_transaction()
+    for key, value in records:
+        _produce(producer, to.topic, key, value, options)
+    producer.flush(context.patience)
+    if to.transaction == "commit":
+        producer.commit_transaction(context.patience)
+    elif to.transaction == "abort":
+        producer.abort_transaction(context.patience)
+    else:
+        context.open_transactions.append(producer)
+
+
+def _producer(context: SpecContext, more: dict[str, Any] | None = None) -> Producer:
+    """Keys go to the partitions to which Java's clients would send them."""
+    return Producer(
+        {
+            "bootstrap.servers": context.kafka,
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "linger.ms": 5,
+            "log_level": 0,
+            "message.timeout.ms": int(context.patience * 1000),
+            **(more or {}),
+        }
+    )
+
+
+def _produce(
+    producer: Producer, topic: str, key: bytes | None, value: bytes | None, options: dict[str, Any]
+) -> None:
+    while True:
+        try:
+            producer.produce(topic, value, key, **options)
+        except BufferError:  # its queue is full: wait for acknowledgements
+            producer.poll(0.5)
+        else:
+            producer.poll(0)
+            return
+
+
+ACTIONS = (
+    Action("kafka-create-topic", create_topic, required=("topic",), options=("partitions", "config.")),
+    Action("kafka-add-partitions", add_partitions, required=("topic", "partitions")),
+    Action("kafka-delete-topic", delete_topic, required=("topic",)),
+    Action("kafka-delete-records", delete_records, required=("topic", "before"), options=("partition",)),
+    Action("kafka-verify-topic", verify_topic, required=("topic",), options=("partitions", "config.")),
+    Action("kafka-ingest", ingest, required=("topic",), options=OPTIONS, body="required"),
+)

@@ -1,0 +1,149 @@
+"""``${name}`` in texts, and the values behind the names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from confluent_kafka import Producer
+
+from headgate.embedded.world import World
+from headgate.errors import similar_names
+from headgate.registry.client import RegistryClient
+from headgate.serve.client import EngineClient
+from headgate.testing.errors import Mismatch, UnknownVariable
+from headgate.testing.parse import Block
+from headgate.testing.retry import Deadline, until
+
+_PLACE = re.compile(r"\$\$\{|\$\{([^}\s]*)\}")
+
+# Worth putting back into rewritten text: shorter ones would be found where they are not meant.
+MEMORABLE = 6
+
+
+class Variables:
+    """Names set by steps, and built-in ones that are asked for when they are first used."""
+
+    def __init__(self, built_in: Mapping[str, Callable[[], str]] | None = None) -> None:
+        self._built_in = dict(built_in or {})
+        self._set: dict[str, str] = {}
+
+    def set(self, name: str, value: str) -> None:
+        self._set[name] = value
+
+    def get(self, name: str) -> str:
+        if name in self._set:
+            return self._set[name]
+        if name in self._built_in:
+            return self._built_in[name]()
+        raise UnknownVariable(name, similar_names(name, {**self._set, **self._built_in}))
+
+    def fill(self, text: str, more: Mapping[str, str] | None = None) -> str:
+        """The text with every variable replaced; ``more`` are variables of this text alone."""
+
+        def value(found: re.Match[str]) -> str:
+            name = found[1]
+            if name is None:
+                return "${"
+            return more[name] if more and name in more else self.get(name)
+
+        return _PLACE.sub(value, text)
+
+    def put_back(self, text: str) -> str:
+        """The inverse, as far as it is clear: values of variables that were set, such as the seed, become their names."""
+        text = text.replace("${", "$${")
+        known = sorted(self._set.items(), key=lambda one: -len(one[1]))
+        for name, value in known:
+            if len(value) >= MEMORABLE and not value.isdecimal():
+                text = text.replace(value, f"${{{name}}}")
+        return text
+
+
+Found = TypeVar("Found")
+
+
+class Engine(Protocol):
+    """Headgate itself, as a process of its own. After ``restart`` and ``kill`` it runs again, on the same catalog."""
+
+    @property
+    def client(self) -> EngineClient: ...
+
+    def restart(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Lines that `--rewrite` puts in place of a block."""
+
+    block: Block
+    lines: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class SpecContext:
+    """``folder`` is `${dir}`; ``timeout`` in seconds, for each step. A `rewrite` run collects edits and goes on."""
+
+    engine: Engine
+    world: World
+    project: Path
+    folder: Path
+    variables: Variables
+    timeout: float
+    postgres_database: str | None = None
+    rewrite: bool = False
+    edits: list[Edit] = field(default_factory=list)
+    producer: Producer | None = None  # kept over steps, since a new one takes half a second to begin
+    open_transactions: list[Producer] = field(default_factory=list)  # by whose going Kafka would abort them
+
+    @property
+    def patience(self) -> float:
+        """Seconds for what is done once, in which a slow service is no failure of the step."""
+        return max(self.timeout, 30.0)
+
+    @property
+    def kafka(self) -> str:
+        return self.world.kafka()
+
+    @property
+    def elasticsearch(self) -> str:
+        return self.world.elasticsearch().rstrip("/")
+
+    @property
+    def postgres(self) -> str:
+        """A libpq URL of this file's own database."""
+        url = self.world.postgres()
+        return url if self.postgres_database is None else with_database(url, self.postgres_database)
+
+    @contextmanager
+    def registry(self) -> Iterator[RegistryClient]:
+        with RegistryClient([self.world.registry()]) as client:
+            yield client
+
+    def eventually(
+        self, attempt: Callable[[Deadline], Found], block: Block | None = None, keep: int = 0
+    ) -> Found | None:
+        """``persist`` for this file's time-out. Where a mismatch is to be rewritten, it becomes an edit of the block
+        (but for its first ``keep`` lines), and the answer is None."""
+        try:
+            return until(attempt, self.timeout, settles=self.rewrite)
+        except Mismatch as error:
+            if not self.rewrite or block is None or error.rewritten is None:
+                raise
+            kept = block.lines[:keep]
+            told = tuple(self.variables.put_back(line) for line in error.rewritten)
+            self.edits.append(Edit(block, (*kept, *told)))
+            return None
+
+    def fill(self, block: Block) -> tuple[str, ...]:
+        return tuple(self.variables.fill(line) for line in block.lines)
+
+
+def with_database(url: str, database: str) -> str:
+    head, _, _ = url.rpartition("/")
+    return f"{head}/{database}"

@@ -1,0 +1,125 @@
+"""Keys and values of records by format: with a frame that names a schema, or plain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from headgate.registry import wire
+from headgate.registry.client import RegistryClient
+from headgate.registry.schemas import avro_types
+from headgate.schema.written import SchemaFormat
+from headgate.testing.avro_records import AvroCodec
+from headgate.testing.errors import MalformedSpec, UnfitRecord
+from headgate.testing.notation import Json, Written, read_json
+from headgate.testing.protobuf_records import ProtobufCodec
+
+Format: TypeAlias = Literal["avro", "json_sr", "protobuf", "json", "text", "bytes"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+_OF_TYPE: dict[SchemaFormat, Format] = {
+    SchemaFormat.AVRO: "avro",
+    SchemaFormat.JSON: "json_sr",
+    SchemaFormat.PROTOBUF: "protobuf",
+}
+REGISTERED = tuple(_OF_TYPE.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """``is_loose`` where an absent member and null mean the same."""
+
+    value: Json
+    is_loose: bool = False
+
+
+class Records:
+    """Encodes and decodes with the schemas of a registry, each of which is read once."""
+
+    def __init__(self, registry: Callable[[], RegistryClient]) -> None:
+        """``registry`` is asked for when a record first names a schema."""
+        self._registry = registry
+        self._codecs: dict[int, AvroCodec | ProtobufCodec | None] = {}
+        self._formats: dict[int, Format] = {}
+
+    def format_of(self, schema_id: int) -> Format:
+        self._codec(schema_id)
+        return self._formats[schema_id]
+
+    def encode_framed(self, written: Written, schema_id: int, message: str | None = None) -> bytes:
+        """In the format of the schema, with its frame."""
+        codec = self._codec(schema_id)
+        match codec:
+            case AvroCodec():
+                return wire.encode(schema_id, codec.encode(written.value))
+            case ProtobufCodec():
+                return wire.encode(schema_id, codec.encode(written.value, message))
+            case None:
+                return wire.encode(schema_id, encode_plain("json", written))
+
+    def decode(self, data: bytes, format_: str | None) -> Decoded:
+        """Without a format, the frame tells it; what has none is JSON."""
+        if format_ in ("json", "text", "bytes"):
+            return Decoded(decode_plain(format_, data))
+        if format_ is None and data[:1] != b"\x00":
+            return Decoded(decode_plain("json", data))
+        framed = wire.decode(data)
+        codec, found = self._codec(framed.schema_id), self._formats[framed.schema_id]
+        if format_ is not None and format_ != found:
+            raise UnfitRecord(
+                "$", f"its frame names schema {framed.schema_id}, which is {found} and not {format_}"
+            )
+        match codec:
+            case None:
+                return Decoded(decode_plain("json", framed.payload))
+            case AvroCodec():
+                return Decoded(codec.decode(framed.payload))
+            case ProtobufCodec():
+                return Decoded(codec.decode(framed.payload), is_loose=True)
+
+    def _codec(self, schema_id: int) -> AvroCodec | ProtobufCodec | None:
+        if schema_id not in self._codecs:
+            registry = self._registry()
+            schema = registry.schema_by_id(schema_id)
+            parsed = registry.resolved(schema)
+            self._formats[schema_id] = _OF_TYPE[schema.type]
+            match schema.type:
+                case SchemaFormat.AVRO:
+                    self._codecs[schema_id] = AvroCodec(avro_types(parsed))
+                case SchemaFormat.PROTOBUF:
+                    self._codecs[schema_id] = ProtobufCodec(parsed)
+                case SchemaFormat.JSON:
+                    self._codecs[schema_id] = None
+        return self._codecs[schema_id]
+
+
+def encode_plain(format_: str, written: Written) -> bytes:
+    """JSON goes out as it was written, to the last digit and blank."""
+    match format_, written.value:
+        case "json", _:
+            return written.text.encode()
+        case "text", str(value):
+            return value.encode()
+        case "bytes", str(value):
+            try:
+                return bytes.fromhex(value)
+            except ValueError as error:
+                raise UnfitRecord("$", "bytes are written as a string of hex digits") from error
+        case _:
+            raise UnfitRecord("$", f"a record of format {format_} is written as a string")
+
+
+def decode_plain(format_: str, data: bytes) -> Json:
+    if format_ == "bytes":
+        return data.hex()
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UnfitRecord("$", "it is no UTF-8 text") from error
+    if format_ == "text":
+        return text
+    try:
+        return read_json(text)
+    except MalformedSpec as error:
+        raise UnfitRecord("$", "it is no JSON") from error

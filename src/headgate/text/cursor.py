@@ -1,0 +1,191 @@
+"""The cursor: where the parser is in the tokens, what it looked for there, and how it says what is wrong.
+
+Every ``take_…`` that finds something else remembers what it looked for at this place. So when a parse function has
+tried all its alternatives and raises ``unexpected()``, the error lists exactly what could have stood here.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+
+from headgate.errors import HeadgateError, Span, similar_names
+from headgate.text.errors import InvalidNumber, ReservedWord, UnexpectedToken
+from headgate.text.lexer import Token, TokenKind, describe, shortened
+
+# The words that would make a statement ambiguous if they were names without quotes.
+RESERVED = frozenset(
+    {"AND", "AS", "FALSE", "FROM", "INTO", "NOT", "NULL", "OR", "SELECT", "TRUE", "VALUES", "WHERE", "WITH"}
+)
+
+_WHOLE = re.compile(r"[0-9]{1,18}\Z")
+_A_NAME = "a name"
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """One name, in the case it was written in; in quotes it matches exactly, without them whatever the case."""
+
+    name: str
+    quoted: bool = False
+
+
+class Cursor:
+    def __init__(self, text: str, tokens: list[Token], index: int = 0) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.index = index
+        self._tried: list[str] = []
+        self._tried_at = 0
+
+    # Looking
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.index]
+
+    def at(self, *words: str) -> bool:
+        """Whether exactly these keywords or symbols come next."""
+        tokens, index = self.tokens, self.index
+        if tokens[index].word != words[0]:
+            return False
+        # No word is empty, as the last token's is: so the comparison ends before the list does.
+        for word in words[1:]:
+            index += 1
+            if tokens[index].word != word:
+                return False
+        return True
+
+    def at_end(self) -> bool:
+        """Whether the statement ends here."""
+        if self.token.kind is TokenKind.END or self.token.word == ";":
+            return True
+        self._remember("the end of the statement")
+        return False
+
+    def at_name(self, ahead: int = 0) -> bool:
+        """Whether the token so many places ahead can be a name."""
+        index = min(self.index + ahead, len(self.tokens) - 1)
+        token = self.tokens[index]
+        return token.kind is TokenKind.QUOTED or (token.kind is TokenKind.WORD and token.word not in RESERVED)
+
+    # Taking
+
+    def take(self, phrase: str) -> bool:
+        """Step over the keywords or the symbol if they come next, all or none."""
+        words = _words(phrase)
+        if self.at(*words):
+            self.index += len(words)
+            return True
+        self._remember(phrase)
+        return False
+
+    def expect(self, phrase: str) -> None:
+        """Step over keywords that must come next; an error points at the first one that is another."""
+        words = _words(phrase)
+        for position, word in enumerate(words):
+            if self.token.word != word or self.token.kind is TokenKind.END:
+                self._remember(" ".join(words[position:]))
+                raise self.unexpected()
+            self.index += 1
+
+    def choose(self, *phrases: str) -> str | None:
+        """The first of the phrases that comes next, stepped over. A phrase must come before its own beginnings."""
+        return next((phrase for phrase in phrases if self.take(phrase)), None)
+
+    def step(self) -> Token:
+        token = self.token
+        self.index += 1
+        return token
+
+    def take_string(self) -> str | None:
+        if self.token.kind is TokenKind.STRING:
+            return self.step().value
+        self._remember("a string")
+        return None
+
+    def string(self) -> str:
+        found = self.take_string()
+        if found is None:
+            raise self.unexpected()
+        return found
+
+    def whole_number(self) -> int:
+        """A number without sign and fraction."""
+        if self.token.kind is not TokenKind.NUMBER:
+            self._remember("a whole number")
+            raise self.unexpected()
+        if not _WHOLE.match(self.token.value):
+            raise InvalidNumber(shortened(self.token.value), "a whole number").at(self.token.span)
+        return int(self.step().value)
+
+    # Names
+
+    def identifier(self) -> Identifier:
+        token = self.token
+        if token.kind is TokenKind.QUOTED or (token.kind is TokenKind.WORD and token.word not in RESERVED):
+            self.index += 1
+            return Identifier(token.value, token.kind is TokenKind.QUOTED)
+        if token.kind is TokenKind.WORD:
+            raise ReservedWord(token.word).at(token.span)
+        self._remember(_A_NAME)
+        raise self.unexpected()
+
+    def identifiers(self) -> tuple[Identifier, ...]:
+        """Names in parentheses."""
+        self.expect("(")
+        names = [self.identifier()]
+        while self.take(","):
+            names.append(self.identifier())
+        self.expect(")")
+        return tuple(names)
+
+    # Places
+
+    def span_from(self, start: int) -> Span:
+        """From the offset to the end of the last token taken."""
+        return Span(start, max(start, self.tokens[self.index - 1].end if self.index else 0))
+
+    # Errors
+
+    def unexpected(self) -> HeadgateError:
+        """The error that says what was expected here: all that was looked for since the last step."""
+        expected = tuple(dict.fromkeys(self._tried_here()))
+        shown = tuple(phrase if phrase[0].isalpha() else f'"{phrase}"' for phrase in expected)
+        token = self.token
+        similar = _similar(shortened(token.value), expected) if token.kind is TokenKind.WORD else ()
+        found = "the end of the statement" if token.word == ";" else describe(token)
+        return UnexpectedToken(shown, found, similar).at(token.span)
+
+    def expecting(self, what: str) -> None:
+        """Remember something that was looked for here without ``take``."""
+        self._remember(what)
+
+    def forget_expected(self) -> None:
+        """Forget what was looked for here, so that the next error does not list it."""
+        self._tried = []
+
+    def _tried_here(self) -> list[str]:
+        return self._tried if self._tried_at == self.index else []
+
+    def _remember(self, what: str) -> None:
+        if self._tried_at != self.index:
+            self._tried = []
+            self._tried_at = self.index
+        self._tried.append(what)
+
+
+@functools.cache
+def _words(phrase: str) -> tuple[str, ...]:
+    """The words of a phrase of the grammar. There are a few hundred phrases, asked for at every step."""
+    return tuple(phrase.split(" "))
+
+
+def _similar(word: str, expected: tuple[str, ...]) -> tuple[str, ...]:
+    """The phrases that the word may be meant for: by their first word, or else as a whole."""
+    phrases = {phrase.split(" ")[0]: phrase for phrase in expected if phrase.isupper()}
+    if word.upper() in phrases:
+        return ()
+    near = tuple(phrases[first] for first in similar_names(word, phrases))
+    return near or similar_names(word, phrases.values())
