@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from collections.abc import Iterator
+
+import pytest
+
 from headgate.embedded.world import World
 from tests.embedded.world_fixtures import open_world
-
-
 
 pytest_plugins = ["tests.spark"]
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-import pytest
 from collections.abc import Callable
-from headgate.embedded.jars import find_java
-from headgate.serve.protocol import Columns, Rows
 from pathlib import Path
+
+import pytest
 from pyspark.sql import SparkSession
+
+from headgate.serve.protocol import Columns, Rows
 from tests.serve.client_helpers import Asking, served
-
-
 
 pytestmark = pytest.mark.spark
 

@@ -6,21 +6,23 @@ import csv
 import io
 import json
 import re
-import pytest
 from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
 from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
 from headgate.runtime.decode import settled
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, UNKNOWN_ID, Writers
 from headgate.schema.formats.regex import read_pattern
-from hypothesis import given, settings, strategies as st
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession, functions as F
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.spark import in_own_jvm
-from typing import Any
-
-
 
 pytestmark = pytest.mark.spark
 
