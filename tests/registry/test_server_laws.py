@@ -10,7 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.schemas import Schema
 from headgate.registry.server import deletion, registration
 from headgate.registry.server.errors import Refusal
@@ -19,6 +18,7 @@ from headgate.registry.server.reading import ParsedVersions
 from headgate.registry.server.registration import Registrar, Request, by_level
 from headgate.registry.server.rows import Show
 from headgate.registry.server.store import Store
+from headgate.schema.written import CompatibilityLevel
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +37,7 @@ class History(RuleBasedStateMachine):
         self._registrar = Registrar(by_level, ParsedVersions())
         self._meaning: dict[int, str] = {}
         with self._store.writing() as rows:
-            rows.settings.put_config(None, Level.NONE, None)
+            rows.settings.put_config(None, CompatibilityLevel.NONE, None)
 
     def teardown(self) -> None:
         self._store.close()

@@ -14,19 +14,13 @@ from typing import Literal, TypeAlias
 
 from headgate.catalog.definitions import search_path_of, stored_statement
 from headgate.catalog.errors import CatalogError, UnknownObject
-from headgate.catalog.names import (
-    DEFAULT_PATH,
-    SearchPath,
-    resolve,
-    resolve_column_of,
-    search_path,
-)
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_column_of, search_path
 from headgate.catalog.objects import RELATIONS, Comment, Desired, Kind, Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret
 from headgate.catalog.snapshot import Catalog
-from headgate.control.errors import NotDesiredState, ObjectDiffers
 from headgate.control.likeness import differences
 from headgate.errors import HeadgateError, Span
+from headgate.plan.errors import NotDesiredState, ObjectDiffers
 from headgate.plan.statements import CREATED, find_object, named_object
 from headgate.schema.names import print_name
 from headgate.sql.connections import CreateSecret, SecretFromEnv, SecretFromFile, SecretText, SecretValue

@@ -30,15 +30,7 @@ from headgate.catalog.names import (
     resolve_database,
     resolve_schema,
 )
-from headgate.catalog.objects import (
-    Comment,
-    Dependency,
-    Desired,
-    Growth,
-    Kind,
-    Object,
-    Use,
-)
+from headgate.catalog.objects import Comment, Dependency, Desired, Growth, Kind, Object, Use
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.columns import source_columns, withheld_facts
@@ -59,8 +51,8 @@ from headgate.plan.views import (
     view_columns,
 )
 from headgate.purify.sinks import sink_name
-from headgate.registry.compatibility.levels import Level
 from headgate.schema.types import Type
+from headgate.schema.written import CompatibilityLevel
 from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
 from headgate.sql.formats import RegistryFormat
 from headgate.sql.kafka import KafkaConnection
@@ -376,13 +368,13 @@ def _new_topic(statement: CreateSink, sink: SinkDefinition) -> CreateTopic:
     )
 
 
-def _level(statement: CreateSink, subject: str) -> Level | None:
+def _level(statement: CreateSink, subject: str) -> CompatibilityLevel | None:
     side = "KEY" if subject.endswith("-key") else "VALUE"
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat):
             level = option(format_.options, f"{side} COMPATIBILITY LEVEL")
             if isinstance(level, Choice):
-                return Level(level.words)
+                return CompatibilityLevel(level.words)
     return None
 
 

@@ -10,7 +10,7 @@ from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, type_name
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
-from headgate.connectors.connections import Server
+from headgate.connectors.connections import ConnectionRef
 from headgate.purify.errors import ConnectionOfOtherKind
 from headgate.schema.types import Named, Type, map_named
 from headgate.sql.connections import ConnectionKind
@@ -63,14 +63,14 @@ def find_connection(catalog: Catalog, path: SearchPath, name: ObjectName, kind: 
     return found
 
 
-def kafka_server(catalog: Catalog, path: SearchPath, kafka: Kafka) -> Server:
+def kafka_server(catalog: Catalog, path: SearchPath, kafka: Kafka) -> ConnectionRef:
     """The cluster that a statement names."""
     if isinstance(kafka, KafkaConnection):
         return resolve(catalog, path, kafka.connection, Kind.CONNECTION).id
     return kafka.broker
 
 
-def registry_server(catalog: Catalog, path: SearchPath, registry: ObjectName | RegistryUrl) -> Server:
+def registry_server(catalog: Catalog, path: SearchPath, registry: ObjectName | RegistryUrl) -> ConnectionRef:
     """The registry that a statement names."""
     if isinstance(registry, ObjectName):
         return resolve(catalog, path, registry, Kind.CONNECTION).id

@@ -304,7 +304,7 @@ class SinkTask:
         """The bytes of large records are read from the topic, and dropped one by one."""
         ordered = sorted(rows, key=lambda row: (row["partition"], row["offset"]))
         large = [(row["partition"], row["offset"]) for row in ordered if row["large"]]
-        read = self.source.cluster.records(self.topic.name, large) if large else iter(())
+        read = self.source.cluster.read_records(self.topic.name, large) if large else iter(())
         for row in ordered:
             record = next(read) if row["large"] else None
             yield self.quarantined(row, record and record[0 if row["side"] == "key" else 1])

@@ -9,10 +9,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownReference
-from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
+from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
 from headgate.registry.server.errors import InvalidSchema
 from headgate.registry.server.names import LATEST
 from headgate.registry.server.rows import Fingerprints, Rows, Show, StoredVersion
+from headgate.schema.written import SchemaFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def read(rows: Rows, posted: Schema, *, normalize: bool, show: Show) -> Reading:
     return Reading(parsed, kept, Fingerprints(exact, normalized))
 
 
-def fingerprint(schema_type: SchemaType, canonical: str, references: tuple[Reference, ...]) -> str:
+def fingerprint(schema_type: SchemaFormat, canonical: str, references: tuple[Reference, ...]) -> str:
     named = [[reference.name, reference.subject, reference.version] for reference in references]
     return hashlib.sha256(json.dumps([schema_type, canonical, named]).encode()).hexdigest()
 
@@ -105,4 +106,4 @@ def _sorted(references: tuple[Reference, ...]) -> tuple[Reference, ...]:
 
 def _is_descriptor(schema: Schema) -> bool:
     """Confluent's Protobuf serialisers send a file descriptor in base64; people want to read the schema as text."""
-    return schema.type is SchemaType.PROTOBUF and not any(sign in schema.text for sign in ";{}")
+    return schema.type is SchemaFormat.PROTOBUF and not any(sign in schema.text for sign in ";{}")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headgate.registry.compatibility import Incompatibility, levels
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.schemas import ParsedSchema, Schema
 from headgate.registry.server import reading, settings
 from headgate.registry.server.errors import (
@@ -25,6 +24,7 @@ from headgate.registry.server.reading import ParsedVersions, Reading
 from headgate.registry.server.rows import Rows, Show, StoredVersion
 from headgate.registry.server.settings import Mode
 from headgate.registry.wire import MAX_ID
+from headgate.schema.written import CompatibilityLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Judge(Protocol):
     """
 
     def __call__(
-        self, subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: Level
+        self, subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
     ) -> tuple[str, ...]: ...
 
 
@@ -51,7 +51,7 @@ def by_level(
     subject: str,  # noqa: ARG001  a judge may go by the subject; this one goes by the schemas alone
     new: ParsedSchema,
     earlier: Sequence[ParsedSchema],
-    level: Level,
+    level: CompatibilityLevel,
 ) -> tuple[str, ...]:
     """The judge that every registry has: the compatibility level."""
     return tuple(_sentence(found) for found in levels.check(new, earlier, level))
@@ -86,7 +86,7 @@ class Registrar:
     ) -> tuple[str, ...]:
         """Why a schema may not follow those versions; by default those that the level asks for."""
         level = settings.level_in_scope(rows, subject)
-        if level is Level.NONE:
+        if level is CompatibilityLevel.NONE:
             return ()
         compared = _versions_to_compare(rows, subject, level) if against is None else against
         return self.judge(subject, read.parsed, [self.parsed.get(rows, v) for v in compared], level)
@@ -179,7 +179,7 @@ def _known_id(rows: Rows, request: Request, read: Reading) -> int | None:
     return known
 
 
-def _versions_to_compare(rows: Rows, subject: str, level: Level) -> Sequence[StoredVersion]:
+def _versions_to_compare(rows: Rows, subject: str, level: CompatibilityLevel) -> Sequence[StoredVersion]:
     return (
         rows.versions(subject, Show.LIVE)
         if level.is_transitive

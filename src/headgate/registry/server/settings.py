@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.server import deletion
 from headgate.registry.server.errors import (
     InvalidLevel,
@@ -16,8 +15,9 @@ from headgate.registry.server.errors import (
     UnknownSubject,
 )
 from headgate.registry.server.rows import Rows, Show
+from headgate.schema.written import CompatibilityLevel
 
-DEFAULT_LEVEL = Level.BACKWARD
+DEFAULT_LEVEL = CompatibilityLevel.BACKWARD
 
 
 class Mode(StrEnum):
@@ -29,13 +29,13 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    level: Level | None
+    level: CompatibilityLevel | None
     normalize: bool | None = None
 
 
-def level(text: str) -> Level:
+def level(text: str) -> CompatibilityLevel:
     try:
-        return Level(text.upper())
+        return CompatibilityLevel(text.upper())
     except ValueError:
         raise InvalidLevel(text) from None
 
@@ -54,7 +54,7 @@ def config_in_scope(rows: Rows, subject: str | None) -> Config:
     return Config(own.level or general.level or DEFAULT_LEVEL, normalize)
 
 
-def level_in_scope(rows: Rows, subject: str) -> Level:
+def level_in_scope(rows: Rows, subject: str) -> CompatibilityLevel:
     return config_in_scope(rows, subject).level or DEFAULT_LEVEL
 
 
@@ -127,7 +127,7 @@ def refuse_if_read_only(rows: Rows, subject: str | None) -> None:
 
 def _config(rows: Rows, subject: str | None) -> Config | None:
     found = rows.settings.config(subject)
-    return None if found is None else Config(Level(found[0]) if found[0] else None, found[1])
+    return None if found is None else Config(CompatibilityLevel(found[0]) if found[0] else None, found[1])
 
 
 def _make_room_for_import(rows: Rows, subject: str | None) -> None:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from starlette.routing import Route
 
-from headgate.registry.schemas import Schema, SchemaType
+from headgate.registry.schemas import Schema
 from headgate.registry.server import bodies, names
 from headgate.registry.server.errors import UnknownSchemaId, UnreadableRequest
 from headgate.registry.server.http import Call, Json, Raw
 from headgate.registry.server.routes import Service
 from headgate.registry.server.routes.subjects import formatted
 from headgate.registry.server.rows import Rows, Show, StoredVersion
+from headgate.schema.written import SchemaFormat
 
 
 def routes(service: Service) -> list[Route]:
@@ -40,7 +41,7 @@ class _Schemas:
         return call.page(tuple(bodies.version_answer(version, version.schema.text) for version in found))
 
     def types(self, call: Call) -> Json:
-        return [SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO]
+        return [SchemaFormat.JSON, SchemaFormat.PROTOBUF, SchemaFormat.AVRO]
 
     def schema(self, call: Call) -> Json:
         with self.service.store.reading() as rows:
