@@ -354,7 +354,7 @@ def test_a_registry_behind_tls_is_trusted_by_its_authority(tmp_path: Path) -> No
         "ssl_ca_certs": authority.certificate,
         "ssl_cert_reqs": ssl.CERT_REQUIRED,
     }
-    with serving(app.create(store), "https", **settings) as url:
+    with serving(app.create_app(store), "https", **settings) as url:
         with RegistryClient([url], tls=Tls(authority.certificate, own.certificate, own.key)) as client:
             assert client.subjects() == ()
         with (

@@ -121,7 +121,7 @@ def test_another_judge_can_be_put_in(tmp_path: Path) -> None:
     ) -> tuple[str, ...]:
         return () if len(new.canonical) < 100 else (f"{subject} would be too long after {len(earlier)}",)
 
-    with running.door(tmp_path, judge=only_short) as door:
+    with running.door(tmp_path, check=only_short) as door:
         door.register("a", avro("x"))
         long = avro(*(f"field{i}" for i in range(20)))
         assert door.ok("POST", f"{PATH}?verbose=true", long)["messages"] == ["a would be too long after 1"]

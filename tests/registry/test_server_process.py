@@ -166,7 +166,7 @@ def test_a_user_file_that_cannot_be_used_is_refused(
         file.write_text(text)
         file.chmod(mode)
     with pytest.raises(UserFileUnusable) as refused:
-        users.read(file)
+        users.read_users(file)
     assert refused.value.message() == f'user file "{file}" cannot be used: {problem}'
     assert "s3cret" not in refused.value.diagnostic().render()
 

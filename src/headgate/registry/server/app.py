@@ -14,7 +14,7 @@ from starlette.responses import Response
 from headgate.registry.server.errors import Failed
 from headgate.registry.server.http import OWN_TYPE, EncodedPaths, refuse
 from headgate.registry.server.reading import ParsedVersions
-from headgate.registry.server.registration import Judge, Registrar, by_level
+from headgate.registry.server.registration import CompatibilityCheck, Registration, check_level
 from headgate.registry.server.routes import Service, about, compatibility, schemas, settings, subjects
 from headgate.registry.server.store import Store
 from headgate.registry.server.users import Users
@@ -22,9 +22,11 @@ from headgate.registry.server.users import Users
 log = logging.getLogger(__name__)
 
 
-def create(store: Store, *, users: Users | None = None, judge: Judge = by_level) -> Starlette:
-    """``judge`` decides about compatibility, for registering and for the compatibility resource alike."""
-    service = Service(store, Registrar(judge, ParsedVersions()), users or Users())
+def create_app(
+    store: Store, *, users: Users | None = None, check: CompatibilityCheck = check_level
+) -> Starlette:
+    """``check`` decides about compatibility, for registering and for the compatibility resource alike."""
+    service = Service(store, Registration(check, ParsedVersions()), users or Users())
     resources = (about, subjects, schemas, compatibility, settings)
     app = Starlette(
         routes=[route for resource in resources for route in resource.routes(service)],

@@ -10,7 +10,7 @@ from headgate.registry.schemas import ParsedSchema, Reference, Schema
 from headgate.registry.server import names, settings
 from headgate.registry.server.errors import InvalidSchema, UnreadableRequest
 from headgate.registry.server.http import Json
-from headgate.registry.server.registration import Request
+from headgate.registry.server.registration import PostedSchema
 from headgate.registry.server.rows import StoredVersion
 from headgate.registry.server.settings import Config
 from headgate.registry.wire import MAX_ID
@@ -27,13 +27,13 @@ _NOT_KEPT = (
 )
 
 
-def schema_request(body: dict[str, Json]) -> Request:
+def schema_request(body: dict[str, Json]) -> PostedSchema:
     _refuse_contracts(body)
     text = body.get("schema")
     if not isinstance(text, str) or not text.strip():
         raise InvalidSchema("the schema is empty")
     schema = Schema(text, _schema_type(body.get("schemaType")), _references(body.get("references")))
-    return Request(schema, _number(body, "id"), _number(body, "version"))
+    return PostedSchema(schema, _given_number(body, "id"), _given_number(body, "version"))
 
 
 def config_change(body: dict[str, Json]) -> Config:
@@ -44,11 +44,11 @@ def config_change(body: dict[str, Json]) -> Config:
         raise UnreadableRequest('"compatibility" is not text')
     if normalize is not None and not isinstance(normalize, bool):
         raise UnreadableRequest('"normalize" is neither true nor false')
-    return Config(None if level is None else settings.level(level), normalize)
+    return Config(None if level is None else settings.parse_level(level), normalize)
 
 
 def mode_change(body: dict[str, Json]) -> settings.Mode:
-    return settings.mode(str(body.get("mode")))
+    return settings.parse_mode(str(body.get("mode")))
 
 
 def version_answer(version: StoredVersion, text: str) -> dict[str, Json]:
@@ -107,12 +107,12 @@ def _references(value: Json) -> tuple[Reference, ...]:
 def _reference(item: Json) -> Reference:
     match item:
         case {"name": str(name), "subject": str(subject), "version": int(version)}:
-            return Reference(name, names.subject(subject), names.version(str(version)))
+            return Reference(name, names.subject_name(subject), names.version_number(str(version)))
         case _:
             raise InvalidSchema("a reference needs a name, a subject and a version")
 
 
-def _number(body: dict[str, Json], name: str) -> int | None:
+def _given_number(body: dict[str, Json], name: str) -> int | None:
     """Clients send -1 for an id, and 0 or -1 for a version, that they do not give."""
     value = body.get(name)
     if value is None:

@@ -11,28 +11,27 @@ from headgate.registry.server.errors import (
     VersionAlreadyDeleted,
     VersionNotDeleted,
 )
-from headgate.registry.server.names import LATEST
-from headgate.registry.server.rows import Rows, Show, StoredVersion
+from headgate.registry.server.rows import LATEST, StoredVersion, Tables, Visibility
 
 
-def delete_version(rows: Rows, subject: str, number: int, *, permanent: bool) -> int:
+def delete_version(tables: Tables, subject: str, number: int, *, permanent: bool) -> int:
     """Gives the number of the version that was deleted."""
-    version = _find(rows, subject, number, permanent=permanent)
+    version = _find_to_delete(tables, subject, number, permanent=permanent)
     if not permanent and version.deleted:
         raise VersionAlreadyDeleted(subject, version.version)
-    refuse_if_referenced(rows, version, Show.ALL if permanent else Show.LIVE)
+    refuse_if_referenced(tables, version, Visibility.ALL if permanent else Visibility.LIVE)
     if not permanent:
-        rows.mark_deleted(subject, version.version)
+        tables.mark_deleted(subject, version.version)
         return version.version
     if not version.deleted:
         raise VersionNotDeleted(subject, version.version)
-    _remove(rows, (version,))
+    _remove_versions(tables, (version,))
     return version.version
 
 
-def delete_subject(rows: Rows, subject: str, *, permanent: bool) -> tuple[int, ...]:
+def delete_subject(tables: Tables, subject: str, *, permanent: bool) -> tuple[int, ...]:
     """Gives the numbers of the versions that were deleted."""
-    every = rows.versions(subject, Show.ALL)
+    every = tables.versions(subject, Visibility.ALL)
     live = tuple(version for version in every if not version.deleted)
     if not every:
         raise UnknownSubject(subject)
@@ -40,52 +39,54 @@ def delete_subject(rows: Rows, subject: str, *, permanent: bool) -> tuple[int, .
         raise SubjectAlreadyDeleted(subject)
     concerned = every if permanent else live
     for version in concerned:
-        refuse_if_referenced(rows, version, Show.ALL if permanent else Show.LIVE, but_by=subject)
+        refuse_if_referenced(
+            tables, version, Visibility.ALL if permanent else Visibility.LIVE, but_by=subject
+        )
     if permanent and live:
         raise SubjectNotDeleted(subject)
     if permanent:
-        _remove(rows, concerned)
+        _remove_versions(tables, concerned)
     else:
         for version in concerned:
-            rows.mark_deleted(subject, version.version)
+            tables.mark_deleted(subject, version.version)
     return tuple(version.version for version in concerned)
 
 
-def remove_all(rows: Rows, subject: str) -> None:
+def remove_all(tables: Tables, subject: str) -> None:
     """Remove what is left of a subject for good, all of whose versions are deleted."""
-    versions = rows.versions(subject, Show.ALL)
+    versions = tables.versions(subject, Visibility.ALL)
     for version in versions:
-        refuse_if_referenced(rows, version, Show.ALL, but_by=subject)
-    _remove(rows, versions)
+        refuse_if_referenced(tables, version, Visibility.ALL, but_by=subject)
+    _remove_versions(tables, versions)
 
 
 def refuse_if_referenced(
-    rows: Rows, version: StoredVersion, show: Show, *, but_by: str | None = None
+    tables: Tables, version: StoredVersion, visibility: Visibility, *, but_by: str | None = None
 ) -> None:
     """A version that others refer to stays; references from within a subject do not hold the whole subject."""
-    referring = rows.referring(version.subject, version.version, show)
+    referring = tables.referring(version.subject, version.version, visibility)
     ids = sorted({other.schema_id for other in referring if other.subject != but_by})
     if ids:
         raise ReferencedElsewhere(version.subject, version.version, tuple(ids))
 
 
-def _find(rows: Rows, subject: str, number: int, *, permanent: bool) -> StoredVersion:
+def _find_to_delete(tables: Tables, subject: str, number: int, *, permanent: bool) -> StoredVersion:
     if number == LATEST:
-        found = rows.latest(subject, Show.ALL if permanent else Show.LIVE)
+        found = tables.latest(subject, Visibility.ALL if permanent else Visibility.LIVE)
     else:
-        found = rows.version(subject, number, Show.ALL)
+        found = tables.version(subject, number, Visibility.ALL)
     if found is not None:
         return found
-    if rows.latest(subject, Show.ALL) is None:
+    if tables.latest(subject, Visibility.ALL) is None:
         raise UnknownSubject(subject)
     raise UnknownVersion(subject, number)
 
 
-def _remove(rows: Rows, versions: tuple[StoredVersion, ...]) -> None:
+def _remove_versions(tables: Tables, versions: tuple[StoredVersion, ...]) -> None:
     for version in versions:
-        rows.remove_version(version.subject, version.version)
-    rows.forget_unused({version.schema_id for version in versions})
+        tables.remove_version(version.subject, version.version)
+    tables.drop_unreferenced({version.schema_id for version in versions})
     for subject in {version.subject for version in versions}:
-        if rows.latest(subject, Show.ALL) is None:
-            rows.settings.drop_config(subject)
-            rows.settings.drop_mode(subject)
+        if tables.latest(subject, Visibility.ALL) is None:
+            tables.settings.drop_config(subject)
+            tables.settings.drop_mode(subject)

@@ -114,11 +114,11 @@ class EncodedPaths:
 
 async def _call(request: Request) -> Call:
     path = {name: unquote(value) for name, value in request.path_params.items()}
-    body = await _body(request) if request.method in ("POST", "PUT") else {}
+    body = await _read_body(request) if request.method in ("POST", "PUT") else {}
     return Call(path, request.query_params, request.headers, body)
 
 
-async def _body(request: Request) -> dict[str, Json]:
+async def _read_body(request: Request) -> dict[str, Json]:
     content_type = request.headers.get("content-type", BODY_TYPES[0])
     if content_type.partition(";")[0].strip().lower() not in BODY_TYPES:
         raise UnknownContentType(content_type)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from headgate.registry.server.errors import InvalidSubject, InvalidVersion
+from headgate.registry.server.rows import LATEST
 
-LATEST = -1
 _DEFAULT_CONTEXT = ":.:"
 _ALL_CONTEXTS = ":*:"
 _RESERVED = ("__GLOBAL", "__EMPTY")
 
 
-def subject(name: str) -> str:
+def subject_name(name: str) -> str:
     """A subject's plain name. There is one context, the default one, written ``:.:name`` or just ``name``."""
     plain = name.removeprefix(_DEFAULT_CONTEXT)
     if plain.startswith((":.", _ALL_CONTEXTS)):
@@ -22,14 +22,14 @@ def subject(name: str) -> str:
     return plain
 
 
-def prefix(text: str) -> str:
+def subject_prefix(text: str) -> str:
     """The start of subject names, without the context that may stand before it."""
     for context in (_DEFAULT_CONTEXT, _ALL_CONTEXTS):
         text = text.removeprefix(context)
     return text
 
 
-def version(text: str) -> int:
+def version_number(text: str) -> int:
     """A version's number, or LATEST."""
     if text.strip().lower() == "latest":
         return LATEST

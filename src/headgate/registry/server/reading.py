@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownReference
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
 from headgate.registry.server.errors import InvalidSchema
-from headgate.registry.server.names import LATEST
-from headgate.registry.server.rows import Fingerprints, Rows, Show, StoredVersion
+from headgate.registry.server.rows import LATEST, Fingerprints, StoredVersion, Tables, Visibility
 from headgate.schema.written import SchemaFormat
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PostedReading:
     """A posted schema: parsed, the form in which it is kept, and its fingerprints."""
 
     parsed: ParsedSchema
@@ -25,17 +24,17 @@ class Reading:
     prints: Fingerprints
 
 
-def read(rows: Rows, posted: Schema, *, normalize: bool, show: Show) -> Reading:
+def read_posted(tables: Tables, posted: Schema, *, normalize: bool, visibility: Visibility) -> PostedReading:
     """Raises InvalidSchema. ``show`` says whether a reference may point to a deleted version."""
-    schema = _with_numbered_references(rows, posted, show)
-    normal = _parse(rows, schema, show, normalize=True)
+    schema = _with_numbered_references(tables, posted, visibility)
+    normal = _parse_with_references(tables, schema, visibility, normalize=True)
     if normalize:
         schema = replace(schema, text=normal.canonical, references=_sorted(schema.references))
-    parsed = _parse(rows, schema, show)
+    parsed = _parse_with_references(tables, schema, visibility)
     kept = replace(schema, text=parsed.canonical) if _is_descriptor(schema) else schema
     exact = fingerprint(schema.type, parsed.canonical, schema.references)
     normalized = fingerprint(schema.type, normal.canonical, _sorted(schema.references))
-    return Reading(parsed, kept, Fingerprints(exact, normalized))
+    return PostedReading(parsed, kept, Fingerprints(exact, normalized))
 
 
 def fingerprint(schema_type: SchemaFormat, canonical: str, references: tuple[Reference, ...]) -> str:
@@ -51,12 +50,12 @@ class ParsedVersions:
         self._by_id: OrderedDict[int, ParsedSchema] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, rows: Rows, version: StoredVersion) -> ParsedSchema:
+    def get(self, tables: Tables, version: StoredVersion) -> ParsedSchema:
         with self._lock:
             if (known := self._by_id.get(version.schema_id)) is not None:
                 self._by_id.move_to_end(version.schema_id)
                 return known
-        parsed = _parse(rows, version.schema, Show.ALL)
+        parsed = _parse_with_references(tables, version.schema, Visibility.ALL)
         with self._lock:
             self._by_id[version.schema_id] = parsed
             if len(self._by_id) > self._capacity:
@@ -64,14 +63,16 @@ class ParsedVersions:
         return parsed
 
 
-def parse_stored(rows: Rows, schema: Schema) -> ParsedSchema:
+def parse_stored(tables: Tables, schema: Schema) -> ParsedSchema:
     """A schema that the registry keeps; what it refers to may be deleted by now."""
-    return _parse(rows, schema, Show.ALL)
+    return _parse_with_references(tables, schema, Visibility.ALL)
 
 
-def _parse(rows: Rows, schema: Schema, show: Show, *, normalize: bool = False) -> ParsedSchema:
+def _parse_with_references(
+    tables: Tables, schema: Schema, visibility: Visibility, *, normalize: bool = False
+) -> ParsedSchema:
     def resolve(reference: Reference) -> Schema:
-        found = rows.version(reference.subject, reference.version, show)
+        found = tables.version(reference.subject, reference.version, visibility)
         if found is None:
             raise UnknownReference(reference.name, reference.subject, reference.version)
         return found.schema
@@ -86,15 +87,15 @@ def _parse(rows: Rows, schema: Schema, show: Show, *, normalize: bool = False) -
         raise InvalidSchema("the schema is nested too deeply") from failure
 
 
-def _with_numbered_references(rows: Rows, schema: Schema, show: Show) -> Schema:
+def _with_numbered_references(tables: Tables, schema: Schema, visibility: Visibility) -> Schema:
     """A reference to the latest version means the version that is the latest now."""
-    return replace(schema, references=tuple(_numbered(rows, r, show) for r in schema.references))
+    return replace(schema, references=tuple(_numbered(tables, r, visibility) for r in schema.references))
 
 
-def _numbered(rows: Rows, reference: Reference, show: Show) -> Reference:
+def _numbered(tables: Tables, reference: Reference, visibility: Visibility) -> Reference:
     if reference.version != LATEST:
         return reference
-    found = rows.latest(reference.subject, show)
+    found = tables.latest(reference.subject, visibility)
     if found is None:
         raise InvalidSchema(UnknownReference(reference.name, reference.subject, LATEST).message())
     return replace(reference, version=found.version)

@@ -19,16 +19,15 @@ from headgate.registry.server.errors import (
     UnknownSubject,
     UnknownVersion,
 )
-from headgate.registry.server.names import LATEST
-from headgate.registry.server.reading import ParsedVersions, Reading
-from headgate.registry.server.rows import Rows, Show, StoredVersion
+from headgate.registry.server.reading import ParsedVersions, PostedReading
+from headgate.registry.server.rows import LATEST, StoredVersion, Tables, Visibility
 from headgate.registry.server.settings import Mode
 from headgate.registry.wire import MAX_ID
 from headgate.schema.written import CompatibilityLevel
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PostedSchema:
     """A schema as posted; id and version are given only where schemas are imported from another registry."""
 
     schema: Schema
@@ -36,7 +35,7 @@ class Request:
     version: int | None = None
 
 
-class Judge(Protocol):
+class CompatibilityCheck(Protocol):
     """Says what keeps ``new`` from becoming the next version of a subject; nothing when it may.
 
     ``earlier`` are the versions to compare with, oldest first. One sentence per reason, each naming the place.
@@ -47,13 +46,13 @@ class Judge(Protocol):
     ) -> tuple[str, ...]: ...
 
 
-def by_level(
-    subject: str,  # noqa: ARG001  a judge may go by the subject; this one goes by the schemas alone
+def check_level(
+    subject: str,  # noqa: ARG001  a check may go by the subject; this one goes by the schemas alone
     new: ParsedSchema,
     earlier: Sequence[ParsedSchema],
     level: CompatibilityLevel,
 ) -> tuple[str, ...]:
-    """The judge that every registry has: the compatibility level."""
+    """The check that every registry has: the compatibility level."""
     return tuple(_sentence(found) for found in levels.check(new, earlier, level))
 
 
@@ -63,68 +62,80 @@ def _sentence(found: Incompatibility) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Registrar:
-    """What registering needs beside the rows."""
+class Registration:
+    """What registering needs beside the tables."""
 
-    judge: Judge
+    check: CompatibilityCheck
     parsed: ParsedVersions
 
-    def register(self, rows: Rows, subject: str, request: Request, *, normalize: bool) -> StoredVersion:
+    def register(
+        self, tables: Tables, subject: str, request: PostedSchema, *, normalize: bool
+    ) -> StoredVersion:
         """The new version, or the live one that is this schema already. Raises Incompatible, InvalidSchema, …"""
-        mode = settings.mode_in_scope(rows, subject)
-        _refuse_by_mode(rows, subject, request, mode)
-        normalize = normalize or bool(settings.config_in_scope(rows, subject).normalize)
-        read = reading.read(rows, request.schema, normalize=normalize, show=Show.LIVE)
-        if (found := _registered(rows, subject, request, read, normalize)) is not None:
+        mode = settings.mode_in_scope(tables, subject)
+        _refuse_by_mode(tables, subject, request, mode)
+        normalize = normalize or bool(settings.config_in_scope(tables, subject).normalize)
+        read = reading.read_posted(tables, request.schema, normalize=normalize, visibility=Visibility.LIVE)
+        if (found := _registered(tables, subject, request, read, normalize)) is not None:
             return found
-        if mode is not Mode.IMPORT and (reasons := self.reasons(rows, subject, read)):
-            raise Incompatible(subject, settings.level_in_scope(rows, subject), reasons)
-        return _add(rows, subject, request, read, mode)
+        if mode is not Mode.IMPORT and (reasons := self.reasons(tables, subject, read)):
+            raise Incompatible(subject, settings.level_in_scope(tables, subject), reasons)
+        return _add(tables, subject, request, read, mode)
 
     def reasons(
-        self, rows: Rows, subject: str, read: Reading, against: Sequence[StoredVersion] | None = None
+        self,
+        tables: Tables,
+        subject: str,
+        read: PostedReading,
+        against: Sequence[StoredVersion] | None = None,
     ) -> tuple[str, ...]:
         """Why a schema may not follow those versions; by default those that the level asks for."""
-        level = settings.level_in_scope(rows, subject)
+        level = settings.level_in_scope(tables, subject)
         if level is CompatibilityLevel.NONE:
             return ()
-        compared = _versions_to_compare(rows, subject, level) if against is None else against
-        return self.judge(subject, read.parsed, [self.parsed.get(rows, v) for v in compared], level)
+        compared = _versions_to_compare(tables, subject, level) if against is None else against
+        return self.check(subject, read.parsed, [self.parsed.get(tables, v) for v in compared], level)
 
     def verdict(
-        self, rows: Rows, subject: str, schema: Schema, number: int | None, *, normalize: bool
+        self, tables: Tables, subject: str, schema: Schema, number: int | None, *, normalize: bool
     ) -> tuple[str, ...]:
         """As registering would decide (no number), or against one version only. No subject yet: nothing is against it."""
-        normalize = normalize or bool(settings.config_in_scope(rows, subject).normalize)
-        against = None if number is None else _version_to_compare(rows, subject, number)
-        read = reading.read(rows, schema, normalize=normalize, show=Show.LIVE)
-        return self.reasons(rows, subject, read, against)
+        normalize = normalize or bool(settings.config_in_scope(tables, subject).normalize)
+        against = None if number is None else _version_to_compare(tables, subject, number)
+        read = reading.read_posted(tables, schema, normalize=normalize, visibility=Visibility.LIVE)
+        return self.reasons(tables, subject, read, against)
 
 
-def look_up(rows: Rows, subject: str, schema: Schema, *, normalize: bool, show: Show) -> StoredVersion:
+def look_up(
+    tables: Tables, subject: str, schema: Schema, *, normalize: bool, visibility: Visibility
+) -> StoredVersion:
     """The version of the subject that is this very schema."""
-    normalize = normalize or bool(settings.config_in_scope(rows, subject).normalize)
-    if rows.latest(subject, show) is None:
+    normalize = normalize or bool(settings.config_in_scope(tables, subject).normalize)
+    if tables.latest(subject, visibility) is None:
         raise UnknownSubject(subject)
-    read = reading.read(rows, schema, normalize=normalize, show=Show.ALL)
-    found = rows.matching(subject, read.prints, normalize, show)
+    read = reading.read_posted(tables, schema, normalize=normalize, visibility=Visibility.ALL)
+    found = tables.matching(subject, read.prints, normalize, visibility)
     if found is None:
         raise SchemaNotInSubject(subject)
     return found
 
 
-def find(rows: Rows, subject: str, number: int, show: Show) -> StoredVersion:
+def find_version(tables: Tables, subject: str, number: int, visibility: Visibility) -> StoredVersion:
     """A version by its number, or the latest."""
-    found = rows.latest(subject, show) if number == LATEST else rows.version(subject, number, show)
+    found = (
+        tables.latest(subject, visibility)
+        if number == LATEST
+        else tables.version(subject, number, visibility)
+    )
     if found is not None:
         return found
-    if rows.latest(subject, show) is None:
+    if tables.latest(subject, visibility) is None:
         raise UnknownSubject(subject)
     raise UnknownVersion(subject, number)
 
 
-def _refuse_by_mode(rows: Rows, subject: str, request: Request, mode: Mode) -> None:
-    settings.refuse_if_read_only(rows, subject)
+def _refuse_by_mode(tables: Tables, subject: str, request: PostedSchema, mode: Mode) -> None:
+    settings.refuse_if_read_only(tables, subject)
     if request.schema_id is not None and mode is not Mode.IMPORT:
         raise NotPermitted(f'subject "{subject}" is not in import mode, so a schema cannot bring its own id')
     if request.schema_id is None and mode is Mode.IMPORT:
@@ -132,66 +143,70 @@ def _refuse_by_mode(rows: Rows, subject: str, request: Request, mode: Mode) -> N
 
 
 def _registered(
-    rows: Rows, subject: str, request: Request, read: Reading, normalize: bool
+    tables: Tables, subject: str, request: PostedSchema, read: PostedReading, normalize: bool
 ) -> StoredVersion | None:
     if request.version is not None:
-        found = rows.version(subject, request.version, Show.LIVE)
-        return found if found is not None and rows.fingerprint(found.schema_id) == read.prints.exact else None
-    found = rows.matching(subject, read.prints, normalize, Show.LIVE)
+        found = tables.version(subject, request.version, Visibility.LIVE)
+        return (
+            found if found is not None and tables.fingerprint(found.schema_id) == read.prints.exact else None
+        )
+    found = tables.matching(subject, read.prints, normalize, Visibility.LIVE)
     if found is not None and request.schema_id in (None, found.schema_id):
         return found
     return None
 
 
-def _add(rows: Rows, subject: str, request: Request, read: Reading, mode: Mode) -> StoredVersion:
-    version = _new_version(rows, subject, request, mode)
-    schema_id = rows.add_schema(read.kept, read.prints, _known_id(rows, request, read))
-    for old in rows.versions_of_id(schema_id, Show.DELETED):
+def _add(
+    tables: Tables, subject: str, request: PostedSchema, read: PostedReading, mode: Mode
+) -> StoredVersion:
+    version = _new_version(tables, subject, request, mode)
+    schema_id = tables.add_schema(read.kept, read.prints, _known_id(tables, request, read))
+    for old in tables.versions_of_id(schema_id, Visibility.DELETED):
         # The schema comes back under a new number; its deleted version has done its duty, unless somebody uses it.
-        if old.subject == subject and not rows.referring(subject, old.version, Show.ALL):
-            rows.remove_version(subject, old.version)
-    rows.add_version(subject, version, schema_id)
+        if old.subject == subject and not tables.referring(subject, old.version, Visibility.ALL):
+            tables.remove_version(subject, old.version)
+    tables.add_version(subject, version, schema_id)
     return StoredVersion(subject, version, schema_id, read.kept, deleted=False)
 
 
-def _new_version(rows: Rows, subject: str, request: Request, mode: Mode) -> int:
+def _new_version(tables: Tables, subject: str, request: PostedSchema, mode: Mode) -> int:
     """One more than the highest number in use, deleted versions included."""
-    last = rows.latest(subject, Show.ALL)
+    last = tables.latest(subject, Visibility.ALL)
     following = 1 if last is None else last.version + 1
     if request.version is None:
         return following
     if mode is not Mode.IMPORT and request.version != following:
         raise InvalidSchema(f"version {request.version} is not one more than the previous version")
-    if rows.version(subject, request.version, Show.ALL) is not None:
+    if tables.version(subject, request.version, Visibility.ALL) is not None:
         raise NotPermitted(f'version {request.version} of subject "{subject}" exists with another schema')
     return request.version
 
 
-def _known_id(rows: Rows, request: Request, read: Reading) -> int | None:
+def _known_id(tables: Tables, request: PostedSchema, read: PostedReading) -> int | None:
     """The id that the schema brings, or has already; None asks for a new one."""
     if request.schema_id is not None:
-        if rows.fingerprint(request.schema_id) not in (None, read.prints.exact):
+        if tables.fingerprint(request.schema_id) not in (None, read.prints.exact):
             raise IdTaken(request.schema_id)
         return request.schema_id
-    known = rows.id_of(read.prints.exact)
-    if known is None and rows.highest_id() >= MAX_ID:
+    known = tables.id_of(read.prints.exact)
+    if known is None and tables.highest_id() >= MAX_ID:
         raise StoreFailed("no schema ids are left")
     return known
 
 
-def _versions_to_compare(rows: Rows, subject: str, level: CompatibilityLevel) -> Sequence[StoredVersion]:
+def _versions_to_compare(tables: Tables, subject: str, level: CompatibilityLevel) -> Sequence[StoredVersion]:
     return (
-        rows.versions(subject, Show.LIVE)
+        tables.versions(subject, Visibility.LIVE)
         if level.is_transitive
-        else _version_to_compare(rows, subject, LATEST)
+        else _version_to_compare(tables, subject, LATEST)
     )
 
 
-def _version_to_compare(rows: Rows, subject: str, number: int) -> Sequence[StoredVersion]:
+def _version_to_compare(tables: Tables, subject: str, number: int) -> Sequence[StoredVersion]:
     if number == LATEST:
-        latest = rows.latest(subject, Show.LIVE)
+        latest = tables.latest(subject, Visibility.LIVE)
         return () if latest is None else (latest,)
-    found = rows.version(subject, number, Show.LIVE)
+    found = tables.version(subject, number, Visibility.LIVE)
     if found is None:
         raise UnknownVersion(subject, number)
     return (found,)

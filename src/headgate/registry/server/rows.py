@@ -1,4 +1,4 @@
-"""The registry's rows within one transaction: reading and writing them, and nothing decided."""
+"""The registry's tables within one transaction: reading and writing them, and nothing decided."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 from headgate.registry.schemas import Reference, Schema
 from headgate.schema.written import SchemaFormat
 
+LATEST = -1  # in place of a version's number
 
-class Show(Enum):
+
+class Visibility(Enum):
     """Which versions a look-up sees: softly deleted ones are kept until they are deleted permanently."""
 
     LIVE = "v.deleted = 0"
@@ -43,10 +45,10 @@ FROM versions v JOIN schemas s ON s.id = v.id
 """
 
 
-class Rows:
+class Tables:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.settings = SettingRows(connection)
+        self.settings = SettingTables(connection)
 
     # --- schemas
 
@@ -90,7 +92,7 @@ class Rows:
         )
         return given
 
-    def forget_unused(self, schema_ids: set[int]) -> None:
+    def drop_unreferenced(self, schema_ids: set[int]) -> None:
         """Drop the text of those schemas that no version has any more; their ids stay taken."""
         for schema_id in schema_ids:
             if _one(self._connection, "SELECT 1 FROM versions WHERE id = ?", schema_id) is None:
@@ -101,43 +103,47 @@ class Rows:
 
     # --- versions
 
-    def version(self, subject: str, version: int, show: Show) -> StoredVersion | None:
-        sql = f"{_VERSIONS} WHERE v.subject = ? AND v.version = ? AND {show.value}"
+    def version(self, subject: str, version: int, visibility: Visibility) -> StoredVersion | None:
+        sql = f"{_VERSIONS} WHERE v.subject = ? AND v.version = ? AND {visibility.value}"
         row = _one(self._connection, sql, subject, version)
         return None if row is None else _version(*row)
 
-    def latest(self, subject: str, show: Show) -> StoredVersion | None:
-        sql = f"{_VERSIONS} WHERE v.subject = ? AND {show.value} ORDER BY v.version DESC LIMIT 1"
+    def latest(self, subject: str, visibility: Visibility) -> StoredVersion | None:
+        sql = f"{_VERSIONS} WHERE v.subject = ? AND {visibility.value} ORDER BY v.version DESC LIMIT 1"
         row = _one(self._connection, sql, subject)
         return None if row is None else _version(*row)
 
-    def versions(self, subject: str, show: Show) -> tuple[StoredVersion, ...]:
+    def versions(self, subject: str, visibility: Visibility) -> tuple[StoredVersion, ...]:
         """Oldest first."""
-        sql = f"{_VERSIONS} WHERE v.subject = ? AND {show.value} ORDER BY v.version"
+        sql = f"{_VERSIONS} WHERE v.subject = ? AND {visibility.value} ORDER BY v.version"
         return tuple(_version(*row) for row in self._connection.execute(sql, (subject,)))
 
-    def versions_of_id(self, schema_id: int, show: Show) -> tuple[StoredVersion, ...]:
-        sql = f"{_VERSIONS} WHERE v.id = ? AND {show.value} ORDER BY v.subject, v.version"
+    def versions_of_id(self, schema_id: int, visibility: Visibility) -> tuple[StoredVersion, ...]:
+        sql = f"{_VERSIONS} WHERE v.id = ? AND {visibility.value} ORDER BY v.subject, v.version"
         return tuple(_version(*row) for row in self._connection.execute(sql, (schema_id,)))
 
-    def all_versions(self, prefix: str, show: Show) -> tuple[StoredVersion, ...]:
+    def all_versions(self, prefix: str, visibility: Visibility) -> tuple[StoredVersion, ...]:
         """Of every subject that starts with the prefix, by subject, oldest first."""
-        sql = f"{_VERSIONS} WHERE substr(v.subject, 1, length(?)) = ? AND {show.value} ORDER BY v.subject, v.version"
+        sql = f"{_VERSIONS} WHERE substr(v.subject, 1, length(?)) = ? AND {visibility.value} ORDER BY v.subject, v.version"
         return tuple(_version(*row) for row in self._connection.execute(sql, (prefix, prefix)))
 
     def matching(
-        self, subject: str, prints: Fingerprints, normalize: bool, show: Show
+        self, subject: str, prints: Fingerprints, normalize: bool, visibility: Visibility
     ) -> StoredVersion | None:
         """The newest version of a subject that is this very schema; with normalize, also one written differently."""
         same = "(s.fingerprint = ? OR s.normalized = ?)" if normalize else "s.fingerprint = ?"
         values = (prints.exact, prints.normalized) if normalize else (prints.exact,)
-        sql = f"{_VERSIONS} WHERE v.subject = ? AND {same} AND {show.value} ORDER BY v.version DESC LIMIT 1"
+        sql = f"{_VERSIONS} WHERE v.subject = ? AND {same} AND {visibility.value} ORDER BY v.version DESC LIMIT 1"
         row = _one(self._connection, sql, subject, *values)
         return None if row is None else _version(*row)
 
-    def subjects(self, prefix: str, show: Show) -> tuple[str, ...]:
+    def subjects(self, prefix: str, visibility: Visibility) -> tuple[str, ...]:
         """A subject is deleted when all of its versions are."""
-        having = {Show.LIVE: "min(deleted) = 0", Show.DELETED: "min(deleted) = 1", Show.ALL: "1"}[show]
+        having = {
+            Visibility.LIVE: "min(deleted) = 0",
+            Visibility.DELETED: "min(deleted) = 1",
+            Visibility.ALL: "1",
+        }[visibility]
         sql = (
             "SELECT subject FROM versions WHERE substr(subject, 1, length(?)) = ?"
             f" GROUP BY subject HAVING {having} ORDER BY subject"
@@ -157,16 +163,16 @@ class Rows:
     def remove_version(self, subject: str, version: int) -> None:
         self._connection.execute("DELETE FROM versions WHERE subject = ? AND version = ?", (subject, version))
 
-    def referring(self, subject: str, version: int, show: Show) -> tuple[StoredVersion, ...]:
+    def referring(self, subject: str, version: int, visibility: Visibility) -> tuple[StoredVersion, ...]:
         """The versions, of any subject, that refer to this version."""
         sql = (
             f"{_VERSIONS} WHERE v.id IN (SELECT id FROM uses WHERE subject = ? AND version = ?)"
-            f" AND {show.value} ORDER BY v.id, v.subject, v.version"
+            f" AND {visibility.value} ORDER BY v.id, v.subject, v.version"
         )
         return tuple(_version(*row) for row in self._connection.execute(sql, (subject, version)))
 
 
-class SettingRows:
+class SettingTables:
     """Levels and modes. A subject of None means the whole registry."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -41,7 +41,7 @@ class Users:
             raise ReadOnlyUser(name)
 
 
-def read(path: Path) -> Users:
+def read_users(path: Path) -> Users:
     """One user per line: ``read-write NAME PASSWORD`` or ``read-only NAME PASSWORD``; # starts a comment line."""
     try:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):

@@ -1,6 +1,6 @@
 """The REST resources, one module each: what a path takes, which rule it calls, what it answers.
 
-In: a ``Service`` (store, registrar, users). Out: Starlette routes. Nothing is decided here; the rules are in
+In: a ``Service`` (store, registration, users). Out: Starlette routes. Nothing is decided here; the rules are in
 ``registration``, ``deletion`` and ``settings``.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from headgate.registry.server.http import Handler, endpoint
-from headgate.registry.server.registration import Registrar
+from headgate.registry.server.registration import Registration
 from headgate.registry.server.store import Store
 from headgate.registry.server.users import Users
 
@@ -19,7 +19,7 @@ from headgate.registry.server.users import Users
 @dataclass(frozen=True, slots=True)
 class Service:
     store: Store
-    registrar: Registrar
+    registration: Registration
     users: Users
 
     def route(self, method: str, path: str, handler: Handler, *, writes: bool | None = None) -> Route:

@@ -28,14 +28,16 @@ class _Compatibility:
         return self._answer(call, None)
 
     def with_version(self, call: Call) -> Json:
-        return self._answer(call, names.version(call.path["version"]))
+        return self._answer(call, names.version_number(call.path["version"]))
 
     def _answer(self, call: Call, number: int | None) -> Json:
-        verbose, subject = call.flag("verbose"), names.subject(call.path["subject"])
-        schema, registrar = bodies.schema_request(call.body).schema, self.service.registrar
+        verbose, subject = call.flag("verbose"), names.subject_name(call.path["subject"])
+        schema, registration = bodies.schema_request(call.body).schema, self.service.registration
         try:
-            with self.service.store.reading() as rows:
-                reasons = registrar.verdict(rows, subject, schema, number, normalize=call.flag("normalize"))
+            with self.service.store.reading() as tables:
+                reasons = registration.verdict(
+                    tables, subject, schema, number, normalize=call.flag("normalize")
+                )
         except InvalidSchema as refusal:
             # With messages asked for, Confluent's registry tells what is wrong as a message and not as an error.
             if not verbose:

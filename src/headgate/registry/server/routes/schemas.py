@@ -12,7 +12,7 @@ from headgate.registry.server.errors import UnknownSchemaId, UnreadableRequest
 from headgate.registry.server.http import Call, Json, Raw
 from headgate.registry.server.routes import Service
 from headgate.registry.server.routes.subjects import formatted
-from headgate.registry.server.rows import Rows, Show, StoredVersion
+from headgate.registry.server.rows import StoredVersion, Tables, Visibility
 from headgate.schema.written import SchemaFormat
 
 
@@ -33,9 +33,9 @@ class _Schemas:
     service: Service
 
     def list(self, call: Call) -> Json:
-        prefix = names.prefix(call.query.get("subjectPrefix", ""))
-        with self.service.store.reading() as rows:
-            found = rows.all_versions(prefix, Show.ALL if call.flag("deleted") else Show.LIVE)
+        prefix = names.subject_prefix(call.query.get("subjectPrefix", ""))
+        with self.service.store.reading() as tables:
+            found = tables.all_versions(prefix, Visibility.ALL if call.flag("deleted") else Visibility.LIVE)
         if call.flag("latestOnly"):
             found = tuple({version.subject: version for version in found}.values())
         return call.page(tuple(bodies.version_answer(version, version.schema.text) for version in found))
@@ -44,14 +44,14 @@ class _Schemas:
         return [SchemaFormat.JSON, SchemaFormat.PROTOBUF, SchemaFormat.AVRO]
 
     def schema(self, call: Call) -> Json:
-        with self.service.store.reading() as rows:
-            schema = _known(rows, _id(call))
-            answer = bodies.schema_answer(schema, formatted(rows, schema, call.query.get("format", "")))
-            return {**answer, "maxId": rows.highest_id()} if call.flag("fetchMaxId") else answer
+        with self.service.store.reading() as tables:
+            schema = _known(tables, _id(call))
+            answer = bodies.schema_answer(schema, formatted(tables, schema, call.query.get("format", "")))
+            return {**answer, "maxId": tables.highest_id()} if call.flag("fetchMaxId") else answer
 
     def text(self, call: Call) -> Raw:
-        with self.service.store.reading() as rows:
-            return Raw(formatted(rows, _known(rows, _id(call)), call.query.get("format", "")))
+        with self.service.store.reading() as tables:
+            return Raw(formatted(tables, _known(tables, _id(call)), call.query.get("format", "")))
 
     def subjects(self, call: Call) -> Json:
         return call.page(tuple(dict.fromkeys(version.subject for version in self._versions(call))))
@@ -65,16 +65,18 @@ class _Schemas:
 
     def _versions(self, call: Call) -> tuple[StoredVersion, ...]:
         """Those that carry the id. An id that only deleted versions carry exists, but shows none of them."""
-        with self.service.store.reading() as rows:
-            _known(rows, _id(call))
-            found = rows.versions_of_id(_id(call), Show.ALL if call.flag("deleted") else Show.LIVE)
+        with self.service.store.reading() as tables:
+            _known(tables, _id(call))
+            found = tables.versions_of_id(
+                _id(call), Visibility.ALL if call.flag("deleted") else Visibility.LIVE
+            )
         only = call.query.get("subject")
         return tuple(version for version in found if only in (None, version.subject))
 
 
-def _known(rows: Rows, schema_id: int) -> Schema:
+def _known(tables: Tables, schema_id: int) -> Schema:
     """An id stays readable while any version has it, also a deleted one: records still carry it."""
-    schema = rows.schema(schema_id)
+    schema = tables.schema(schema_id)
     if schema is None:
         raise UnknownSchemaId(schema_id)
     return schema

@@ -33,36 +33,36 @@ class _Settings:
 
     def config(self, call: Call) -> Json:
         find = settings.config_in_scope if call.flag("defaultToGlobal") else settings.own_config
-        with self.service.store.reading() as rows:
-            return bodies.config_answer(find(rows, _subject(call)), "compatibilityLevel")
+        with self.service.store.reading() as tables:
+            return bodies.config_answer(find(tables, _subject(call)), "compatibilityLevel")
 
     def put_config(self, call: Call) -> Json:
         change = bodies.config_change(call.body)
-        with self.service.store.writing() as rows:
-            settings.put_config(rows, _subject(call), change)
+        with self.service.store.writing() as tables:
+            settings.put_config(tables, _subject(call), change)
         return bodies.config_answer(change, "compatibility")
 
     def drop_config(self, call: Call) -> Json:
-        with self.service.store.writing() as rows:
-            return bodies.config_answer(settings.drop_config(rows, _subject(call)), "compatibilityLevel")
+        with self.service.store.writing() as tables:
+            return bodies.config_answer(settings.drop_config(tables, _subject(call)), "compatibilityLevel")
 
     def mode(self, call: Call) -> Json:
         find = settings.mode_in_scope if call.flag("defaultToGlobal") else settings.own_mode
-        with self.service.store.reading() as rows:
-            return {"mode": find(rows, _subject(call))}
+        with self.service.store.reading() as tables:
+            return {"mode": find(tables, _subject(call))}
 
     def put_mode(self, call: Call) -> Json:
         mode = bodies.mode_change(call.body)
-        with self.service.store.writing() as rows:
-            settings.put_mode(rows, _subject(call), mode, force=call.flag("force"))
+        with self.service.store.writing() as tables:
+            settings.put_mode(tables, _subject(call), mode, force=call.flag("force"))
         return {"mode": mode}
 
     def drop_mode(self, call: Call) -> Json:
-        with self.service.store.writing() as rows:
-            return {"mode": settings.drop_mode(rows, _subject(call))}
+        with self.service.store.writing() as tables:
+            return {"mode": settings.drop_mode(tables, _subject(call))}
 
 
 def _subject(call: Call) -> str | None:
     """The default context, written ``:.:``, is the whole registry."""
     name = call.path.get("subject", ":.:")
-    return None if name == ":.:" else names.subject(name)
+    return None if name == ":.:" else names.subject_name(name)

@@ -11,7 +11,7 @@ from headgate.registry.server import bodies, deletion, names, reading, registrat
 from headgate.registry.server.errors import InvalidSchema, UnknownSubject
 from headgate.registry.server.http import Call, Json, Raw
 from headgate.registry.server.routes import Service
-from headgate.registry.server.rows import Rows, Show, StoredVersion
+from headgate.registry.server.rows import StoredVersion, Tables, Visibility
 
 
 def routes(service: Service) -> list[Route]:
@@ -30,10 +30,10 @@ def routes(service: Service) -> list[Route]:
     ]
 
 
-def formatted(rows: Rows, schema: Schema, form: str) -> str:
+def formatted(tables: Tables, schema: Schema, form: str) -> str:
     """A schema's text as kept, or the form asked for: ``serialized`` gives a Protobuf descriptor in base64."""
     if form == "serialized":
-        return bodies.serialized(reading.parse_stored(rows, schema))
+        return bodies.serialized(reading.parse_stored(tables, schema))
     if form not in ("", "default"):
         raise InvalidSchema(f'"{form[:40]}" is no format of a schema; leave it out, or write serialized')
     return schema.text
@@ -44,78 +44,87 @@ class _Subjects:
     service: Service
 
     def list(self, call: Call) -> Json:
-        with self.service.store.reading() as rows:
-            return call.page(rows.subjects(names.prefix(call.query.get("subjectPrefix", "")), _show(call)))
+        with self.service.store.reading() as tables:
+            return call.page(
+                tables.subjects(names.subject_prefix(call.query.get("subjectPrefix", "")), _visibility(call))
+            )
 
     def versions(self, call: Call) -> Json:
-        subject = names.subject(call.path["subject"])
-        with self.service.store.reading() as rows:
-            found = rows.versions(subject, _show(call))
+        subject = names.subject_name(call.path["subject"])
+        with self.service.store.reading() as tables:
+            found = tables.versions(subject, _visibility(call))
             if (
                 not found
-                and rows.latest(subject, Show.ALL if _show(call) is not Show.LIVE else Show.LIVE) is None
+                and tables.latest(
+                    subject, Visibility.ALL if _visibility(call) is not Visibility.LIVE else Visibility.LIVE
+                )
+                is None
             ):
                 raise UnknownSubject(subject)
         return call.page(tuple(version.version for version in found))
 
     def version(self, call: Call) -> Json:
-        with self.service.store.reading() as rows:
-            version = _named(rows, call, _show(call))
+        with self.service.store.reading() as tables:
+            version = _named(tables, call, _visibility(call))
             return bodies.version_answer(
-                version, formatted(rows, version.schema, call.query.get("format", ""))
+                version, formatted(tables, version.schema, call.query.get("format", ""))
             )
 
     def text(self, call: Call) -> Raw:
-        with self.service.store.reading() as rows:
-            version = _named(rows, call, _show(call))
-            return Raw(formatted(rows, version.schema, call.query.get("format", "")))
+        with self.service.store.reading() as tables:
+            version = _named(tables, call, _visibility(call))
+            return Raw(formatted(tables, version.schema, call.query.get("format", "")))
 
     def referenced_by(self, call: Call) -> Json:
-        with self.service.store.reading() as rows:
-            version = _named(rows, call, Show.ALL)
-            referring = rows.referring(version.subject, version.version, _show(call))
+        with self.service.store.reading() as tables:
+            version = _named(tables, call, Visibility.ALL)
+            referring = tables.referring(version.subject, version.version, _visibility(call))
         return call.page(tuple(sorted({other.schema_id for other in referring})))
 
     def register(self, call: Call) -> Json:
-        subject, request = names.subject(call.path["subject"]), bodies.schema_request(call.body)
+        subject, request = names.subject_name(call.path["subject"]), bodies.schema_request(call.body)
         normalize = call.flag("normalize")
-        with self.service.store.writing() as rows:
-            version = self.service.registrar.register(rows, subject, request, normalize=normalize)
+        with self.service.store.writing() as tables:
+            version = self.service.registration.register(tables, subject, request, normalize=normalize)
         # Old clients refuse an answer with names that they do not know; new ones say that they do not mind.
         if call.headers.get("confluent-accept-unknown-properties", "").lower() == "true":
             return {"id": version.schema_id, "version": version.version}
         return {"id": version.schema_id}
 
     def look_up(self, call: Call) -> Json:
-        subject, request = names.subject(call.path["subject"]), bodies.schema_request(call.body)
-        with self.service.store.reading() as rows:
+        subject, request = names.subject_name(call.path["subject"]), bodies.schema_request(call.body)
+        with self.service.store.reading() as tables:
             version = registration.look_up(
-                rows, subject, request.schema, normalize=call.flag("normalize"), show=_show(call)
+                tables,
+                subject,
+                request.schema,
+                normalize=call.flag("normalize"),
+                visibility=_visibility(call),
             )
             return bodies.version_answer(
-                version, formatted(rows, version.schema, call.query.get("format", ""))
+                version, formatted(tables, version.schema, call.query.get("format", ""))
             )
 
     def delete_version(self, call: Call) -> Json:
-        subject, number = names.subject(call.path["subject"]), names.version(call.path["version"])
-        with self.service.store.writing() as rows:
-            settings.refuse_if_read_only(rows, subject)
-            return deletion.delete_version(rows, subject, number, permanent=call.flag("permanent"))
+        subject, number = names.subject_name(call.path["subject"]), names.version_number(call.path["version"])
+        with self.service.store.writing() as tables:
+            settings.refuse_if_read_only(tables, subject)
+            return deletion.delete_version(tables, subject, number, permanent=call.flag("permanent"))
 
     def delete(self, call: Call) -> Json:
-        subject = names.subject(call.path["subject"])
-        with self.service.store.writing() as rows:
-            settings.refuse_if_read_only(rows, subject)
-            return [*deletion.delete_subject(rows, subject, permanent=call.flag("permanent"))]
+        subject = names.subject_name(call.path["subject"])
+        with self.service.store.writing() as tables:
+            settings.refuse_if_read_only(tables, subject)
+            return [*deletion.delete_subject(tables, subject, permanent=call.flag("permanent"))]
 
 
-def _named(rows: Rows, call: Call, show: Show) -> StoredVersion:
-    subject, number = names.subject(call.path["subject"]), names.version(call.path["version"])
-    return registration.find(rows, subject, number, show)
+def _named(tables: Tables, call: Call, visibility: Visibility) -> StoredVersion:
+    subject, number = names.subject_name(call.path["subject"]), names.version_number(call.path["version"])
+    return registration.find_version(tables, subject, number, visibility)
 
 
-def _show(call: Call) -> Show:
+def _visibility(call: Call) -> Visibility:
     """``deletedOnly`` goes before ``deleted``."""
     if call.flag("deletedOnly"):
-        return Show.DELETED
-    return Show.ALL if call.flag("deleted") else Show.LIVE
+        return Visibility.DELETED
+    return Visibility.ALL if call.flag("deleted") else Visibility.LIVE
