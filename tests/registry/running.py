@@ -16,9 +16,9 @@ from starlette.testclient import TestClient
 
 from headgate.registry.server import app
 from headgate.registry.server.__main__ import listen
-from headgate.registry.server.registration import CompatibilityCheck, check_level
+from headgate.registry.server.requests import Users
+from headgate.registry.server.rules import CompatibilityCheck, check_level
 from headgate.registry.server.store import Store
-from headgate.registry.server.users import Users
 
 
 @contextmanager

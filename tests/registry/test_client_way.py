@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from headgate.registry.auth import Basic, Bearer, Tls
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import (
     InvalidRegistrySetting,
@@ -30,9 +29,9 @@ from headgate.registry.errors import (
 from headgate.registry.schemas import Reference, Schema
 from headgate.registry.server import app
 from headgate.registry.server.__main__ import listen
+from headgate.registry.server.requests import User, Users
 from headgate.registry.server.store import Store
-from headgate.registry.server.users import User, Users
-from headgate.registry.transport import Retries
+from headgate.registry.transport import Basic, Bearer, Retries, Tls
 from tests.registry.certificates import Authority
 from tests.registry.running import avro, registry, serving
 

@@ -115,7 +115,7 @@ def test_a_protobuf_field_that_changes_its_type_is_named(door: Door) -> None:
     assert "id" in answer["messages"][0]
 
 
-def test_another_judge_can_be_put_in(tmp_path: Path) -> None:
+def test_another_compatibility_check_can_be_put_in(tmp_path: Path) -> None:
     def only_short(
         subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
     ) -> tuple[str, ...]:

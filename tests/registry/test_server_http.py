@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.registry.schemas import ParsedSchema
-from headgate.registry.server.users import User, Users
+from headgate.registry.server.requests import User, Users
 from headgate.schema.written import CompatibilityLevel
 from tests.registry import running
 from tests.registry.running import Door, avro

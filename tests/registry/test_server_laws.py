@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headgate.registry.schemas import Schema
-from headgate.registry.server import deletion, registration
+from headgate.registry.server import rules as deletion
+from headgate.registry.server import rules as registration
 from headgate.registry.server.errors import Refusal
-from headgate.registry.server.reading import ParsedVersions
-from headgate.registry.server.registration import PostedSchema, Registration, check_level
-from headgate.registry.server.rows import LATEST, Visibility
-from headgate.registry.server.store import Store
+from headgate.registry.server.rules import PostedSchema, Registration, check_level
+from headgate.registry.server.store import LATEST, ParsedVersions, Store, Visibility
 from headgate.schema.written import CompatibilityLevel
 
 pytestmark = pytest.mark.unit

@@ -15,12 +15,11 @@ from urllib.parse import quote
 
 from headgate.registry import answers, refusals
 from headgate.registry.answers import RegisteredSchema, SubjectVersion, Verdict
-from headgate.registry.auth import Credentials, Tls
 from headgate.registry.cache import Cache
 from headgate.registry.errors import IncompatibleSchema, RegistryError
 from headgate.registry.refusals import Asked
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
-from headgate.registry.transport import Answer, Json, Retries, Transport
+from headgate.registry.transport import Answer, Credentials, Json, Retries, Tls, Transport
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
 
 CACHE_SIZE = 1000

@@ -12,12 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.registry.server.errors import Failed
-from headgate.registry.server.http import OWN_TYPE, EncodedPaths, refuse
-from headgate.registry.server.reading import ParsedVersions
-from headgate.registry.server.registration import CompatibilityCheck, Registration, check_level
+from headgate.registry.server.requests import OWN_TYPE, EncodedPaths, Users, refuse
 from headgate.registry.server.routes import Service, about, compatibility, schemas, settings, subjects
-from headgate.registry.server.store import Store
-from headgate.registry.server.users import Users
+from headgate.registry.server.rules import CompatibilityCheck, Registration, check_level
+from headgate.registry.server.store import ParsedVersions, Store
 
 log = logging.getLogger(__name__)
 

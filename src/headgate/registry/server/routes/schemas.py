@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from headgate.registry.schemas import Schema
-from headgate.registry.server import bodies, names
+from headgate.registry.server import requests as bodies
+from headgate.registry.server import requests as names
 from headgate.registry.server.errors import UnknownSchemaId, UnreadableRequest
-from headgate.registry.server.http import Call, Json, Raw
+from headgate.registry.server.requests import Call, Json, Raw
 from headgate.registry.server.routes import Service
 from headgate.registry.server.routes.subjects import formatted
-from headgate.registry.server.rows import StoredVersion, Tables, Visibility
+from headgate.registry.server.store import StoredVersion, Tables, Visibility
 from headgate.schema.written import SchemaFormat
 
 

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from headgate.registry.schemas import Schema
-from headgate.registry.server import bodies, deletion, names, reading, registration, settings
+from headgate.registry.server import requests as bodies
+from headgate.registry.server import requests as names
+from headgate.registry.server import rules as deletion
+from headgate.registry.server import rules as registration
+from headgate.registry.server import rules as settings
+from headgate.registry.server import store as reading
 from headgate.registry.server.errors import InvalidSchema, UnknownSubject
-from headgate.registry.server.http import Call, Json, Raw
+from headgate.registry.server.requests import Call, Json, Raw
 from headgate.registry.server.routes import Service
-from headgate.registry.server.rows import StoredVersion, Tables, Visibility
+from headgate.registry.server.store import StoredVersion, Tables, Visibility
 
 
 def routes(service: Service) -> list[Route]:
