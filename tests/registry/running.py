@@ -14,9 +14,9 @@ import httpx
 import uvicorn
 from starlette.testclient import TestClient
 
-from headgate.registry.server import app
 from headgate.registry.server.__main__ import listen
 from headgate.registry.server.requests import Users
+from headgate.registry.server.routes import create_app
 from headgate.registry.server.rules import CompatibilityCheck, check_level
 from headgate.registry.server.store import Store
 
@@ -28,7 +28,7 @@ def registry(
     """The registry in a thread of this process; gives its URL."""
     store = Store(folder)
     try:
-        with serving(app.create_app(store, users=users, check=check)) as url:
+        with serving(create_app(store, users=users, check=check)) as url:
             yield url
     finally:
         store.close()
@@ -39,9 +39,7 @@ def door(folder: Path, users: Users | None = None, check: CompatibilityCheck = c
     """The registry without a network: what a test of its answers needs, in a tenth of the time."""
     store = Store(folder)
     try:
-        with TestClient(
-            app.create_app(store, users=users, check=check), raise_server_exceptions=False
-        ) as http:
+        with TestClient(create_app(store, users=users, check=check), raise_server_exceptions=False) as http:
             yield Door(http)
     finally:
         store.close()

@@ -11,11 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headgate.registry.schemas import Schema
-from headgate.registry.server import rules as deletion
-from headgate.registry.server import rules as registration
 from headgate.registry.server.errors import Refusal
-from headgate.registry.server.rules import PostedSchema, Registration, check_level
-from headgate.registry.server.store import LATEST, ParsedVersions, Store, Visibility
+from headgate.registry.server.rules import (
+    PostedSchema,
+    Registration,
+    check_level,
+    delete_subject,
+    delete_version,
+    look_up,
+)
+from headgate.registry.server.store import LATEST, Store, Visibility
 from headgate.schema.written import CompatibilityLevel
 
 pytestmark = pytest.mark.unit
@@ -32,7 +37,7 @@ class History(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self._store = Store(Path(self._folder.name))
-        self._registration = Registration(check_level, ParsedVersions())
+        self._registration = Registration(check_level)
         self._meaning: dict[int, str] = {}
         with self._store.writing() as tables:
             tables.settings.put_config(None, CompatibilityLevel.NONE, None)
@@ -54,7 +59,7 @@ class History(RuleBasedStateMachine):
     def delete_version(self, subject: str, version: int, permanent: bool) -> None:
         try:
             with self._store.writing() as tables:
-                deleted = deletion.delete_version(tables, subject, version, permanent=permanent)
+                deleted = delete_version(tables, subject, version, permanent=permanent)
         except Refusal:
             return
         with self._store.reading() as tables:
@@ -66,7 +71,7 @@ class History(RuleBasedStateMachine):
     def delete_subject(self, subject: str, permanent: bool) -> None:
         try:
             with self._store.writing() as tables:
-                deletion.delete_subject(tables, subject, permanent=permanent)
+                delete_subject(tables, subject, permanent=permanent)
         except Refusal:
             return
         with self._store.reading() as tables:
@@ -77,9 +82,7 @@ class History(RuleBasedStateMachine):
         with self._store.reading() as tables:
             live = [v.schema for v in tables.versions(subject, Visibility.LIVE)]
             try:
-                found = registration.look_up(
-                    tables, subject, schema, normalize=False, visibility=Visibility.LIVE
-                )
+                found = look_up(tables, subject, schema, normalize=False, visibility=Visibility.LIVE)
             except Refusal:
                 assert schema not in live
             else:

@@ -21,7 +21,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.registry.schemas import ParsedSchema, Reference, Schema
-from headgate.registry.server import rules as settings
 from headgate.registry.server.errors import (
     BodyTooLarge,
     InvalidSchema,
@@ -36,7 +35,7 @@ from headgate.registry.server.errors import (
     UnreadableRequest,
     UserFileUnusable,
 )
-from headgate.registry.server.rules import Config, PostedSchema
+from headgate.registry.server.rules import Config, Mode, PostedSchema, parse_level, parse_mode
 from headgate.registry.server.store import LATEST, StoredVersion
 from headgate.registry.wire import MAX_ID
 from headgate.schema.written import SchemaFormat
@@ -301,11 +300,11 @@ def config_change(body: dict[str, Json]) -> Config:
         raise UnreadableRequest('"compatibility" is not text')
     if normalize is not None and not isinstance(normalize, bool):
         raise UnreadableRequest('"normalize" is neither true nor false')
-    return Config(None if level is None else settings.parse_level(level), normalize)
+    return Config(None if level is None else parse_level(level), normalize)
 
 
-def mode_change(body: dict[str, Json]) -> settings.Mode:
-    return settings.parse_mode(str(body.get("mode")))
+def mode_change(body: dict[str, Json]) -> Mode:
+    return parse_mode(str(body.get("mode")))
 
 
 def version_answer(version: StoredVersion, text: str) -> dict[str, Json]:

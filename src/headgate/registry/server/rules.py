@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
 from headgate.registry.compatibility import Incompatibility, levels
-from headgate.registry.schemas import ParsedSchema, Schema
-from headgate.registry.server import store as reading
+from headgate.registry.schemas import ParsedSchema, Schema, SchemaCache
 from headgate.registry.server.errors import (
     IdTaken,
     Incompatible,
@@ -31,11 +30,12 @@ from headgate.registry.server.errors import (
 )
 from headgate.registry.server.store import (
     LATEST,
-    ParsedVersions,
     PostedReading,
     StoredVersion,
     Tables,
     Visibility,
+    parse_stored,
+    read_posted,
 )
 from headgate.registry.wire import MAX_ID
 from headgate.schema.written import CompatibilityLevel
@@ -202,7 +202,7 @@ class Registration:
     """What registering needs beside the tables."""
 
     check: CompatibilityCheck
-    parsed: ParsedVersions
+    parsed: SchemaCache[int, ParsedSchema] = field(default_factory=SchemaCache)  # by id
 
     def register(
         self, tables: Tables, subject: str, request: PostedSchema, *, normalize: bool
@@ -211,7 +211,7 @@ class Registration:
         mode = mode_in_scope(tables, subject)
         _refuse_by_mode(tables, subject, request, mode)
         normalize = normalize or bool(config_in_scope(tables, subject).normalize)
-        read = reading.read_posted(tables, request.schema, normalize=normalize, visibility=Visibility.LIVE)
+        read = read_posted(tables, request.schema, normalize=normalize, visibility=Visibility.LIVE)
         if (found := _registered(tables, subject, request, read, normalize)) is not None:
             return found
         if mode is not Mode.IMPORT and (reasons := self.reasons(tables, subject, read)):
@@ -230,7 +230,12 @@ class Registration:
         if level is CompatibilityLevel.NONE:
             return ()
         compared = _versions_to_compare(tables, subject, level) if against is None else against
-        return self.check(subject, read.parsed, [self.parsed.get(tables, v) for v in compared], level)
+        return self.check(
+            subject, read.parsed, [self._parsed(tables, version) for version in compared], level
+        )
+
+    def _parsed(self, tables: Tables, version: StoredVersion) -> ParsedSchema:
+        return self.parsed.get(version.schema_id, lambda: parse_stored(tables, version.schema))
 
     def verdict(
         self, tables: Tables, subject: str, schema: Schema, number: int | None, *, normalize: bool
@@ -238,7 +243,7 @@ class Registration:
         """As registering would decide (no number), or against one version only. No subject yet: nothing is against it."""
         normalize = normalize or bool(config_in_scope(tables, subject).normalize)
         against = None if number is None else _version_to_compare(tables, subject, number)
-        read = reading.read_posted(tables, schema, normalize=normalize, visibility=Visibility.LIVE)
+        read = read_posted(tables, schema, normalize=normalize, visibility=Visibility.LIVE)
         return self.reasons(tables, subject, read, against)
 
 
@@ -249,7 +254,7 @@ def look_up(
     normalize = normalize or bool(config_in_scope(tables, subject).normalize)
     if tables.latest(subject, visibility) is None:
         raise UnknownSubject(subject)
-    read = reading.read_posted(tables, schema, normalize=normalize, visibility=Visibility.ALL)
+    read = read_posted(tables, schema, normalize=normalize, visibility=Visibility.ALL)
     found = tables.matching(subject, read.prints, normalize, visibility)
     if found is None:
         raise SchemaNotInSubject(subject)

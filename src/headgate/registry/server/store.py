@@ -7,7 +7,6 @@ import json
 import queue
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -372,27 +371,6 @@ def read_posted(tables: Tables, posted: Schema, *, normalize: bool, visibility: 
 def fingerprint(schema_type: SchemaFormat, canonical: str, references: tuple[Reference, ...]) -> str:
     named = [[reference.name, reference.subject, reference.version] for reference in references]
     return hashlib.sha256(json.dumps([schema_type, canonical, named]).encode()).hexdigest()
-
-
-class ParsedVersions:
-    """Parsed forms of stored schemas by id, the most recently used ones kept: an id never changes its text."""
-
-    def __init__(self, capacity: int = 1000) -> None:
-        self._capacity = capacity
-        self._by_id: OrderedDict[int, ParsedSchema] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, tables: Tables, version: StoredVersion) -> ParsedSchema:
-        with self._lock:
-            if (known := self._by_id.get(version.schema_id)) is not None:
-                self._by_id.move_to_end(version.schema_id)
-                return known
-        parsed = _parse_with_references(tables, version.schema, Visibility.ALL)
-        with self._lock:
-            self._by_id[version.schema_id] = parsed
-            if len(self._by_id) > self._capacity:
-                self._by_id.popitem(last=False)
-        return parsed
 
 
 def parse_stored(tables: Tables, schema: Schema) -> ParsedSchema:
