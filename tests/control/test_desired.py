@@ -10,10 +10,10 @@ from headgate.catalog.objects import Desired, Kind
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.applying import Scripts
 from headgate.control.desired import OR_REPLACE, DesiredState, desired
-from headgate.control.errors import NotDesiredState, ObjectDiffers
 from headgate.control.executor import Session
 from headgate.control.results import Done, Result, ResultRows
 from headgate.errors import HeadgateError, Span
+from headgate.plan.errors import NotDesiredState, ObjectDiffers
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit

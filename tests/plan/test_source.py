@@ -18,7 +18,7 @@ from headgate.plan.errors import (
 from headgate.plan.sides import JsonSide, SchemaSide, TextSide
 from headgate.purify.errors import NoTimestamp, PasswordInAddress, StartTwice
 from headgate.purify.statements import purify
-from headgate.schema.formats.errors import MalformedAvro
+from headgate.schema.errors import MalformedAvro
 from headgate.schema.types import Record
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.errors import InvalidOptionValue, RepeatedOption

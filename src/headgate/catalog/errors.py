@@ -34,15 +34,13 @@ class AmbiguousName(CatalogError, code="CAT-0102"):
 
 
 class WrongKind(CatalogError, code="CAT-0103"):
-    """A statement names an object of a kind that it cannot use.
-
-    Name an object of the kind that the message wants.
-    """
+    """A statement names an object of a kind that it cannot use."""
 
     name: str
     kind: str
     wanted: tuple[str, ...]
     MESSAGE = '"{name}" is {kind:a}, not {wanted:a or}'
+    CURE = "Name an object of the kind that the message wants."
 
 
 class AlreadyExists(CatalogError, code="CAT-0104"):
@@ -109,14 +107,12 @@ class ReservedName(CatalogError, code="CAT-0108"):
 
 
 class NoColumns(CatalogError, code="CAT-0109"):
-    """A statement names a column of an object that has none.
-
-    Name an object that has columns: a source, a view, a sink or a table.
-    """
+    """A statement names a column of an object that has none."""
 
     kind: str
     name: str
     MESSAGE = '{kind} "{name}" has no columns'
+    CURE = "Name an object that has columns: a source, a view, a sink or a table."
 
 
 class ColumnWithoutObject(CatalogError, code="CAT-0110"):
@@ -155,16 +151,14 @@ class NotEmpty(CatalogError, code="CAT-0202"):
 
 
 class DependencyCycle(CatalogError, code="CAT-0203"):
-    """A definition would use itself, directly or through other objects. `path` begins and ends with the object.
-
-    Take one of the uses out of its definition.
-    """
+    """A definition would use itself, directly or through other objects. `path` begins and ends with the object."""
 
     kind: str
     name: str
     path: tuple[str, ...]
     MESSAGE = '{kind} "{name}" cannot depend on itself'
     DETAIL = "The dependencies go round: {path:path}."
+    CURE = "Take one of the uses out of its definition."
 
 
 class CatalogTooNew(CatalogError, code="CAT-0301"):
@@ -246,13 +240,11 @@ class CatalogTooOld(CatalogError, code="CAT-0308"):
 
 
 class NotUnicode(CatalogError, code="CAT-0309"):
-    """A name, comment or statement is not valid Unicode and cannot be stored.
-
-    Remove the broken character from the text.
-    """
+    """A name, comment or statement is not valid Unicode and cannot be stored."""
 
     MESSAGE = "cannot store a text that is not Unicode"
     DETAIL = "A name, comment or statement holds half of a surrogate pair, which no UTF-8 text can hold."
+    CURE = "Remove the broken character from the text."
 
 
 class LeaseHeld(CatalogError, code="CAT-0401"):

@@ -10,14 +10,12 @@ class CommandError(HeadgateError):
 
 
 class SettingsUnreadable(CommandError, code="CLI-0201"):
-    """The settings file cannot be opened, or is not valid TOML.
-
-    Correct the file as the message says.
-    """
+    """The settings file cannot be opened, or is not valid TOML."""
 
     file: str
     reason: str
     MESSAGE = 'cannot read settings file "{file}": {reason}'
+    CURE = "Correct the file as the message says."
 
 
 class UnknownSetting(CommandError, code="CLI-0202"):
@@ -32,15 +30,13 @@ class UnknownSetting(CommandError, code="CLI-0202"):
 
 
 class InvalidSetting(CommandError, code="CLI-0203"):
-    """A setting has a value that is not allowed. The message does not show the value, because it may be a secret.
-
-    Write a value that the message allows.
-    """
+    """A setting has a value that is not allowed. The message does not show the value, because it may be a secret."""
 
     setting: str
     place: str
     reason: str
     MESSAGE = 'setting "{setting}" of {place} is not valid: {reason}'
+    CURE = "Write a value that the message allows."
 
 
 class EnginePortTaken(CommandError, code="CLI-0204"):
@@ -52,14 +48,12 @@ class EnginePortTaken(CommandError, code="CLI-0204"):
 
 
 class ScriptUnreadable(CommandError, code="CLI-0301"):
-    """A script cannot be opened or is not text.
-
-    Check the name of the file and its permissions.
-    """
+    """A script cannot be opened or is not text."""
 
     file: str
     reason: str
     MESSAGE = 'cannot read script "{file}": {reason}'
+    CURE = "Check the name of the file and its permissions."
 
 
 class NothingToRun(CommandError, code="CLI-0302"):

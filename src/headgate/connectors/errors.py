@@ -10,38 +10,32 @@ class ConnectorError(HeadgateError):
 
 
 class OptionMissing(ConnectorError, code="CON-0101"):
-    """A connection lacks an option that its system needs.
-
-    Add the option with ALTER CONNECTION.
-    """
+    """A connection lacks an option that its system needs."""
 
     option: str
     connection: str
     MESSAGE = 'option "{option}" of connection "{connection}" is missing'
+    CURE = "Add the option with ALTER CONNECTION."
 
 
 class OptionsExclude(ConnectorError, code="CON-0102"):
-    """A connection has two options of which only one can hold.
-
-    Leave one of the two out.
-    """
+    """A connection has two options of which only one can hold."""
 
     first: str
     second: str
     connection: str
     MESSAGE = 'options "{first}" and "{second}" of connection "{connection}" exclude each other'
+    CURE = "Leave one of the two out."
 
 
 class OptionUnfit(ConnectorError, code="CON-0103"):
-    """An option of a connection has a value that cannot be used.
-
-    Correct the value as the message says.
-    """
+    """An option of a connection has a value that cannot be used."""
 
     option: str
     connection: str
     reason: str
     MESSAGE = 'option "{option}" of connection "{connection}" {reason}'
+    CURE = "Correct the value as the message says."
 
 
 class BrokerUnreachable(ConnectorError, code="CON-0201"):
@@ -91,12 +85,10 @@ class TopicRefused(ConnectorError, code="CON-0204"):
 
 
 class KafkaFailed(ConnectorError, code="CON-0205"):
-    """The broker answers a request with an error.
-
-    Read the detail, which is the broker's own text, and the broker's log.
-    """
+    """The broker answers a request with an error."""
 
     what: str
     reason: str
     MESSAGE = "could not {what}"
     DETAIL = "{reason}"
+    CURE = "Read the detail, which is the broker's own text, and the broker's log."

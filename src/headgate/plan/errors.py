@@ -1,4 +1,4 @@
-"""What is wrong with a statement that reads well: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks."""
+"""What is wrong with a statement that reads well: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks, PLN-05xx scripts for apply."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ class PlanError(HeadgateError):
 
 
 class NotSupportedYet(PlanError, code="PLN-0101"):
-    """A statement is valid and asks for something that this version cannot do.
-
-    Use another statement, or wait for a version that supports it.
-    """
+    """A statement is valid and asks for something that this version cannot do."""
 
     what: str
     MESSAGE = "{what} is not supported yet"
+    CURE = "Use another statement, or wait for a version that supports it."
 
 
 class ColumnTwice(PlanError, code="PLN-0102"):
@@ -31,15 +29,13 @@ class ColumnTwice(PlanError, code="PLN-0102"):
 
 
 class TooManyNames(PlanError, code="PLN-0103"):
-    """The list after a relation's name has more names than the relation has columns.
-
-    Write one name for each column.
-    """
+    """The list after a relation's name has more names than the relation has columns."""
 
     relation: str
     names: int
     columns: int
     MESSAGE = '"{relation}" has {columns} columns, but {names} names are given'
+    CURE = "Write one name for each column."
 
 
 class ColumnOfUnknownType(PlanError, code="PLN-0104"):
@@ -202,10 +198,7 @@ class NoChangeEvents(PlanError, code="PLN-0206"):
 
 
 class DebeziumKeyUnfit(PlanError, code="PLN-0207"):
-    """The fields of the record's key are missing in the rows of the change events, or have other types there.
-
-    Correct the key of the connector, or write ENVELOPE NONE.
-    """
+    """The fields of the record's key are missing in the rows of the change events, or have other types there."""
 
     source: str
     reason: str
@@ -213,6 +206,7 @@ class DebeziumKeyUnfit(PlanError, code="PLN-0207"):
     DETAIL = (
         "Under ENVELOPE DEBEZIUM every field of the record's key is a field of the row, of the same type."
     )
+    CURE = "Correct the key of the connector, or write ENVELOPE NONE."
 
 
 class InlineErrorsWithoutKey(PlanError, code="PLN-0208"):
@@ -298,25 +292,21 @@ class SinkFormatNeedsOneColumn(PlanError, code="PLN-0303"):
 
 
 class KeyWithoutFormat(PlanError, code="PLN-0304"):
-    """A sink has a format for keys and no KEY clause.
-
-    Write KEY (column, …) before KEY FORMAT, or leave KEY FORMAT out.
-    """
+    """A sink has a format for keys and no KEY clause."""
 
     sink: str
     MESSAGE = 'KEY FORMAT of sink "{sink}" needs a KEY'
+    CURE = "Write KEY (column, …) before KEY FORMAT, or leave KEY FORMAT out."
 
 
 class SideWithoutSchema(PlanError, code="PLN-0305"):
-    """A statement asks for the schema of a key or value whose format has none.
-
-    Ask for the other side, or give the sink a format with a schema registry.
-    """
+    """A statement asks for the schema of a key or value whose format has none."""
 
     sink: str
     side: str
     MESSAGE = 'the {side} of sink "{sink}" has no schema'
     DETAIL = "Only formats that use a schema registry have one."
+    CURE = "Ask for the other side, or give the sink a format with a schema registry."
 
 
 class SinkFeedsItself(PlanError, code="PLN-0306"):
@@ -334,3 +324,30 @@ class SinkFeedsItself(PlanError, code="PLN-0306"):
     def reader(self) -> str:
         sinks = " and ".join(f'"{name}"' for name in self.over)
         return f"sink {sinks}, whose records come back to it" if self.over else "it"
+
+
+class DesiredStateError(HeadgateError):
+    """Family PLN."""
+
+
+class ObjectDiffers(DesiredStateError, code="PLN-0501"):
+    """A script for apply defines an object that exists with another definition, and no statement can change one into
+    the other."""
+
+    kind: str
+    name: str
+    parts: tuple[str, ...] = ()
+    MESSAGE = '{kind} "{name}" exists already and is not what the script says'
+    DETAIL = "They differ in {parts:list}."
+    HINT = (
+        "Nothing alters a {kind} in place. Run `DROP {kind:upper} {name};` (with CASCADE, if others use it) with "
+        "`headgate sql`, then apply the script again; or write the statement as it was."
+    )
+
+
+class NotDesiredState(DesiredStateError, code="PLN-0502"):
+    """A script for apply contains a statement that does something once instead of describing an object."""
+
+    statement: str
+    MESSAGE = "{statement} does not describe what shall be there"
+    HINT = "Run it with `headgate sql`. A script to apply has CREATE, COMMENT ON, ALTER … PAUSE or RESUME, and SET."

@@ -18,7 +18,7 @@ from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import can_hold, merge
-from headgate.schema.formats.avro.read import read_place as avro_place
+from headgate.schema.formats.avro.read import read_schema as avro_place
 from headgate.schema.formats.jsonschema.read import read_place as json_place
 from headgate.schema.formats.protobuf import from_protobuf
 from headgate.schema.formats.regex import read_pattern

@@ -39,15 +39,13 @@ class TopicMissing(PurifyError, code="PLN-0403"):
 
 
 class ConnectionOfOtherKind(PurifyError, code="PLN-0404"):
-    """A statement uses a connection to another kind of system than it needs.
-
-    Name a connection of the kind that the message wants.
-    """
+    """A statement uses a connection to another kind of system than it needs."""
 
     connection: str
     found: str
     wanted: str
     MESSAGE = 'connection "{connection}" is to {found}, not to {wanted}'
+    CURE = "Name a connection of the kind that the message wants."
 
 
 class SecretWrittenOut(PurifyError, code="PLN-0405"):

@@ -100,13 +100,11 @@ class UnknownMagic(RegistryError, code="REG-0202"):
 
 
 class MalformedMessageIndexes(RegistryError, code="REG-0203"):
-    """The path of the message type at the beginning of a Protobuf record cannot be read.
-
-    Check that the records were written by a registry serialiser for Protobuf.
-    """
+    """The path of the message type at the beginning of a Protobuf record cannot be read."""
 
     what: str
     MESSAGE = "message indexes of a Protobuf record cannot be read: {what}"
+    CURE = "Check that the records were written by a registry serialiser for Protobuf."
 
 
 class SchemaIdOutOfRange(RegistryError, code="REG-0204"):
@@ -137,14 +135,12 @@ class SubjectDeleted(RegistryError, code="REG-0212"):
 
 
 class VersionNotFound(RegistryError, code="REG-0213"):
-    """The subject exists and has no such version.
-
-    Ask for the versions of the subject, and name one of them.
-    """
+    """The subject exists and has no such version."""
 
     subject: str
     version: int
     MESSAGE = 'version {version} of subject "{subject}" does not exist'
+    CURE = "Ask for the versions of the subject, and name one of them."
 
 
 class SchemaIdNotFound(RegistryError, code="REG-0214"):
@@ -156,13 +152,11 @@ class SchemaIdNotFound(RegistryError, code="REG-0214"):
 
 
 class SchemaNotFound(RegistryError, code="REG-0215"):
-    """The subject exists, and none of its versions is this schema.
-
-    Register the schema, or look it up in another subject.
-    """
+    """The subject exists, and none of its versions is this schema."""
 
     subject: str
     MESSAGE = 'subject "{subject}" has no version with this schema'
+    CURE = "Register the schema, or look it up in another subject."
 
 
 class NotDeletedFirst(RegistryError, code="REG-0216"):
@@ -202,28 +196,24 @@ class IncompatibleSchema(RegistryError, code="REG-0218"):
 
 
 class SchemaRefused(RegistryError, code="REG-0219"):
-    """The registry cannot read a schema, or cannot find what it refers to.
-
-    Correct the schema as the detail says, which is the registry's own text.
-    """
+    """The registry cannot read a schema, or cannot find what it refers to."""
 
     subject: str
     reason: str
     MESSAGE = 'the registry refuses the schema for subject "{subject}"'
     DETAIL = "{reason}"
+    CURE = "Correct the schema as the detail says, which is the registry's own text."
 
 
 class RequestRefused(RegistryError, code="REG-0220"):
-    """The registry understands a request and does not do it: its mode forbids it, or it does not know a value.
-
-    Read the detail, which is the registry's own text.
-    """
+    """The registry understands a request and does not do it: its mode forbids it, or it does not know a value."""
 
     what: str
     registry_code: int
     reason: str
     MESSAGE = "the registry refuses to {what} (its code {registry_code})"
     DETAIL = "{reason}"
+    CURE = "Read the detail, which is the registry's own text."
 
 
 # --- the way to a registry ----------------------------------------------------------------------------------------
@@ -301,14 +291,12 @@ class RegistryAnswerUnreadable(RegistryError, code="REG-0235"):
 
 class InvalidRegistrySetting(RegistryError, code="REG-0236"):
     """A setting of the client cannot be used, for example a URL without a host or a certificate file that does not
-    exist.
-
-    Correct the option of the connection that the message names.
-    """
+    exist."""
 
     setting: str
     problem: str
     MESSAGE = 'registry setting "{setting}" cannot be used: {problem}'
+    CURE = "Correct the option of the connection that the message names."
 
 
 def _version_of(subject: str, version: int | None) -> str:

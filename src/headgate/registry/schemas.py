@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, TypeAlias, TypeVar, assert_never, cast
-
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
-from headgate.registry.parsing.avro import read_avro
-from headgate.registry.parsing.avro_nodes import AvroType, Named
-from headgate.registry.parsing.avro_print import print_avro
 from headgate.registry.parsing.json_schema import check_json_schema
-from headgate.registry.parsing.json_text import Json, compact, read_json
+from headgate.registry.parsing.json_text import read_json
 from headgate.registry.parsing.protobuf import read_protobuf
+from headgate.schema.formats.avro import parse as avro
+from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text
+from headgate.schema.formats.documents import Json, compact
 from headgate.schema.written import SchemaFormat, WrittenSchema
+from typing import Generic, TypeAlias, TypeVar, assert_never, cast
+
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -79,7 +78,7 @@ def parse(
 
 def avro_types(parsed: ParsedSchema) -> AvroType:
     """The linked nodes of an Avro schema, with the types of its references in place."""
-    return read_avro(cast(Json, parsed.definition), _known_names(parsed.dependencies))[0]
+    return _parse_avro(cast(Json, parsed.definition), _known_names(parsed.dependencies)).type
 
 
 class _Dependencies:
@@ -152,15 +151,22 @@ def _reader(schema_type: SchemaFormat) -> _Reader:
 def _read_avro(text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool) -> tuple[str, object]:
     definition = read_json(text, "AVRO")
     known = _known_names(dependencies)
-    node, _ = read_avro(definition, known)
-    return print_avro(node, frozenset(known), normalize=normalize), definition
+    node = _parse_avro(definition, known).type
+    return canonical_text(node, frozenset(known), normalize=normalize), definition
+
+
+def _parse_avro(definition: Json, known: Mapping[str, Named]) -> avro.Parsed:
+    parsed = avro.parse(definition, known)
+    if parsed.faults:
+        raise MalformedSchema("AVRO", tuple(Fault(fault.path, fault.reason) for fault in parsed.faults))
+    return parsed
 
 
 def _known_names(dependencies: tuple[ParsedSchema, ...]) -> dict[str, Named]:
     """The types that dependencies define. One that is referred to under two names defines them once."""
     names: dict[str, Named] = {}
     for definition in {other.canonical: other.definition for other in dependencies}.values():
-        _, names = read_avro(cast(Json, definition), names)
+        names = _parse_avro(cast(Json, definition), names).names
     return names
 
 

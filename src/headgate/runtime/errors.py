@@ -180,13 +180,11 @@ class TaskNotRunning(RunError, code="RUN-0202"):
 
 
 class SparkRefused(RunError, code="RUN-0301"):
-    """Spark does not accept a query that Headgate accepted.
-
-    Write the query in another way, and report this as a bug.
-    """
+    """Spark does not accept a query that Headgate accepted."""
 
     reason: str
     MESSAGE = "Spark refused the query: {reason}"
+    CURE = "Write the query in another way, and report this as a bug."
 
 
 class SparkGone(RunError, code="RUN-0302"):
@@ -220,9 +218,7 @@ class NotANumber(RunError, code="RUN-0107"):
 
 
 class QueryCancelled(RunError, code="RUN-0303"):
-    """The client of a query went away or cancelled it.
-
-    Send the query again.
-    """
+    """The client of a query went away or cancelled it."""
 
     MESSAGE = "the query was cancelled"
+    CURE = "Send the query again."

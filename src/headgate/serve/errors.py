@@ -53,10 +53,7 @@ class UnreadableEvent(EngineError, code="CLI-0105"):
 
 
 class EngineDidNotStart(EngineError, code="CLI-0106"):
-    """The engine's process ended while it was starting, or did not answer in time.
-
-    Read the log that the detail names.
-    """
+    """The engine's process ended while it was starting, or did not answer in time."""
 
     project: str
     reason: str
@@ -64,6 +61,7 @@ class EngineDidNotStart(EngineError, code="CLI-0106"):
     last: tuple[str, ...] = ()
     MESSAGE = 'the engine of project "{project}" did not start: {reason}'
     DETAIL = "The end of {log}:\n{last_lines}"
+    CURE = "Read the log that the detail names."
 
     @property
     def last_lines(self) -> str:

@@ -28,21 +28,16 @@ class UnknownOption(SqlError, code="SQL-0203"):
 
 
 class RepeatedOption(SqlError, code="SQL-0204"):
-    """A list of options contains the same option twice.
-
-    Leave one of them out.
-    """
+    """A list of options contains the same option twice."""
 
     option: str
     owner: str
     MESSAGE = 'option "{option}" of {owner} is given more than once'
+    CURE = "Leave one of them out."
 
 
 class InvalidOptionValue(SqlError, code="SQL-0205"):
-    """An option has a value of the wrong kind, for example a number where a string is needed.
-
-    Write a value of the kind that the message names.
-    """
+    """An option has a value of the wrong kind, for example a number where a string is needed."""
 
     option: str
     owner: str
@@ -51,6 +46,7 @@ class InvalidOptionValue(SqlError, code="SQL-0205"):
     unquoted: str | None = None  # a name that stands where a string should
     MESSAGE = 'option "{option}" of {owner} takes {expected}, found {found}'
     HINT = "Write it in single quotes: '{unquoted}'."
+    CURE = "Write a value of the kind that the message names."
 
 
 class UnknownChoice(SqlError, code="SQL-0206"):
@@ -64,51 +60,41 @@ class UnknownChoice(SqlError, code="SQL-0206"):
 
 
 class UnclosedBracket(SqlError, code="SQL-0208"):
-    """A bracket is opened, and the statement ends before it is closed.
-
-    Close the bracket that the caret points at.
-    """
+    """A bracket is opened, and the statement ends before it is closed."""
 
     bracket: str
     MESSAGE = '"{bracket}" is not closed'
+    CURE = "Close the bracket that the caret points at."
 
 
 class UnopenedBracket(SqlError, code="SQL-0209"):
-    """A closing bracket has no opening one.
-
-    Remove the bracket that the caret points at, or open it earlier.
-    """
+    """A closing bracket has no opening one."""
 
     bracket: str
     MESSAGE = '"{bracket}" closes nothing'
+    CURE = "Remove the bracket that the caret points at, or open it earlier."
 
 
 class EmptyStatement(SqlError, code="SQL-0210"):
-    """The text contains no statement, only blanks, comments or semicolons.
-
-    Write a statement.
-    """
+    """The text contains no statement, only blanks, comments or semicolons."""
 
     MESSAGE = "there is no statement"
+    CURE = "Write a statement."
 
 
 class SeveralStatements(SqlError, code="SQL-0211"):
-    """More than one statement stands where exactly one is allowed.
-
-    Send the statements one by one, or as a script.
-    """
+    """More than one statement stands where exactly one is allowed."""
 
     MESSAGE = "expected one statement, found another after it"
+    CURE = "Send the statements one by one, or as a script."
 
 
 class NestedTooDeep(SqlError, code="SQL-0212"):
-    """The column list of a definition has records in records beyond the limit.
-
-    Use fewer levels of records, or keep the inner ones as json.
-    """
+    """The column list of a definition has records in records beyond the limit."""
 
     limit: int
     MESSAGE = "fields are nested more than {limit} levels deep"
+    CURE = "Use fewer levels of records, or keep the inner ones as json."
 
 
 class MissingRegistry(SqlError, code="SQL-0213"):
@@ -128,22 +114,18 @@ class ReplaceNotSupported(SqlError, code="SQL-0214"):
 
 
 class ReplaceIfNotExists(SqlError, code="SQL-0215"):
-    """A CREATE statement says both what to do if the object exists: to replace it and to keep it.
-
-    Leave one of the two out.
-    """
+    """A CREATE statement says both what to do if the object exists: to replace it and to keep it."""
 
     MESSAGE = "OR REPLACE and IF NOT EXISTS exclude each other"
+    CURE = "Leave one of the two out."
 
 
 class RepeatedClause(SqlError, code="SQL-0216"):
-    """A clause that may stand once is written twice.
-
-    Leave one of them out.
-    """
+    """A clause that may stand once is written twice."""
 
     clause: str
     MESSAGE = "{clause} is given more than once"
+    CURE = "Leave one of them out."
 
 
 class TooFewNameParts(SqlError, code="SQL-0217"):
@@ -155,34 +137,28 @@ class TooFewNameParts(SqlError, code="SQL-0217"):
 
 
 class TooManyNameParts(SqlError, code="SQL-0218"):
-    """A name has more parts than database, schema and object (and column, where one is named).
-
-    Write fewer parts. A dot that belongs to a name needs quotes around that part.
-    """
+    """A name has more parts than database, schema and object (and column, where one is named)."""
 
     name: str
     most: int
     MESSAGE = 'name "{name}" has more than {most} parts'
+    CURE = "Write fewer parts. A dot that belongs to a name needs quotes around that part."
 
 
 class NotExplainable(SqlError, code="SQL-0220"):
-    """EXPLAIN is followed by a statement that it cannot explain.
-
-    Write EXPLAIN before one of the statements that the message names.
-    """
+    """EXPLAIN is followed by a statement that it cannot explain."""
 
     what: str
     expected: str
     MESSAGE = "{what} explains {expected}, found another statement"
+    CURE = "Write EXPLAIN before one of the statements that the message names."
 
 
 class MapKeyNotText(SqlError, code="SQL-0221"):
-    """A map type has a key of another type than text.
-
-    Write text as the key type. Keys of other types can be cast to text.
-    """
+    """A map type has a key of another type than text."""
 
     MESSAGE = "the key of a map must be text"
+    CURE = "Write text as the key type. Keys of other types can be cast to text."
 
 
 class UnknownSetting(SqlError, code="SQL-0222"):
@@ -194,20 +170,16 @@ class UnknownSetting(SqlError, code="SQL-0222"):
 
 
 class RegistryGivenTwice(SqlError, code="SQL-0223"):
-    """A format names its schema registry in two positions of the statement.
-
-    Leave one of them out.
-    """
+    """A format names its schema registry in two positions of the statement."""
 
     MESSAGE = "the schema registry is given both after USING and as an option"
+    CURE = "Leave one of them out."
 
 
 class InvalidStatementJson(SqlError, code="SQL-0301"):
     """The catalog holds a statement that this version of Headgate cannot read, because another version wrote it or the
-    file was changed by hand.
-
-    Use the version of Headgate that wrote the catalog, or restore the catalog from a copy.
-    """
+    file was changed by hand."""
 
     reason: str
     MESSAGE = "stored statement cannot be read: {reason}"
+    CURE = "Use the version of Headgate that wrote the catalog, or restore the catalog from a copy."

@@ -12,15 +12,13 @@ class SpecError(HeadgateError):
 
 
 class MalformedSpec(SpecError, code="CLI-0401"):
-    """A line of a spec is of no known kind, or a part of it cannot be read.
-
-    Correct the line. The page on testing shows every kind of line.
-    """
+    """A line of a spec is of no known kind, or a part of it cannot be read."""
 
     problem: str
     advice: str | None = None
     MESSAGE = "{problem}"
     HINT = "{advice}"
+    CURE = "Correct the line. The page on testing shows every kind of line."
 
 
 class UnknownAction(SpecError, code="CLI-0402"):
@@ -41,14 +39,12 @@ class UnknownActionOption(SpecError, code="CLI-0403"):
 
 
 class InvalidAction(SpecError, code="CLI-0404"):
-    """An action of a spec lacks a part, or has a value that it cannot take.
-
-    Correct the action as the message says.
-    """
+    """An action of a spec lacks a part, or has a value that it cannot take."""
 
     action: str
     problem: str
     MESSAGE = 'action "{action}" {problem}'
+    CURE = "Correct the action as the message says."
 
 
 class UnknownVariable(SpecError, code="CLI-0405"):
@@ -61,29 +57,25 @@ class UnknownVariable(SpecError, code="CLI-0405"):
 
 
 class StepFailed(SpecError, code="CLI-0406"):
-    """A step of a spec failed.
-
-    Read the detail. Correct the spec if its expectation is wrong.
-    """
+    """A step of a spec failed."""
 
     what: str
     told: str | None = None
     MESSAGE = "{what}"
     DETAIL = "{told}"
+    CURE = "Read the detail. Correct the spec if its expectation is wrong."
 
 
 class Mismatch(SpecError, code="CLI-0407"):
     """A step of a spec got another result than it expects. In the detail, lines with - were expected and lines with +
-    were there.
-
-    Correct what is tested, or write the new result into the spec with --rewrite.
-    """
+    were there."""
 
     what: str
     expected: tuple[str, ...]
     actual: tuple[str, ...]
     rewritten: tuple[str, ...] | None = None  # what `--rewrite` writes in place of the expectation, if it can
     MESSAGE = "{what}"
+    CURE = "Correct what is tested, or write the new result into the spec with --rewrite."
 
     def detail(self) -> str:
         """Expected lines begin with -, those that were there with +."""
@@ -100,22 +92,18 @@ class NoSpecs(SpecError, code="CLI-0408"):
 
 
 class ServiceFailed(SpecError, code="CLI-0409"):
-    """A service refused what an action of a spec asked for, or did not answer.
-
-    Read the message, and run `headgate doctor` if the service does not run.
-    """
+    """A service refused what an action of a spec asked for, or did not answer."""
 
     service: str
     reason: str
     MESSAGE = "{service} could not do it: {reason}"
+    CURE = "Read the message, and run `headgate doctor` if the service does not run."
 
 
 class UnfitRecord(SpecError, code="CLI-0410"):
-    """A record in a spec does not fit the schema that it is written with.
-
-    Correct the record at the path that the message names.
-    """
+    """A record in a spec does not fit the schema that it is written with."""
 
     path: str
     reason: str
     MESSAGE = "a record does not fit its schema at {path}: {reason}"
+    CURE = "Correct the record at the path that the message names."

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from headgate.plan.sides import SchemaSide, place_of
 from headgate.schema.casts import from_json
-from headgate.schema.errors import ValueDoesNotFit
+from headgate.schema.errors import UnsupportedType, ValueDoesNotFit
 from headgate.schema.evolve.merge import follows
-from headgate.schema.formats.errors import UnsupportedType
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.formats.protobuf import to_protobuf
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type

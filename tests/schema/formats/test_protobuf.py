@@ -9,8 +9,13 @@ from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import assume, given
 
-from headgate.schema.errors import UnresolvedType
-from headgate.schema.formats.errors import RecursiveSchema, SchemaTooDeep, SchemaTooLarge, UnsupportedType
+from headgate.schema.errors import (
+    RecursiveSchema,
+    SchemaTooDeep,
+    SchemaTooLarge,
+    UnresolvedType,
+    UnsupportedType,
+)
 from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
 from headgate.schema.formats.proto_text.errors import UnknownMessage
 from headgate.schema.formats.proto_text.well_known import well_known

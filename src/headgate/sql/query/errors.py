@@ -22,13 +22,11 @@ class QueryTooDeep(SqlError, code="SQL-0401"):
 
 
 class MalformedQuery(SqlError, code="SQL-0402"):
-    """The text of a query is not valid SQL.
-
-    Correct the query where the caret points.
-    """
+    """The text of a query is not valid SQL."""
 
     reason: str
     MESSAGE = "query cannot be read: {reason}"
+    CURE = "Correct the query where the caret points."
 
 
 class UnknownColumn(SqlError, code="SQL-0403"):
@@ -83,26 +81,22 @@ class UnknownField(SqlError, code="SQL-0406"):
 
 
 class NotARecord(SqlError, code="SQL-0407"):
-    """A query takes a field of a value that is no record.
-
-    Leave the field out, or take it from a column that holds a record.
-    """
+    """A query takes a field of a value that is no record."""
 
     field: str
     type: str
     MESSAGE = 'field "{field}" cannot be taken of a value of type {type}'
+    CURE = "Leave the field out, or take it from a column that holds a record."
 
 
 class WrongColumnCount(SqlError, code="SQL-0408"):
-    """Two queries are combined, or a list is compared, with different numbers of columns.
-
-    Give both sides the same number of columns.
-    """
+    """Two queries are combined, or a list is compared, with different numbers of columns."""
 
     what: str
     expected: int
     found: int
     MESSAGE = "{what} has {found} columns, expected {expected}"
+    CURE = "Give both sides the same number of columns."
 
 
 class IncompatibleBranches(SqlError, code="SQL-0409"):
@@ -124,15 +118,13 @@ class UnknownFunction(SqlError, code="SQL-0411"):
 
 
 class UnsupportedQuery(SqlError, code="SQL-0412"):
-    """A query uses a part of SQL that Headgate does not support.
-
-    Write the query without it.
-    """
+    """A query uses a part of SQL that Headgate does not support."""
 
     what: str
     instead: str | None = None
     MESSAGE = "{what} is not supported in a query"
     HINT = "{instead}"
+    CURE = "Write the query without it."
 
 
 class DuplicateAlias(SqlError, code="SQL-0413"):
@@ -145,49 +137,41 @@ class DuplicateAlias(SqlError, code="SQL-0413"):
 
 
 class NotJson(SqlError, code="SQL-0414"):
-    """An operator for JSON is applied to a value of another type.
-
-    Cast the value to json first.
-    """
+    """An operator for JSON is applied to a value of another type."""
 
     type: str
     MESSAGE = "-> and ->> take a value of type json, found {type}"
+    CURE = "Cast the value to json first."
 
     def hint(self) -> str | None:
         return _INSTEAD_OF_ARROWS.get(self.type.partition("(")[0])
 
 
 class WrongType(SqlError, code="SQL-0415"):
-    """An operator or a function gets a value of a type that it does not take.
-
-    Cast the value to the type that the message names.
-    """
+    """An operator or a function gets a value of a type that it does not take."""
 
     what: str
     expected: str
     found: str
     MESSAGE = "{what} takes {expected}, found {found}"
+    CURE = "Cast the value to the type that the message names."
 
 
 class ImpossibleCast(SqlError, code="SQL-0416"):
-    """A cast goes between types that have no conversion.
-
-    Cast to text first, or compute the value in another way.
-    """
+    """A cast goes between types that have no conversion."""
 
     source: str
     target: str
     MESSAGE = "a value of type {source} cannot be cast to {target}"
+    CURE = "Cast to text first, or compute the value in another way."
 
 
 class NotIndexable(SqlError, code="SQL-0417"):
-    """Square brackets follow a value that is neither an array nor a map.
-
-    Use them only after an array or a map.
-    """
+    """Square brackets follow a value that is neither an array nor a map."""
 
     type: str
     MESSAGE = "[ ] takes an element of an array or a value of a map, found {type}"
+    CURE = "Use them only after an array or a map."
 
 
 class MisplacedFunction(SqlError, code="SQL-0418"):
@@ -209,14 +193,12 @@ class UngroupedColumn(SqlError, code="SQL-0419"):
 
 
 class MisplacedAggregate(SqlError, code="SQL-0420"):
-    """An aggregate stands in a clause that is evaluated before rows are grouped.
-
-    Move the aggregate to SELECT or HAVING, or compute it in a subquery.
-    """
+    """An aggregate stands in a clause that is evaluated before rows are grouped."""
 
     function: str
     clause: str
     MESSAGE = "aggregate {function} cannot stand in {clause}"
+    CURE = "Move the aggregate to SELECT or HAVING, or compute it in a subquery."
 
     def hint(self) -> str | None:
         return "Write the condition in HAVING." if self.clause == "WHERE" else None

@@ -6,16 +6,14 @@ from headgate.schema.errors import SchemaError
 
 
 class MalformedProto(SchemaError, code="SCH-0301"):
-    """The text of a .proto file does not follow the grammar of Protobuf.
-
-    Correct the text at the line and column that the message names.
-    """
+    """The text of a .proto file does not follow the grammar of Protobuf."""
 
     line: int
     column: int
     expected: str
     found: str
     MESSAGE = "malformed .proto text at line {line}, column {column}: expected {expected}, found {shown}"
+    CURE = "Correct the text at the line and column that the message names."
 
     @property
     def shown(self) -> str:
@@ -23,14 +21,12 @@ class MalformedProto(SchemaError, code="SCH-0301"):
 
 
 class InvalidProto(SchemaError, code="SCH-0302"):
-    """A .proto file follows the grammar of Protobuf and breaks one of its rules.
-
-    Correct the definition that the message names.
-    """
+    """A .proto file follows the grammar of Protobuf and breaks one of its rules."""
 
     path: str
     problem: str
     MESSAGE = 'protobuf definition "{path}" is invalid: {problem}'
+    CURE = "Correct the definition that the message names."
 
 
 class UnresolvedProtoType(SchemaError, code="SCH-0303"):
@@ -65,16 +61,14 @@ class UnknownProtoOption(SchemaError, code="SCH-0305"):
 
 
 class ProtoTooDeep(SchemaError, code="SCH-0306"):
-    """Messages are nested in each other beyond the limit.
-
-    Define the inner messages at the top level of the file.
-    """
+    """Messages are nested in each other beyond the limit."""
 
     line: int
     column: int
     limit: int
     MESSAGE = "message at line {line}, column {column} is nested too deeply"
     DETAIL = "Messages can be nested {limit} levels deep."
+    CURE = "Define the inner messages at the top level of the file."
 
 
 class UnknownMessage(SchemaError, code="SCH-0307"):

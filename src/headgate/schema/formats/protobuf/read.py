@@ -20,8 +20,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate.errors import similar_names
+from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.documents import Budget
-from headgate.schema.formats.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.proto_text.cursor import Path
 from headgate.schema.formats.proto_text.errors import UnknownMessage
 from headgate.schema.formats.proto_text.resolve import resolve

@@ -16,8 +16,7 @@ from google.protobuf.descriptor_pb2 import (
     SourceCodeInfo,
 )
 
-from headgate.schema.errors import UnresolvedType
-from headgate.schema.formats.errors import SchemaTooDeep, UnsupportedType
+from headgate.schema.errors import SchemaTooDeep, UnresolvedType, UnsupportedType
 from headgate.schema.formats.proto_text.cursor import Path
 from headgate.schema.formats.proto_text.literals import camel_case, is_identifier, json_name, map_entry_name
 from headgate.schema.formats.proto_text.messages import MAX_DEPTH, add_synthetic_oneofs
