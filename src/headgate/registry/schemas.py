@@ -6,7 +6,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
+from typing import Generic, TypeAlias, TypeVar, assert_never, cast
+
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
 from headgate.registry.parsing.json_schema import check_json_schema
@@ -16,8 +19,6 @@ from headgate.schema.formats.avro import parse as avro
 from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text
 from headgate.schema.formats.documents import Json, compact
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from typing import Generic, TypeAlias, TypeVar, assert_never, cast
-
 
 
 @dataclass(frozen=True, slots=True, order=True)
