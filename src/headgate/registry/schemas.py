@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never, cast
+from typing import Generic, TypeAlias, TypeVar, assert_never, cast
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
@@ -181,3 +183,32 @@ def _read_protobuf(text: str, dependencies: tuple[ParsedSchema, ...], normalize:
     del normalize  # printing a descriptor already leaves out what is formatting only
     others = [(other.name, cast(FileDescriptorProto, other.definition)) for other in dependencies]
     return read_protobuf(text, others)
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class SchemaCache(Generic[K, V]):
+    """Keeps schemas that never change, by id or by reference: at most `capacity`, those used last.
+
+    Safe to use from several threads. Two threads may fetch the same schema at the same time.
+    """
+
+    def __init__(self, capacity: int = 1000) -> None:
+        self._capacity = capacity
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K, fetch: Callable[[], V]) -> V:
+        """The value that is kept, or that `fetch` returns. If `fetch` raises, nothing is kept."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = fetch()
+        with self._lock:
+            self._values[key] = value
+            if len(self._values) > self._capacity:
+                self._values.popitem(last=False)
+        return value
