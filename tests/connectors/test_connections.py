@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
-import pytest
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import SecretChanged
 from headgate.catalog.names import DEFAULT_PATH, resolve
@@ -17,12 +20,9 @@ from headgate.registry.errors import RegistryUnreachable, WrongCredentials
 from headgate.registry.server.requests import User, Users
 from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
-from pathlib import Path
 from tests.catalog.building import START, written
 from tests.plan.planning import Planning
 from tests.registry.running import registry
-
-
 
 pytestmark = pytest.mark.unit
 
