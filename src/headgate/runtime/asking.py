@@ -12,7 +12,7 @@ from headgate.plan.relations import query_relation, relations_read, system_relat
 from headgate.runtime.failures import translated
 from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.types import Field, Record, Type
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 
 
 def asked_types(session: SparkSession, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:

@@ -13,7 +13,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.plan.definitions import SinkDefinition
 from headgate.runtime.encode import encode
 from headgate.runtime.source import SourceReader
-from headgate.sql.query.spark_ddl import spark_identifier
+from headgate.schema.formats.spark_ddl import spark_identifier
 
 
 def deleted_keys(

@@ -16,7 +16,7 @@ from headgate.plan.definitions import spark_name
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.relations import relations_read, system_relations_read
 from headgate.schema.formats.spark import to_spark
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 
 SourceFrame = Callable[[Object], DataFrame]
 

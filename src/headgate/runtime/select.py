@@ -26,7 +26,7 @@ from headgate.runtime.source import Follow, SourceReader
 from headgate.runtime.values import Json, json_value, spelled
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.statement import Query
 
 CHUNK = 500  # rows per piece of the answer
