@@ -14,7 +14,9 @@ from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.runtime import select
+from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.select import BatchQuery, SourceGrew
+from headgate.runtime.source import Follow
 from headgate.sql.ast.queries import Select
 from headgate.sql.script import parse_statement
 
@@ -56,17 +58,34 @@ class Reader:
         return decoded
 
 
+def batch_query(follow: Follow) -> BatchQuery:
+    """A query whose Spark does nothing."""
+    statement = parse_statement("SELECT 1 AS one")
+    assert isinstance(statement, Select)
+    connections, reader = cast("Connections", None), MagicMock()
+    return BatchQuery(
+        MagicMock(), Catalog(0, 1, {}), DEFAULT_PATH, statement.query, connections, reader, follow
+    )
+
+
 def test_all_sources_of_a_query_grow_before_it_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(select, "Frames", Joined)
     monkeypatch.setattr(select, "SourceReader", Reader)
-    statement = parse_statement("SELECT 1 AS one")
-    assert isinstance(statement, Select)
     followed: list[int] = []
-    connections, reader = cast("Connections", None), MagicMock()
-    query = BatchQuery(
-        MagicMock(), Catalog(0, 1, {}), DEFAULT_PATH, statement.query, connections, reader,
-        lambda source, _: followed.append(source),
-    )  # fmt: skip
     with pytest.raises(SourceGrew):
-        query.run()
+        batch_query(lambda source, _: followed.append(source)).run()
     assert followed == sorted(GROWING)
+
+
+def test_what_spark_says_of_a_cancelled_query_is_that_it_was_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    query = batch_query(lambda *_: None)
+
+    def interrupted(*_: object) -> None:
+        query.cancel()
+        raise RuntimeError("Job 7 cancelled part of cancelled job tags")
+
+    monkeypatch.setattr(select, "Frames", interrupted)
+    with pytest.raises(QueryCancelled):
+        query.run()
