@@ -1,16 +1,17 @@
+
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from pathlib import Path
-
 import pytest
-
+from collections.abc import Sequence
 from headgate.registry.schemas import ParsedSchema
-from headgate.registry.server.users import User, Users
+from headgate.registry.server.requests import User, Users
 from headgate.schema.written import CompatibilityLevel
+from pathlib import Path
 from tests.registry import running
 from tests.registry.running import Door, avro
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -83,7 +84,7 @@ def test_a_bug_is_an_answer_that_does_not_tell_what_it_was(
     ) -> tuple[str, ...]:
         raise RuntimeError("inside")
 
-    with running.door(tmp_path, judge=broken) as door:
+    with running.door(tmp_path, check=broken) as door:
         answer = door.send("POST", "/subjects/a/versions", avro("x"))
         assert (answer.status_code, answer.json()["error_code"]) == (500, 500)
         assert answer.json()["message"] == "the registry failed; its log says more"

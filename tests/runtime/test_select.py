@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import SimpleNamespace
-from typing import cast
-from unittest.mock import MagicMock
-
 import pytest
-
+from collections.abc import Callable
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
@@ -17,8 +12,13 @@ from headgate.runtime import select
 from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.select import BatchQuery, SourceGrew
 from headgate.runtime.source import Follow
-from headgate.sql.ast.queries import Select
+from headgate.sql.queries import Select
 from headgate.sql.script import parse_statement
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import MagicMock
+
+
 
 pytestmark = pytest.mark.unit
 
