@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-import click
-from headgate.cli.main import COMMANDS, headgate as command_line
-from headgate.sql.grammar import all_option_tables, all_rules, all_synopses, wrapped
 from pathlib import Path
+
+import click
+
+from headgate.cli.main import COMMANDS
+from headgate.cli.main import headgate as command_line
+from headgate.sql.grammar import all_option_tables, all_rules, all_synopses, wrapped
 from tools.error_page import error_page
 from tools.type_tables import FORMATS, loss_table, reading_table, type_table
-
-
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GENERATED = "<!-- Made by tools/generate_docs.py from the code. Do not edit. -->\n\n"

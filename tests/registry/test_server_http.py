@@ -1,17 +1,16 @@
-
 from __future__ import annotations
 
 import base64
-import pytest
 from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
 from headgate.registry.schemas import ParsedSchema
 from headgate.registry.server.requests import User, Users
 from headgate.schema.written import CompatibilityLevel
-from pathlib import Path
 from tests.registry import running
 from tests.registry.running import Door, avro
-
-
 
 pytestmark = pytest.mark.unit
 

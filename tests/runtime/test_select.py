@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
+from unittest.mock import MagicMock
+
+import pytest
+
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
@@ -14,11 +19,6 @@ from headgate.runtime.select import BatchQuery, SourceGrew
 from headgate.runtime.source import Follow
 from headgate.sql.queries import Select
 from headgate.sql.script import parse_statement
-from types import SimpleNamespace
-from typing import cast
-from unittest.mock import MagicMock
-
-
 
 pytestmark = pytest.mark.unit
 
