@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 
 from bench.pairs import TextPair, drawn
 from headgate.registry.compatibility import Incompatibility
-from headgate.registry.parsing.json_text import Json
+from headgate.schema.formats.documents import Json
 from headgate.schema.formats.proto_text import parse_proto
 from headgate.schema.written import SchemaFormat
 from tests.registry.strategies import json_instances

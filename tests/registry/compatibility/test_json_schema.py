@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.registry.compatibility.json_schema.compare import differences, incompatibilities
-from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
+from headgate.schema.formats.documents import Json
 from headgate.schema.written import SchemaFormat
 from tests.laws import examples as law
 from tests.registry.compatibility.json_schema_cases import CASES, Case, at_2020, closed, opened, text

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from headgate.registry.compatibility.levels import check
-from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema, Schema, parse
+from headgate.schema.formats.documents import Json
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
 from tests.registry.compatibility.avro_cases import field, record
 
