@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from headgate.catalog.definitions import statement_of
@@ -56,6 +57,10 @@ class Connections:
             if key not in self._registries:
                 self._registries[key] = registry_client(self._options_of(catalog, server, "URL"))
             return self._registries[key]
+
+    def of(self, catalog: Catalog) -> Clients:
+        """The clients of this catalog's connections."""
+        return Clients(self, catalog)
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         """That the system of a connection answers. Raises what it refuses with."""
@@ -122,3 +127,17 @@ def _key(catalog: Catalog, server: Server) -> Key:
     connection = catalog.get(server)
     secrets = tuple(catalog.secrets[d.on] for d in connection.dependencies if d.use is Use.SECRET)
     return connection.id, connection.purified, secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The clients of one catalog's connections, for code that does not know the catalog."""
+
+    connections: Connections
+    catalog: Catalog
+
+    def kafka(self, server: Server) -> KafkaCluster:
+        return self.connections.kafka(self.catalog, server)
+
+    def registry(self, server: Server) -> RegistryClient:
+        return self.connections.registry(self.catalog, server)
