@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from headgate.cli.engines import LAZY
-from headgate.cli.sql import ONLY_NOW
+from headgate.cli.commands import ONLY_NOW
+from headgate.cli.engine import LAZY
 from headgate.embedded.world import World
 from headgate.serve.client import EngineAddress
 from headgate.serve.process import HEADGATE, program_environment, started_engine

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from types import SimpleNamespace
-from typing import cast
-
 import pytest
-from pyspark.sql import DataFrame, Row
-
+from collections.abc import Iterable, Iterator
 from headgate.catalog.objects import Kind
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import NewTopicOptions, Topic
 from headgate.control.definitions import task_definition
 from headgate.runtime.sink_task import LARGEST_KEPT, SMALL, SinkTask
+from pyspark.sql import DataFrame, Row
 from tests.control.scripts import Shell
+from types import SimpleNamespace
+from typing import cast
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -42,7 +42,7 @@ def test_large_records_are_read_from_the_topic_and_the_largest_not_kept(sql: She
         topic=lambda _: TOPIC,
         topics=lambda names: dict.fromkeys(names, TOPIC),
         offsets=lambda _, latest: {0: 5 * latest},
-        records=records,
+        read_records=records,
     )
     catalog = sql.store.load()
     (sink,) = catalog.of_kind(Kind.SINK)

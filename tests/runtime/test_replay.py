@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import cast
-
-import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-
 from headgate.catalog.tasks import Quarantined
 from headgate.connectors.kafka import Topic
 from headgate.plan.source import SourcePlan
@@ -18,7 +13,12 @@ from headgate.runtime.decode import Decoder
 from headgate.runtime.replay import GONE, Replayed, replay
 from headgate.runtime.sink_task import EPOCH, SinkTask
 from headgate.runtime.source import Arrived, latest_per_key
+from pyspark.sql import DataFrame, Row, SparkSession
 from tests.runtime.test_decode import Raw, decoded, plan
+from types import SimpleNamespace
+from typing import cast
+
+
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,7 @@ class Source:
         self.cluster = SimpleNamespace(
             topic=lambda _: topic,
             offsets=lambda _, latest: {0: EARLIEST},
-            offsets_at=lambda *_: {0: EARLIEST},
+            offsets_at_time=lambda *_: {0: EARLIEST},
         )
 
     def ask_again(self) -> None:

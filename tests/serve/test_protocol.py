@@ -36,7 +36,7 @@ from headgate.serve.protocol import (
     write_event,
 )
 from headgate.serve.result_table import table_lines
-from tests.testing.fake_engine import TOKEN, StandIn, failure, result, standing_in
+from tests.testing.fake_engine import TOKEN, FakeEngine, failure, result, run_fake_engine
 
 pytestmark = pytest.mark.unit
 
@@ -107,13 +107,13 @@ def test_members_that_are_not_known_are_ignored() -> None:
 
 def test_the_client_gives_all_events_in_order_with_line_separators_within_values() -> None:
     told = result({"a": "text"}, ("one\u2028two\x85three",), ("four",))
-    with standing_in(lambda sql: told) as engine:
+    with run_fake_engine(lambda sql: told) as engine:
         assert list(engine.client.run("SELECT a FROM b;", timeout=7)) == told
     assert (engine.asked, engine.timeouts) == (["SELECT a FROM b;"], [7])
 
 
 def test_an_error_event_is_an_event_and_no_exception() -> None:
-    with standing_in(lambda sql: failure("SQL-0103", "no such thing")) as engine:
+    with run_fake_engine(lambda sql: failure("SQL-0103", "no such thing")) as engine:
         [event] = engine.client.run("x;")
     assert event == Failed(Diagnostic("SQL-0103", "no such thing"))
 
@@ -122,7 +122,7 @@ def test_an_answer_that_breaks_off_is_told() -> None:
     def answer(sql: str) -> list[Event]:
         return [Notice("one moment")]
 
-    with standing_in(answer) as engine:
+    with run_fake_engine(answer) as engine:
         with pytest.raises(EngineUnreachable, match="too early"):
             list(engine.client.run("x;"))
         engine.breaks_off = True
@@ -131,7 +131,7 @@ def test_an_answer_that_breaks_off_is_told() -> None:
 
 
 def test_a_wrong_token_is_told_and_never_shown() -> None:
-    with standing_in(lambda sql: [Done("")]) as engine:
+    with run_fake_engine(lambda sql: [Done("")]) as engine:
         client = EngineClient(engine.url, "stolen")
         with pytest.raises(WrongToken) as caught:
             list(client.run("x;"))
@@ -139,7 +139,7 @@ def test_a_wrong_token_is_told_and_never_shown() -> None:
 
 
 def test_an_address_at_which_nobody_listens_is_told() -> None:
-    with standing_in(lambda sql: [Done("")]) as engine:
+    with run_fake_engine(lambda sql: [Done("")]) as engine:
         url = engine.url
     with pytest.raises(EngineUnreachable, match="takes no connection"):
         list(EngineClient(url, "t").run("x;"))
@@ -147,12 +147,12 @@ def test_an_address_at_which_nobody_listens_is_told() -> None:
 
 
 def test_a_refused_request_is_told_with_its_status() -> None:
-    with standing_in(lambda sql: [Done("")]) as engine, pytest.raises(EngineRefused, match="404"):
+    with run_fake_engine(lambda sql: [Done("")]) as engine, pytest.raises(EngineRefused, match="404"):
         engine.client.refuse(engine.client.send("GET", "/nowhere", timeout=5))
 
 
 def test_switching_names_project_world_and_database(tmp_path: Path) -> None:
-    with standing_in(lambda sql: [Done("")]) as engine:
+    with run_fake_engine(lambda sql: [Done("")]) as engine:
         engine.client.switch(tmp_path, tmp_path / "world", "db")
     assert engine.projects == [
         {"folder": str(tmp_path), "world": str(tmp_path / "world"), "postgres_database": "db"}
@@ -162,7 +162,7 @@ def test_switching_names_project_world_and_database(tmp_path: Path) -> None:
 def test_the_engine_of_a_project_is_found_by_its_files(tmp_path: Path) -> None:
     with pytest.raises(EngineNotRunning):
         EngineClient.of_project(tmp_path)
-    with standing_in(lambda sql: [Done("SELECT 1")]) as engine:
+    with run_fake_engine(lambda sql: [Done("SELECT 1")]) as engine:
         _announce(tmp_path, engine, os.getpid())
         assert list(EngineClient.of_project(tmp_path).run("x;")) == [Done("SELECT 1")]
 
@@ -170,13 +170,13 @@ def test_the_engine_of_a_project_is_found_by_its_files(tmp_path: Path) -> None:
 def test_an_engine_whose_process_is_gone_does_not_run(tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    with standing_in(lambda sql: []) as engine:
+    with run_fake_engine(lambda sql: []) as engine:
         _announce(tmp_path, engine, gone.pid)
         with pytest.raises(EngineNotRunning):
             EngineClient.of_project(tmp_path)
 
 
-def _announce(project: Path, engine: StandIn, pid: int) -> None:
+def _announce(project: Path, engine: FakeEngine, pid: int) -> None:
     (project / ".headgate").mkdir()
     (project / ".headgate" / "engine.json").write_text(json.dumps({"url": engine.url, "pid": pid}))
     (project / ".headgate" / "token").write_text(TOKEN + "\n")

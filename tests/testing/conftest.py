@@ -6,23 +6,23 @@ from pathlib import Path
 import pytest
 
 from headgate.serve.protocol import Done
-from headgate.testing.environment import House
+from headgate.testing.environment import SpecEnvironment
 from tests.embedded.world_fixtures import open_world
-from tests.testing.fake_engine import StandIn, standing_in
+from tests.testing.fake_engine import FakeEngine, run_fake_engine
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[StandIn]:
-    with standing_in(lambda sql: [Done("")]) as engine:
+def engine() -> Iterator[FakeEngine]:
+    with run_fake_engine(lambda sql: [Done("")]) as engine:
         yield engine
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory, engine: StandIn) -> Iterator[House]:
+def environment(tmp_path_factory: pytest.TempPathFactory, engine: FakeEngine) -> Iterator[SpecEnvironment]:
     """A real world, and an engine that takes every statement and does nothing."""
 
-    def start(project: Path, world: Path) -> StandIn:
+    def start(project: Path, world: Path) -> FakeEngine:
         return engine
 
     for world in open_world(tmp_path_factory):
-        yield House(tmp_path_factory.mktemp("house"), world, start)
+        yield SpecEnvironment(tmp_path_factory.mktemp("environment"), world, start)

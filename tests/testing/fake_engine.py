@@ -29,7 +29,7 @@ def failure(code: str, message: str, detail: str | None = None, hint: str | None
 
 
 @dataclass
-class StandIn:
+class FakeEngine:
     """An engine to a client: it says what ``answer`` says, and remembers what it was asked."""
 
     answer: Answer
@@ -58,8 +58,8 @@ class StandIn:
 
 
 @contextmanager
-def standing_in(answer: Answer) -> Iterator[StandIn]:
-    engine = StandIn(answer)
+def run_fake_engine(answer: Answer) -> Iterator[FakeEngine]:
+    engine = FakeEngine(answer)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(engine))
     engine.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -72,7 +72,7 @@ def standing_in(answer: Answer) -> Iterator[StandIn]:
         server.server_close()
 
 
-def _handler(engine: StandIn) -> type[BaseHTTPRequestHandler]:
+def _handler(engine: FakeEngine) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path == "/healthz":

@@ -12,40 +12,41 @@ from confluent_kafka.admin import AdminClient
 from headgate.errors import HeadgateError
 from headgate.registry.client import RegistryClient
 from headgate.serve.protocol import Done, Event
-from headgate.testing import environment
 from headgate.testing.actions import check_call
-from headgate.testing.context import Stage
-from headgate.testing.environment import House
+from headgate.testing.context import SpecContext
+from headgate.testing.environment import SpecEnvironment, create_database, drop_database
 from headgate.testing.parse import parse_spec
 from headgate.testing.report import Outcome
-from headgate.testing.run import Settings, play, run_spec
-from tests.testing.fake_engine import StandIn
+from headgate.testing.run import Settings, run_spec, run_step
+from tests.testing.fake_engine import FakeEngine
 
 pytestmark = pytest.mark.e2e
 
 SPECS = Path(__file__).resolve().parents[2] / "specs" / "testing"
 
 
-def _run(house: House, text: str, folder: Path, timeout: float = 2.0, *, rewrite: bool = False) -> Outcome:
+def _run(
+    environment: SpecEnvironment, text: str, folder: Path, timeout: float = 2.0, *, rewrite: bool = False
+) -> Outcome:
     path = folder / "a.spec"
     path.write_text(text)
-    return run_spec(path, house, Settings(timeout, rewrite))
+    return run_spec(path, environment, Settings(timeout, rewrite))
 
 
-def _play(stage: Stage, text: str) -> None:
+def _play(context: SpecContext, text: str) -> None:
     for step in parse_spec("a.spec", text, check_call).steps:
-        play(step, stage)
+        run_step(step, context)
 
 
-def _fails(stage: Stage, text: str) -> str:
+def _fails(context: SpecContext, text: str) -> str:
     with pytest.raises(HeadgateError) as caught:
-        _play(stage, text)
+        _play(context, text)
     return caught.value.diagnostic().render()
 
 
 @pytest.mark.parametrize("name", ["kafka", "kafka_plain", "registry", "postgres", "services"])
-def test_the_spec_of_a_family_passes(house: House, name: str) -> None:
-    outcome = run_spec(SPECS / f"{name}.spec", house, Settings(20))
+def test_the_spec_of_a_family_passes(environment: SpecEnvironment, name: str) -> None:
+    outcome = run_spec(SPECS / f"{name}.spec", environment, Settings(20))
     assert outcome.passed, "\n".join(failure.render() for failure in outcome.failures)
 
 
@@ -72,23 +73,23 @@ $ elasticsearch-mapping index=things-${seed} exact=true
 """
 
 
-def test_documents_and_mappings_of_an_index(house: House, engine: StandIn) -> None:
-    stage = house.stage(INDEX, 20, rewrite=False)
-    engine.answer = lambda sql: _make_index(stage.elasticsearch, sql.split()[1].rstrip(";"))
-    _play(stage, INDEX)
-    stage.timeout = 0.5
+def test_documents_and_mappings_of_an_index(environment: SpecEnvironment, engine: FakeEngine) -> None:
+    context = environment.new_context(INDEX, 20, rewrite=False)
+    engine.answer = lambda sql: _make_index(context.elasticsearch, sql.split()[1].rstrip(";"))
+    _play(context, INDEX)
+    context.timeout = 0.5
     index = "index=things-${seed}"
-    told = _fails(stage, f'$ elasticsearch-verify {index}\n{{"_id": "3", "n": 2, "name": "b"}}\n')
+    told = _fails(context, f'$ elasticsearch-verify {index}\n{{"_id": "3", "n": 2, "name": "b"}}\n')
     assert '-{"_id": "3", "n": 2, "name": "b"}\n+{"_id": "1"' in told
     assert '-n.type: "keyword"' in _fails(
-        stage, f'$ elasticsearch-mapping {index}\n{{"n": {{"type": "keyword"}}}}\n'
+        context, f'$ elasticsearch-mapping {index}\n{{"n": {{"type": "keyword"}}}}\n'
     )
     assert "another one" in _fails(
-        stage, f'$ elasticsearch-mapping {index} exact=true\n{{"n": {{"type": "long"}}}}\n'
+        context, f'$ elasticsearch-mapping {index} exact=true\n{{"n": {{"type": "long"}}}}\n'
     )
-    assert "no such index" in _fails(stage, "$ elasticsearch-verify index=none\n")
-    house.stage("", 5, rewrite=False)
-    assert httpx.get(f"{stage.elasticsearch}/_cat/indices?format=json", timeout=60).json() == []
+    assert "no such index" in _fails(context, "$ elasticsearch-verify index=none\n")
+    environment.new_context("", 5, rewrite=False)
+    assert httpx.get(f"{context.elasticsearch}/_cat/indices?format=json", timeout=60).json() == []
 
 
 def _make_index(url: str, name: str) -> list[Event]:
@@ -103,19 +104,19 @@ def _make_index(url: str, name: str) -> list[Event]:
 
 
 def test_a_failing_step_shows_its_line_and_a_diff_and_ends_its_file_alone(
-    house: House, tmp_path: Path
+    environment: SpecEnvironment, tmp_path: Path
 ) -> None:
     text = (
         "# a deliberate mistake\n$ kafka-create-topic topic=t-${seed}\n\n$ kafka-ingest topic=t-${seed} format=json\n"
         '{"a": 1}\n{"a": 2}\n\n$ kafka-verify topic=t-${seed} format=json\n{"a": 1.0}\n{"a": 3}\n\n$ down kafka\n'
     )
-    outcome = _run(house, text, tmp_path, 1)
+    outcome = _run(environment, text, tmp_path, 1)
     assert outcome.failures[0].render() == (
         f"{tmp_path}/a.spec:8: CLI-0407: the records are not the expected ones in topic "
         f'"{_topic(outcome)}"\n--- expected\n+++ actual\n {{"a": 1.0}}\n-{{"a": 3}}\n+{{"a": 2}}'
     )
-    assert "down" not in [one.state for one in house.world.status().services]
-    assert _run(house, "$ set a=b\n", tmp_path).passed
+    assert "down" not in [one.state for one in environment.world.status().services]
+    assert _run(environment, "$ set a=b\n", tmp_path).passed
 
 
 def _topic(outcome: Outcome) -> str:
@@ -131,10 +132,10 @@ $ kafka-ingest topic=t-${seed}
 """
 
 
-def test_records_that_are_not_the_expected_ones(house: House) -> None:
-    stage = house.stage("", 5, rewrite=False)
-    _play(stage, RECORDS)
-    stage.timeout = 0.5
+def test_records_that_are_not_the_expected_ones(environment: SpecEnvironment) -> None:
+    context = environment.new_context("", 5, rewrite=False)
+    _play(context, RECORDS)
+    context.timeout = 0.5
     for verify, message in (
         ('format=json\n{"a": 1}\n', "the records are not the expected ones"),
         ('format=json sort=true\n{"a": 2}\n', "there are more records than expected"),
@@ -145,12 +146,12 @@ def test_records_that_are_not_the_expected_ones(house: House) -> None:
         ('format=xml\n{"a": 1}\n', "takes one of avro"),
         ('format=json sort=yes\n{"a": 1}\n', "takes true or false"),
     ):
-        assert message in _fails(stage, "$ kafka-verify topic=t-${seed} " + verify)
-    assert "by key" in _fails(stage, '$ kafka-verify-latest topic=t-${seed} key-format=text\n"a" 1\n')
+        assert message in _fails(context, "$ kafka-verify topic=t-${seed} " + verify)
+    assert "by key" in _fails(context, '$ kafka-verify-latest topic=t-${seed} key-format=text\n"a" 1\n')
 
 
-def test_an_action_that_does_not_hold_says_why(house: House) -> None:
-    stage = house.stage("postgres", 0.5, rewrite=False)
+def test_an_action_that_does_not_hold_says_why(environment: SpecEnvironment) -> None:
+    context = environment.new_context("postgres", 0.5, rewrite=False)
     for text, message in (
         ("$ registry-verify subject=none-${seed} versions=1\n", "another number of versions"),
         ('$ registry-verify subject=none-${seed}\n"int"\n', "none-"),
@@ -168,37 +169,41 @@ def test_an_action_that_does_not_hold_says_why(house: House) -> None:
         ("$ down mongo\n", "mongo"),
         ("$ set a=${b}\n", 'variable "b" is not set'),
     ):
-        assert message in _fails(stage, text)
-    stage.timeout = 60
-    assert "ended with status 2 and not 0" in _fails(stage, "$ headgate nonsense\n")
-    assert "did not print" in _fails(stage, "$ headgate --version\ncontains: no such words\n")
+        assert message in _fails(context, text)
+    context.timeout = 60
+    assert "ended with status 2 and not 0" in _fails(context, "$ headgate nonsense\n")
+    assert "did not print" in _fails(context, "$ headgate --version\ncontains: no such words\n")
 
 
-def test_the_command_line_is_called_in_the_folder_and_for_the_project(house: House, tmp_path: Path) -> None:
+def test_the_command_line_is_called_in_the_folder_and_for_the_project(
+    environment: SpecEnvironment, tmp_path: Path
+) -> None:
     text = (
         "$ file-write path=a.sql\nSELECT 1;\n\n$ headgate --help\ncontains: Schema-first streaming SQL\ncontains: world\n\n"
         "$ headgate world status --output json\ncontains: postgres\n\n$ headgate doctor --nonsense status=2\ncontains: --nonsense\n"
     )
-    outcome = _run(house, text, tmp_path, 60)
+    outcome = _run(environment, text, tmp_path, 60)
     assert outcome.passed, outcome.failures[0].render()
 
 
-def test_rewriting_puts_what_was_there_and_keeps_the_rest(house: House, tmp_path: Path) -> None:
+def test_rewriting_puts_what_was_there_and_keeps_the_rest(
+    environment: SpecEnvironment, tmp_path: Path
+) -> None:
     text = (
         "# kept\n$ kafka-create-topic topic=t-${seed}\n\n$ kafka-ingest topic=t-${seed} format=json\n"
         '{"a": "${seed}"}\n\n$ kafka-verify topic=t-${seed} format=json\n{"a": 0}\n{"a": 1}\n\n'
         "# this stays as it is written\n$ postgres-verify\nSELECT 1.50;\n1.5\n\n$ postgres-verify\nSELECT 1 AS a, 'x y' AS b;\na b\n----\n7 8\n\n"
         "$ postgres-verify\nSELECT 1 WHERE false;\n1\n"
     )
-    outcome = _run(house, text, tmp_path, 1, rewrite=True)
+    outcome = _run(environment, text, tmp_path, 1, rewrite=True)
     assert (outcome.passed, outcome.rewritten) == (True, 3)
     expected = text.replace('{"a": 0}\n{"a": 1}', '{"a": "${seed}"}').replace("7 8", '1 "x y"')
     assert (tmp_path / "a.spec").read_text() == expected.replace("false;\n1\n", "false;\n<empty>\n")
-    assert _run(house, (tmp_path / "a.spec").read_text(), tmp_path, 5).passed
+    assert _run(environment, (tmp_path / "a.spec").read_text(), tmp_path, 5).passed
 
 
 def test_what_a_file_leaves_behind_is_removed_when_the_next_begins(
-    house: House, engine: StandIn, tmp_path: Path
+    environment: SpecEnvironment, engine: FakeEngine, tmp_path: Path
 ) -> None:
     text = (
         "$ kafka-create-topic topic=left-${seed}\n\n"
@@ -208,13 +213,13 @@ def test_what_a_file_leaves_behind_is_removed_when_the_next_begins(
         'syntax = "proto3"; import "a.proto"; message B { A a = 1; }\n\n'
         "$ postgres-execute\nCREATE TABLE t (a int);\n\n$ down registry\n"
     )
-    assert _run(house, text, tmp_path, 20).passed
+    assert _run(environment, text, tmp_path, 20).passed
     used = engine.projects[-1]
     assert str(used["postgres_database"]).startswith("spec_s")
-    assert _run(house, "$ set a=b\n", tmp_path).passed
+    assert _run(environment, "$ set a=b\n", tmp_path).passed
     assert engine.projects[-1]["folder"] != used["folder"]
     assert engine.projects[-1]["postgres_database"] is None
-    world = house.world
+    world = environment.world
     topics = AdminClient({"bootstrap.servers": world.kafka()}).list_topics(timeout=30).topics
     assert not [name for name in topics if name.startswith("left-")]
     with RegistryClient([world.registry()]) as registry:
@@ -226,19 +231,19 @@ def test_what_a_file_leaves_behind_is_removed_when_the_next_begins(
         assert found.fetchone() is None
 
 
-def test_a_database_goes_also_when_somebody_is_connected(house: House) -> None:
-    environment.create_database(house.world, "spec_in_use")
-    url = house.world.postgres().rpartition("/")[0] + "/spec_in_use"
+def test_a_database_goes_also_when_somebody_is_connected(environment: SpecEnvironment) -> None:
+    create_database(environment.world, "spec_in_use")
+    url = environment.world.postgres().rpartition("/")[0] + "/spec_in_use"
     connection = psycopg.connect(url)
-    environment.drop_database(house.world, "spec_in_use")
+    drop_database(environment.world, "spec_in_use")
     with pytest.raises(psycopg.OperationalError):
         connection.execute("SELECT 1")
     connection.close()
 
 
-def test_each_format_is_a_run_of_its_own(house: House, tmp_path: Path) -> None:
+def test_each_format_is_a_run_of_its_own(environment: SpecEnvironment, tmp_path: Path) -> None:
     text = 'format: avro, protobuf\n\n$ registry-publish subject=s-${seed} type=${format}\n"int"\n'
-    outcome = _run(house, text, tmp_path, 5)
+    outcome = _run(environment, text, tmp_path, 5)
     [failure] = outcome.failures
     assert (failure.format, failure.line) == ("protobuf", 3)
     assert f"{tmp_path}/a.spec:3 (format protobuf)" in failure.render()

@@ -15,7 +15,7 @@ from headgate.testing import environment
 from headgate.testing.errors import MalformedSpec, NoSpecs
 from headgate.testing.parse import read_duration
 from headgate.testing.run import find_specs
-from tests.testing.fake_engine import StandIn, failure, result, standing_in
+from tests.testing.fake_engine import FakeEngine, failure, result, run_fake_engine
 
 pytestmark = pytest.mark.e2e
 
@@ -25,8 +25,8 @@ def _answer(sql: str) -> list[Event]:
 
 
 @pytest.fixture(autouse=True)
-def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    with standing_in(_answer) as engine:
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngine]:
+    with run_fake_engine(_answer) as engine:
         monkeypatch.setattr(environment, "_start_engine", lambda project, world: engine)
         yield engine
 
@@ -47,7 +47,7 @@ def _run(*arguments: object) -> Result:
 
 
 def test_every_file_is_run_and_told_and_the_last_line_counts(
-    folder: Path, engine: StandIn, tmp_path: Path
+    folder: Path, engine: FakeEngine, tmp_path: Path
 ) -> None:
     ran = _run(folder, "--timeout", "500ms", "--junit", tmp_path / "report.xml", "--keep", tmp_path / "kept")
     lines = ran.stdout.splitlines()
@@ -68,7 +68,7 @@ def test_every_file_is_run_and_told_and_the_last_line_counts(
     assert "-2\n+1" in str(told.text)
 
 
-def test_a_filter_chooses_files_and_all_that_ran_passed(folder: Path, engine: StandIn) -> None:
+def test_a_filter_chooses_files_and_all_that_ran_passed(folder: Path, engine: FakeEngine) -> None:
     ran = _run(folder, folder / "good.spec", "--filter", "good")
     assert (ran.exit_code, ran.stdout.splitlines()[-1]) == (0, "1 passed, 0 failed")
     assert not Path(str(engine.projects[0]["folder"])).exists()

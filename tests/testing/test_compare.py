@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.serve.protocol import Column, Row, Value
-from headgate.testing.compare import Cell, Result, check_rows, read_row, read_rows, unmatched, write_row
+from headgate.testing.compare import Cell, Result, check_rows, differences, read_row, read_rows, write_row
 from headgate.testing.errors import MalformedSpec, Mismatch
 
 pytestmark = pytest.mark.unit
@@ -173,7 +173,7 @@ def test_a_row_that_was_written_is_read_as_the_same(cells: list[tuple[str, Value
 
 @given(st.lists(st.integers(0, 5)), st.lists(st.integers(0, 5)))
 def test_what_stays_unmatched_is_the_difference_of_multisets(a: list[int], b: list[int]) -> None:
-    missing, extra = unmatched(a, b, lambda one: one % 2, lambda x, y: x % 2 == y % 2)
+    missing, extra = differences(a, b, lambda one: one % 2, lambda x, y: x % 2 == y % 2)
     odd = [sum(one % 2 for one in side) for side in (a, b, missing, extra)]
     even = [sum(one % 2 == 0 for one in side) for side in (a, b, missing, extra)]
     for wanted, found, lacking, surplus in (odd, even):

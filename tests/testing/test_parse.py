@@ -7,15 +7,15 @@ import pytest
 from headgate.errors import Diagnostic
 from headgate.testing.actions import check_call
 from headgate.testing.parse import (
+    ActionCall,
+    Argument,
     Block,
-    Call,
     Fails,
     Prints,
     Spec,
     SpecFaults,
     Step,
     Succeeds,
-    Word,
     parse_spec,
 )
 
@@ -88,14 +88,14 @@ def test_a_statement_that_prints_has_its_text() -> None:
 
 def test_an_action_has_words_and_a_body() -> None:
     text = """$ kafka-ingest topic=t-${seed} format=json headers='{"h": "v w"}' timestamp=5\n{"a": 1}\n\n"""
-    assert _one(text) == Call(
+    assert _one(text) == ActionCall(
         1,
         "kafka-ingest",
         (
-            Word("t-${seed}", "topic"),
-            Word("json", "format"),
-            Word('{"h": "v w"}', "headers"),
-            Word("5", "timestamp"),
+            Argument("t-${seed}", "topic"),
+            Argument("json", "format"),
+            Argument('{"h": "v w"}', "headers"),
+            Argument("5", "timestamp"),
         ),
         Block(2, ('{"a": 1}',)),
     )
@@ -103,13 +103,13 @@ def test_an_action_has_words_and_a_body() -> None:
 
 def test_positional_words_keep_their_equals_signs() -> None:
     step = _one('$ http GET /api/rows?limit=5&a=b token="a \\"b\\""\n')
-    assert isinstance(step, Call)
-    assert step.words == (Word("GET"), Word("/api/rows?limit=5&a=b"), Word('a "b"', "token"))
+    assert isinstance(step, ActionCall)
+    assert step.words == (Argument("GET"), Argument("/api/rows?limit=5&a=b"), Argument('a "b"', "token"))
 
 
 def test_json_without_quotes_is_one_word() -> None:
     step = _one("""$ kafka-ingest topic=t headers=[["h", "a ] b"], ["h", "w"]] repeat=2\n1\n""")
-    assert isinstance(step, Call)
+    assert isinstance(step, ActionCall)
     assert [word.value for word in step.words] == ["t", '[["h", "a ] b"], ["h", "w"]]', "2"]
 
 

@@ -13,30 +13,30 @@ from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 from headgate.serve.protocol import Column, Columns, Done, Event, Notice, Rows
 from headgate.testing.actions import check_call
-from headgate.testing.context import Stage, Variables
+from headgate.testing.context import SpecContext, Variables
 from headgate.testing.errors import Mismatch, StepFailed, UnknownVariable
 from headgate.testing.parse import parse_spec
-from headgate.testing.run import play
-from headgate.testing.statements import form_of, matches
-from tests.testing.fake_engine import Answer, StandIn, failure, result, standing_in
+from headgate.testing.run import run_step
+from headgate.testing.statements import matches, statement_kind
+from tests.testing.fake_engine import Answer, FakeEngine, failure, result, run_fake_engine
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.unit
 
 
-def _play(text: str, answer: Answer, timeout: float = 0.6, stage: Stage | None = None) -> StandIn:
-    with standing_in(answer) as engine:
-        played = stage or _stage(engine, timeout)
+def _play(text: str, answer: Answer, timeout: float = 0.6, context: SpecContext | None = None) -> FakeEngine:
+    with run_fake_engine(answer) as engine:
+        played = context or _stage(engine, timeout)
         played.engine = engine
         for step in parse_spec("a.spec", text, check_call).steps:
-            play(step, played)
+            run_step(step, played)
     return engine
 
 
-def _stage(engine: StandIn, timeout: float) -> Stage:
+def _stage(engine: FakeEngine, timeout: float) -> SpecContext:
     """None of these steps looks at the world."""
     variables = Variables()
     variables.set("seed", "s1234567")
-    return Stage(engine, cast(World, None), Path(), Path(), variables, timeout)
+    return SpecContext(engine, cast(World, None), Path(), Path(), variables, timeout)
 
 
 def _fails(text: str, answer: Answer) -> HeadgateError:
@@ -59,18 +59,18 @@ def test_a_query_is_retried_until_it_matches() -> None:
 
 def test_a_query_that_never_matches_fails_at_the_time_out_with_a_diff() -> None:
     began = time.monotonic()
-    wrong = _fails("> SHOW SOURCES;\nx\n", lambda sql: result({"name": "text"}, ("y",)))
-    assert isinstance(wrong, Mismatch)
-    assert wrong.detail() == "--- expected\n+++ actual\n-x\n+y"
+    error = _fails("> SHOW SOURCES;\nx\n", lambda sql: result({"name": "text"}, ("y",)))
+    assert isinstance(error, Mismatch)
+    assert error.detail() == "--- expected\n+++ actual\n-x\n+y"
     assert 0.5 < time.monotonic() - began < 5
 
 
 def test_ddl_is_run_once() -> None:
-    with standing_in(lambda sql: failure("CAT-0001", "it exists", hint="Drop it.")) as engine:
-        stage = _stage(engine, 5)
+    with run_fake_engine(lambda sql: failure("CAT-0001", "it exists", hint="Drop it.")) as engine:
+        context = _stage(engine, 5)
         [step] = parse_spec("a.spec", "> CREATE VIEW v AS SELECT 1;\n", check_call).steps
         with pytest.raises(StepFailed) as caught:
-            play(step, stage)
+            run_step(step, context)
     assert len(engine.asked) == 1
     assert "error CAT-0001: it exists" in str(caught.value.detail())
     assert "hint: Drop it." in str(caught.value.detail())
@@ -101,7 +101,7 @@ def test_order_counts_only_where_the_query_itself_has_one() -> None:
     ],
 )
 def test_which_statements_only_look(sql: str, is_query: bool, is_endless: bool) -> None:
-    found = form_of(sql)
+    found = statement_kind(sql)
     assert (found.is_query, found.is_endless) == (is_query, is_endless)
 
 
@@ -131,16 +131,16 @@ def test_a_check_that_does_not_hold_shows_the_error(check: str) -> None:
     told = failure(
         "PLN-0101", 'column "nope" does not exist', "There are 2 columns.", 'Did you mean "price"?'
     )
-    wrong = _fails(f"! SELECT nope FROM t;\n{check}\n", lambda sql: told)
-    assert check in wrong.message()
-    assert '+error PLN-0101: column "nope" does not exist' in str(wrong.detail())
+    error = _fails(f"! SELECT nope FROM t;\n{check}\n", lambda sql: told)
+    assert check in error.message()
+    assert '+error PLN-0101: column "nope" does not exist' in str(error.detail())
 
 
 def test_a_query_is_retried_until_it_fails_so_and_ddl_is_not() -> None:
     answers = _in_turn(result({"a": "bigint"}, (1,)), failure("X-1", "other"), failure("X-2", "this one"))
     assert len(_play("! SELECT a FROM t;\ncode: X-2\n", answers, 5).asked) == 3
-    wrong = _fails("! DROP VIEW v;\n", lambda sql: [Done("DROP VIEW")])
-    assert "had to fail" in wrong.message()
+    error = _fails("! DROP VIEW v;\n", lambda sql: [Done("DROP VIEW")])
+    assert "had to fail" in error.message()
 
 
 def test_printed_text_of_one_column_is_that_column() -> None:
@@ -161,11 +161,11 @@ def test_printed_text_of_other_results_is_the_table() -> None:
 
 
 def test_printed_text_that_differs_is_a_diff() -> None:
-    wrong = _fails(
+    error = _fails(
         "? EXPLAIN SELECT 1;\nscan\n...\nend\n", lambda sql: result({"plan": "text"}, ("scan\nmore",))
     )
-    assert isinstance(wrong, Mismatch)
-    assert wrong.rewritten == ("scan", "more")
+    assert isinstance(error, Mismatch)
+    assert error.rewritten == ("scan", "more")
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ def test_variables_are_set_and_used_in_everything_below() -> None:
 
 
 def test_a_variable_that_is_not_set_is_told_with_near_names() -> None:
-    wrong = _fails("$ set topic=t\n\n> SELECT '${topik}';\n", lambda sql: [])
-    assert isinstance(wrong, UnknownVariable)
-    assert wrong.similar == ("topic",)
+    error = _fails("$ set topic=t\n\n> SELECT '${topik}';\n", lambda sql: [])
+    assert isinstance(error, UnknownVariable)
+    assert error.similar == ("topic",)
 
 
 def test_a_query_for_a_variable_is_retried_until_it_gives_one_value() -> None:
@@ -212,10 +212,10 @@ def test_a_query_for_a_variable_is_retried_until_it_gives_one_value() -> None:
 
 
 def test_a_file_can_set_its_own_time_out() -> None:
-    with standing_in(lambda sql: [Done("")]) as engine:
-        stage = _stage(engine, 60)
-        _play("$ set timeout=90s\n\n> DROP VIEW v;\n", lambda sql: [Done("")], stage=stage)
-    assert stage.timeout == 90
+    with run_fake_engine(lambda sql: [Done("")]) as engine:
+        context = _stage(engine, 60)
+        _play("$ set timeout=90s\n\n> DROP VIEW v;\n", lambda sql: [Done("")], context=context)
+    assert context.timeout == 90
 
 
 def test_waiting_until_idle_wants_no_lag_twice_in_a_row() -> None:
@@ -245,24 +245,24 @@ def test_http_compares_status_and_a_part_of_the_answer() -> None:
     def answer(sql: str) -> list[Event]:
         return []
 
-    with standing_in(answer) as engine:
+    with run_fake_engine(answer) as engine:
         engine.routes = {
             "/api/x?a=b": (200, {"rows": [{"id": 1, "t": "x"}], "more": True}),
             "/api/y": (400, {"path": "$.a"}),
         }
-        stage = _stage(engine, 0.5)
+        context = _stage(engine, 0.5)
         text = (
             '$ http GET /api/x?a=b token=other\n----\n{"rows": [{"id": 1.0}]}\n\n'
             '$ http POST /api/y status=400\n{"a": 1}\n----\n{"path": "$.a"}\n\n$ http GET /healthz\n'
         )
         for step in parse_spec("a.spec", text, check_call).steps:
-            play(step, stage)
+            run_step(step, context)
         assert engine.asked[0] == "GET /api/x?a=b Bearer other "
         assert engine.asked[1].endswith('{"a": 1}')
-        for wrong in ('$ http GET /api/x?a=b\n----\n{"rows": []}\n', "$ http POST /api/y\n{}\n"):
-            [step] = parse_spec("a.spec", wrong, check_call).steps
+        for error in ('$ http GET /api/x?a=b\n----\n{"rows": []}\n', "$ http POST /api/y\n{}\n"):
+            [step] = parse_spec("a.spec", error, check_call).steps
             with pytest.raises(HeadgateError):
-                play(step, stage)
+                run_step(step, context)
 
 
 def test_grpc_says_that_it_is_not_there_yet() -> None:

@@ -12,15 +12,15 @@ from headgate.errors import ErrorGroup, HeadgateError
 # Command -> the module and object that hold it, and the line of help that the list shows.
 COMMANDS = {
     "apply": (
-        "headgate.cli.apply",
+        "headgate.cli.commands",
         "apply",
         "Make what a script describes, and leave alone what is so already.",
     ),
-    "doctor": ("headgate.cli.doctor", "doctor", "Check what Headgate needs, and say how to repair it."),
-    "plan": ("headgate.cli.plan", "plan", "Show what `apply` would do, and do nothing."),
+    "doctor": ("headgate.cli.commands", "doctor", "Check what Headgate needs, and say how to repair it."),
+    "plan": ("headgate.cli.commands", "plan", "Show what `apply` would do, and do nothing."),
     "run": ("headgate.cli.run", "run", "Apply a script, and run it in the foreground."),
     "serve": ("headgate.cli.serve", "serve", "Run the engine: take statements, and keep tasks running."),
-    "sql": ("headgate.cli.sql", "sql", "Send statements, or open a shell for them."),
+    "sql": ("headgate.cli.commands", "sql", "Send statements, or open a shell for them."),
     "test": ("headgate.cli.test", "test", "Run executable specs."),
     "world": ("headgate.cli.world", "world", "Start, stop and show an embedded world."),
 }

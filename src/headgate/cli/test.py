@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headgate.testing.environment import opened_house
+from headgate.testing.environment import open_environment
 from headgate.testing.parse import read_duration
 from headgate.testing.report import Outcome, junit, summary
 from headgate.testing.run import Settings, find_specs, run_specs
@@ -43,7 +43,7 @@ def test(
     specs = find_specs(paths, word)
     outcomes: list[Outcome] = []
     if specs:
-        with opened_house(keep, lambda line: click.echo(line, err=True)) as house:
+        with open_environment(keep, lambda line: click.echo(line, err=True)) as house:
             for outcome in run_specs(specs, house, settings):
                 outcomes.append(outcome)
                 _show(outcome)

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-
 from headgate.catalog.changes import DefinitionChanged, Unit
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.errors import CatalogMoved
@@ -18,8 +17,11 @@ from headgate.errors import HeadgateError
 from headgate.plan.follow import AskTypes, SinkChange, plan_follow, sink_change
 from headgate.plan.sides import SchemaSide, sides_of, unreadable
 from headgate.registry.errors import IncompatibleSchema
+from headgate.registry.schemas import to_register
 from headgate.runtime.source import Arrived, SourceReader
-from headgate.sql.ast.sources import CreateSource
+from headgate.sql.sources import CreateSource
+
+
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +107,9 @@ class Follower:
 
     def _register(self, catalog: Catalog, sink: SinkChange) -> list[int]:
         return [
-            self._connections.registry(catalog, effect.connection).register(effect.subject, effect.schema)
+            self._connections.registry(catalog, effect.connection).register(
+                effect.subject, to_register(effect.schema)
+            )
             for _, effect in sink.register
         ]
 

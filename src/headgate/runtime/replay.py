@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-
 from headgate.catalog.tasks import Quarantined
 from headgate.runtime.errors import TopicReplaced
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.sink_task import EPOCH, QUARANTINED, SinkTask, all_or_none, send
 from headgate.runtime.source import Arrived
+from pyspark.sql import DataFrame, SparkSession, functions as F
+
+
 
 GONE = "The record is no longer in its topic"
 TRIES = 3  # a schema that is not known yet is taken up, and the work begun anew
@@ -112,7 +111,7 @@ def _range(task: SinkTask, held: Mapping[Place, Quarantined], earliest: Offsets)
         end[partition] = max(offset + 1, end.get(partition, 0))
     if task.source.layout.envelope != "NONE":
         first = min(q.time for q in held.values())
-        since = task.source.cluster.offsets_at(task.topic, int((first - EPOCH).total_seconds() * 1000))
+        since = task.source.cluster.offsets_at_time(task.topic, int((first - EPOCH).total_seconds() * 1000))
         start = {p: start.get(p, since.get(p, 0)) for p in earliest}
         end = {p: task.reached.get(p, low) for p, low in earliest.items()}
     begin = {p: max(start.get(p, low), low) for p, low in earliest.items()}

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 import fastavro
 
-from headgate.registry.parsing.avro_nodes import (
+from headgate.schema.formats.avro.tree import (
     Array,
     AvroType,
     Enum,
@@ -22,7 +22,7 @@ from headgate.registry.parsing.avro_nodes import (
     Union,
     kind_of,
 )
-from headgate.registry.parsing.json_text import Json as PlainJson
+from headgate.schema.formats.documents import Json as PlainJson
 from headgate.testing import notation
 from headgate.testing.errors import UnfitRecord
 from headgate.testing.notation import Branch, Json
@@ -40,8 +40,8 @@ def read(node: Primitive | Fixed, value: Json, path: str) -> object:
         if isinstance(value, str) and isinstance(logical, str) and kind in ("int", "long"):
             return _read_moment(logical, value)
         return _read_plain(node, kind, value)
-    except (ValueError, InvalidOperation, OverflowError, TypeError) as wrong:
-        raise UnfitRecord(path, f"a value of type {logical or kind} is wanted ({wrong})") from wrong
+    except (ValueError, InvalidOperation, OverflowError, TypeError) as error:
+        raise UnfitRecord(path, f"a value of type {logical or kind} is wanted ({error})") from error
 
 
 def write(node: Primitive | Fixed, datum: Any) -> Json:
@@ -189,8 +189,8 @@ class AvroCodec:
         source = io.BytesIO(data)
         try:
             found = fastavro.schemaless_reader(source, self._schema, None, return_named_type=True)
-        except Exception as wrong:
-            raise UnfitRecord("$", f"the bytes are no such record ({type(wrong).__name__})") from wrong
+        except Exception as error:
+            raise UnfitRecord("$", f"the bytes are no such record ({type(error).__name__})") from error
         if source.read(1):
             raise UnfitRecord("$", "there are more bytes than the schema has")
         assert isinstance(found, dict)

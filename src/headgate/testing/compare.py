@@ -155,7 +155,7 @@ def check_rows(expected: ExpectedRows, actual: Result, ordered: bool) -> None:
     known = dict(zip(wanted_keys, expected.lines, strict=True))
     found = [known.get(key) or write_row(row) for key, row in zip(found_keys, actual.rows, strict=True)]
     if not ordered:
-        found = like(expected.lines, found)
+        found = align(expected.lines, found)
     rewritten = actual.lines() if ordered else tuple(sorted(actual.lines()))
     head = (write_row(names), "----") if expected.header is not None else ()
     raise Mismatch(
@@ -166,7 +166,7 @@ def check_rows(expected: ExpectedRows, actual: Result, ordered: bool) -> None:
     )
 
 
-def like(expected: Sequence[Item], found: Sequence[Item]) -> list[Item]:
+def align(expected: Sequence[Item], found: Sequence[Item]) -> list[Item]:
     """What was found, in the order of what was expected, so that a diff shows only what differs; the rest at the end."""
     left = list(found)
     ordered: list[Item] = []
@@ -177,7 +177,7 @@ def like(expected: Sequence[Item], found: Sequence[Item]) -> list[Item]:
     return ordered + left
 
 
-def unmatched(
+def differences(
     expected: Sequence[Item],
     actual: Sequence[Item],
     key: Callable[[Item], Hashable],

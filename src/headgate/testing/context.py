@@ -17,7 +17,7 @@ from headgate.registry.client import RegistryClient
 from headgate.serve.client import EngineClient
 from headgate.testing.errors import Mismatch, UnknownVariable
 from headgate.testing.parse import Block
-from headgate.testing.retry import Deadline, persist
+from headgate.testing.retry import Deadline, until
 
 _PLACE = re.compile(r"\$\$\{|\$\{([^}\s]*)\}")
 
@@ -86,7 +86,7 @@ class Edit:
 
 
 @dataclass(slots=True)
-class Stage:
+class SpecContext:
     """``folder`` is `${dir}`; ``timeout`` in seconds, for each step. A `rewrite` run collects edits and goes on."""
 
     engine: Engine
@@ -131,12 +131,12 @@ class Stage:
         """``persist`` for this file's time-out. Where a mismatch is to be rewritten, it becomes an edit of the block
         (but for its first ``keep`` lines), and the answer is None."""
         try:
-            return persist(attempt, self.timeout, settles=self.rewrite)
-        except Mismatch as wrong:
-            if not self.rewrite or block is None or wrong.rewritten is None:
+            return until(attempt, self.timeout, settles=self.rewrite)
+        except Mismatch as error:
+            if not self.rewrite or block is None or error.rewritten is None:
                 raise
             kept = block.lines[:keep]
-            told = tuple(self.variables.put_back(line) for line in wrong.rewritten)
+            told = tuple(self.variables.put_back(line) for line in error.rewritten)
             self.edits.append(Edit(block, (*kept, *told)))
             return None
 

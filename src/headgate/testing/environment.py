@@ -27,12 +27,12 @@ from headgate.registry.errors import RegistryError
 from headgate.serve.client import EngineAddress, EngineClient, token_file
 from headgate.serve.errors import EngineError
 from headgate.serve.process import EngineProcess, start_engine
-from headgate.testing.context import Stage, Variables
+from headgate.testing.context import SpecContext, Variables
 
 TIMEOUT = 30.0
 
 
-class Leftovers:
+class Cleanup:
     """Made before a file runs; ``remove`` after it. Services that never ran are not started for it."""
 
     def __init__(self, world: World, database: str | None) -> None:
@@ -55,7 +55,7 @@ class Leftovers:
             drop_database(self._world, self._database)
 
 
-def bring_up(world: World) -> None:
+def start_stopped_services(world: World) -> None:
     """Start what a file left down."""
     down = [one.service for one in world.status().services if one.state == "down"]
     if down:
@@ -158,8 +158,8 @@ class Project:
     postgres_database: str | None
 
 
-class House:
-    """Use ``opened_house``. ``stage`` gives a fresh stage; the one before must be done with."""
+class SpecEnvironment:
+    """Use ``opened_house``. ``context`` gives a fresh context; the one before must be done with."""
 
     def __init__(self, folder: Path, world: World, start: StartEngine) -> None:
         self.folder = folder
@@ -167,7 +167,7 @@ class House:
         self._start = start
         self._engine: RunningEngine | None = None
         self._project: Project | None = None
-        self._left: Leftovers | None = None
+        self._left: Cleanup | None = None
 
     @property
     def client(self) -> EngineClient:
@@ -176,10 +176,10 @@ class House:
             _warm_up(self._engine.client)
         return self._engine.client
 
-    def stage(self, text: str, timeout: float, rewrite: bool) -> Stage:
+    def new_context(self, text: str, timeout: float, rewrite: bool) -> SpecContext:
         """For a file of this text. The services that it names are started now, so that no step's time-out has to cover
         that; it gets a database of its own if PostgreSQL is among them."""
-        bring_up(self.world)
+        start_stopped_services(self.world)
         needed = _services(text)
         if needed:
             self.world.ensure(*needed)
@@ -193,12 +193,12 @@ class House:
         self._leave_for(Project(folder, database))
         if self._left is not None:
             self._left.remove()
-        self._left = Leftovers(self.world, database)
-        stage = Stage(
+        self._left = Cleanup(self.world, database)
+        context = SpecContext(
             self, self.world, folder, files, Variables(), timeout, postgres_database=database, rewrite=rewrite
         )
-        stage.variables = _variables(stage, seed)
-        return stage
+        context.variables = _variables(context, seed)
+        return context
 
     def restart(self) -> None:
         if self._engine is not None:
@@ -247,19 +247,19 @@ class House:
 
 
 @contextmanager
-def opened_house(
+def open_environment(
     keep: Path | None = None, progress: Progress | None = None, start: StartEngine | None = None
-) -> Iterator[House]:
+) -> Iterator[SpecEnvironment]:
     """``keep`` is the folder in which all stays for a look; otherwise nothing does."""
     folder = Path(tempfile.mkdtemp(prefix="headgate-test-")) if keep is None else keep.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with World.open(folder / "world", progress) as world:
-            house = House(folder, world, start or _start_engine)
+            environment = SpecEnvironment(folder, world, start or _start_engine)
             try:
-                yield house
+                yield environment
             finally:
-                house.close()
+                environment.close()
                 world.shut_down()
     finally:
         if keep is None:
@@ -282,17 +282,17 @@ def _start_engine(project: Path, world: Path) -> EngineProcess:
     return start_engine(project, environment={"HEADGATE_WORLD": str(world)}, by=lifeline(signal.SIGTERM))
 
 
-def _variables(stage: Stage, seed: str) -> Variables:
+def _variables(context: SpecContext, seed: str) -> Variables:
     found = Variables(
         {
-            "bootstrap": lambda: stage.kafka,
-            "registry": lambda: stage.world.registry(),
-            "postgres": lambda: stage.postgres,
-            "elasticsearch": lambda: stage.elasticsearch,
+            "bootstrap": lambda: context.kafka,
+            "registry": lambda: context.world.registry(),
+            "postgres": lambda: context.postgres,
+            "elasticsearch": lambda: context.elasticsearch,
         }
     )
     found.set("seed", seed)
-    found.set("dir", str(stage.folder))
+    found.set("dir", str(context.folder))
     return found
 
 

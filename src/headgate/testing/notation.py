@@ -115,10 +115,10 @@ def read_written(text: str) -> list[Written]:
     while position < len(text):
         try:
             value, end = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError) as wrong:
+        except (ValueError, RecursionError) as error:
             raise MalformedSpec(
                 f'"{_short(text[position:])}" is no JSON value', "Text is written in double quotes."
-            ) from wrong
+            ) from error
         if end < len(text) and not text[end].isspace():
             raise MalformedSpec(f'"{_short(text[position:])}" is no JSON value', "Blanks separate values.")
         values.append(Written(value, text[position:end]))

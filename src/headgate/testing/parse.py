@@ -48,17 +48,17 @@ class Prints:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ActionCall:
     """`$ action`: ``words`` are the arguments as written, quotes taken off."""
 
     line: int
     action: str
-    words: tuple[Word, ...]
+    words: tuple[Argument, ...]
     body: Block
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Argument:
     """An argument: positional, or with a name. ``raw`` is how it would be handed on to a command."""
 
     value: str
@@ -69,7 +69,7 @@ class Word:
         return self.value if self.name is None else f"{self.name}={self.value}"
 
 
-Step: TypeAlias = Succeeds | Fails | Prints | Call
+Step: TypeAlias = Succeeds | Fails | Prints | ActionCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,13 @@ _NAME = re.compile(r"([A-Za-z_][\w.-]*)=")
 _ESCAPES = {"n": "\n", "t": "\t"}
 
 
-def read_words(text: str) -> tuple[Word, ...]:
-    words: list[Word] = []
+def read_arguments(text: str) -> tuple[Argument, ...]:
+    words: list[Argument] = []
     position = _skip_blanks(text, 0)
     while position < len(text):
         named = _NAME.match(text, position)
         value, position = _value(text, named.end() if named else position)
-        words.append(Word(value, named[1] if named else None))
+        words.append(Argument(value, named[1] if named else None))
         position = _skip_blanks(text, position)
     return tuple(words)
 
@@ -205,7 +205,7 @@ class SpecFaults(Exception):
         self.faults = faults
 
 
-def parse_spec(path: str, text: str, check: Callable[[Call], None]) -> Spec:
+def parse_spec(path: str, text: str, check: Callable[[ActionCall], None]) -> Spec:
     """``check`` raises what is wrong with a call of an action. Raises SpecFaults with all mistakes."""
     reader = _Reader(text)
     formats = reader.formats()
@@ -237,18 +237,18 @@ class _Reader:
             )
         return names
 
-    def steps(self, check: Callable[[Call], None]) -> list[Step]:
+    def steps(self, check: Callable[[ActionCall], None]) -> list[Step]:
         found: list[Step] = []
         self._skip()
         while self.at < len(self.lines):
             number = self.at + 1
             try:
                 step = self._step()
-                if isinstance(step, Call):
+                if isinstance(step, ActionCall):
                     check(step)
                 found.append(step)
-            except HeadgateError as wrong:
-                self._fault(number, wrong)
+            except HeadgateError as error:
+                self._fault(number, error)
                 self._block()
             self._skip()
         return found
@@ -276,24 +276,24 @@ class _Reader:
                     )
                 raise MalformedSpec(f'a line begins with "{line[:1]}", which is no step', _KINDS)
 
-    def _call(self) -> Call:
+    def _call(self) -> ActionCall:
         number = self.at + 1
         text = self._line()[1:].strip()
         self.at += 1
         name, _, rest = text.partition(" ")
         if not name:
             raise MalformedSpec("an action has no name", "Write `$ action name=value`.")
-        words = read_words(rest)
-        return Call(number, name, words, self._block())
+        words = read_arguments(rest)
+        return ActionCall(number, name, words, self._block())
 
     def _checks(self) -> Block:
         block = self._block()
         for offset, line in enumerate(block.lines):
             if not re.match(r"(code|contains|detail|hint): ?", line):
-                wrong = MalformedSpec(
+                error = MalformedSpec(
                     f'"{line[:40]}" is no check', "Checks are code:, contains:, detail: and hint:."
                 )
-                self._fault(block.line + offset, wrong)
+                self._fault(block.line + offset, error)
         return block
 
     def _statement(self) -> str:

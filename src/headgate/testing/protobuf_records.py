@@ -75,8 +75,8 @@ def read_key(field: FieldDescriptor, name: str, path: str) -> Any:
     if field.cpp_type in _RANGES:
         try:
             return read_scalar(field, int(name), path)
-        except ValueError as wrong:
-            raise UnfitRecord(path, "a number is wanted for a key") from wrong
+        except ValueError as error:
+            raise UnfitRecord(path, "a number is wanted for a key") from error
     return read_scalar(field, name, path)
 
 
@@ -90,8 +90,8 @@ _FLOATS = (FieldDescriptor.CPPTYPE_FLOAT, FieldDescriptor.CPPTYPE_DOUBLE)
 def _bytes(value: str, path: str) -> bytes:
     try:
         return bytes.fromhex(value)
-    except ValueError as wrong:
-        raise UnfitRecord(path, "bytes are written as hex digits") from wrong
+    except ValueError as error:
+        raise UnfitRecord(path, "bytes are written as hex digits") from error
 
 
 def _symbol(field: FieldDescriptor, value: str | int, path: str) -> int:
@@ -149,8 +149,8 @@ def read_well_known(message: Message, value: Json, path: str) -> bool:
                 )
             case _:
                 return False
-    except (ValueError, TypeError, json_format.ParseError) as wrong:
-        raise UnfitRecord(path, f"a value for {message.DESCRIPTOR.full_name} is wanted") from wrong
+    except (ValueError, TypeError, json_format.ParseError) as error:
+        raise UnfitRecord(path, f"a value for {message.DESCRIPTOR.full_name} is wanted") from error
     return True
 
 
@@ -220,8 +220,8 @@ class ProtobufCodec:
             indexes, rest = wire.decode_message_indexes(data)
             descriptor = self._at(indexes)
             return _write_message(GetMessageClass(descriptor).FromString(rest))
-        except (DecodeError, IndexError, RegistryError) as wrong:
-            raise UnfitRecord("$", f"the bytes are no such message ({wrong})") from wrong
+        except (DecodeError, IndexError, RegistryError) as error:
+            raise UnfitRecord("$", f"the bytes are no such message ({error})") from error
 
     def _message(self, name: str | None) -> Descriptor:
         known = _messages(self._file)

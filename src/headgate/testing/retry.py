@@ -33,7 +33,7 @@ class Deadline:
         return self.left == 0.0
 
 
-class Hopeless(Exception):
+class GiveUp(Exception):
     """The error within will not go away by trying again."""
 
     def __init__(self, error: HeadgateError) -> None:
@@ -41,7 +41,7 @@ class Hopeless(Exception):
         self.error = error
 
 
-def persist(attempt: Callable[[Deadline], Found], seconds: float, *, settles: bool = False) -> Found:
+def until(attempt: Callable[[Deadline], Found], seconds: float, *, settles: bool = False) -> Found:
     """What ``attempt`` gives when it first succeeds; its last error when the time is over, whatever came before. With
     ``settles``, a mismatch that stays the same for a while is not waited out."""
     deadline, pause = Deadline(seconds), FIRST_PAUSE
@@ -50,10 +50,10 @@ def persist(attempt: Callable[[Deadline], Found], seconds: float, *, settles: bo
     while True:
         try:
             return attempt(Deadline(max(deadline.left, LAST)))
-        except Hopeless as end:
+        except GiveUp as end:
             raise end.error from end
-        except HeadgateError as wrong:
-            told = wrong.rewritten if isinstance(wrong, Mismatch) else None
+        except HeadgateError as error:
+            told = error.rewritten if isinstance(error, Mismatch) else None
             if told is None or told != seen:
                 seen, since = told, time.monotonic()
             if deadline.is_over or (settles and told is not None and time.monotonic() - since > SETTLED):

@@ -10,12 +10,12 @@ from typing import assert_never
 
 from headgate.errors import HeadgateError, InternalError
 from headgate.testing.actions import check_call, perform
-from headgate.testing.context import Edit, Stage
-from headgate.testing.environment import House
+from headgate.testing.context import Edit, SpecContext
+from headgate.testing.environment import SpecEnvironment
 from headgate.testing.errors import MalformedSpec, NoSpecs
-from headgate.testing.parse import Call, Fails, Prints, Spec, SpecFaults, Step, Succeeds, parse_spec
+from headgate.testing.parse import ActionCall, Fails, Prints, Spec, SpecFaults, Step, Succeeds, parse_spec
 from headgate.testing.report import Failure, Outcome, rewritten
-from headgate.testing.statements import fail, print_, succeed
+from headgate.testing.statements import expect_error, expect_rows, expect_text
 
 SUFFIX = ".spec"
 
@@ -40,25 +40,25 @@ def find_specs(paths: Sequence[Path], word: str | None = None) -> list[Path]:
     return [path for path in found if word is None or word in str(path)]
 
 
-def run_specs(paths: Sequence[Path], house: House, settings: Settings) -> Iterator[Outcome]:
+def run_specs(paths: Sequence[Path], environment: SpecEnvironment, settings: Settings) -> Iterator[Outcome]:
     """One outcome per file, as soon as it is there."""
     for path in paths:
-        yield run_spec(path, house, settings)
+        yield run_spec(path, environment, settings)
 
 
-def run_spec(path: Path, house: House, settings: Settings) -> Outcome:
+def run_spec(path: Path, environment: SpecEnvironment, settings: Settings) -> Outcome:
     began = time.monotonic()
     try:
         text = path.read_text("utf-8")
         spec = parse_spec(str(path), text, check_call)
-    except SpecFaults as wrong:
-        failures = tuple(Failure(str(path), one.line, one.error.diagnostic()) for one in wrong.faults)
+    except SpecFaults as error:
+        failures = tuple(Failure(str(path), one.line, one.error.diagnostic()) for one in error.faults)
         return Outcome(str(path), time.monotonic() - began, failures)
-    except (UnicodeDecodeError, OSError) as wrong:
-        error = MalformedSpec(f"the file cannot be read as UTF-8 text ({type(wrong).__name__})")
-        return Outcome(str(path), time.monotonic() - began, (Failure(str(path), 1, error.diagnostic()),))
+    except (UnicodeDecodeError, OSError) as error:
+        fault = MalformedSpec(f"the file cannot be read as UTF-8 text ({type(error).__name__})")
+        return Outcome(str(path), time.monotonic() - began, (Failure(str(path), 1, fault.diagnostic()),))
     edits: list[Edit] = []
-    runs = [_run(spec, format_, house, settings, edits) for format_ in spec.formats or (None,)]
+    runs = [_run(spec, format_, environment, settings, edits) for format_ in spec.formats or (None,)]
     if edits:
         path.write_text(rewritten(text, edits), "utf-8")
     found = tuple(failure for failure in runs if failure is not None)
@@ -66,37 +66,37 @@ def run_spec(path: Path, house: House, settings: Settings) -> Outcome:
 
 
 def _run(
-    spec: Spec, format_: str | None, house: House, settings: Settings, edits: list[Edit]
+    spec: Spec, format_: str | None, environment: SpecEnvironment, settings: Settings, edits: list[Edit]
 ) -> Failure | None:
     line = 1
     try:
-        stage = house.stage(spec.text, settings.timeout, settings.rewrite)
-        stage.edits = edits
+        context = environment.new_context(spec.text, settings.timeout, settings.rewrite)
+        context.edits = edits
         if format_ is not None:
-            stage.variables.set("format", format_)
+            context.variables.set("format", format_)
         for step in spec.steps:
             line = step.line
-            play(step, stage)
-    except HeadgateError as wrong:
-        return Failure(spec.path, line, wrong.diagnostic(), format_)
-    except Exception as wrong:  # noqa: BLE001  whatever it is, the other files go on
-        return Failure(spec.path, line, _unforeseen(wrong).diagnostic(), format_)
+            run_step(step, context)
+    except HeadgateError as error:
+        return Failure(spec.path, line, error.diagnostic(), format_)
+    except Exception as error:  # noqa: BLE001  whatever it is, the other files go on
+        return Failure(spec.path, line, _unforeseen(error).diagnostic(), format_)
     return None
 
 
-def play(step: Step, stage: Stage) -> None:
+def run_step(step: Step, context: SpecContext) -> None:
     match step:
         case Succeeds():
-            succeed(step, stage)
+            expect_rows(step, context)
         case Fails():
-            fail(step, stage)
+            expect_error(step, context)
         case Prints():
-            print_(step, stage)
-        case Call():
-            perform(step, stage)
+            expect_text(step, context)
+        case ActionCall():
+            perform(step, context)
         case _:
             assert_never(step)
 
 
-def _unforeseen(wrong: Exception) -> HeadgateError:
-    return InternalError(f"{type(wrong).__name__}: {wrong}")
+def _unforeseen(error: Exception) -> HeadgateError:
+    return InternalError(f"{type(error).__name__}: {error}")

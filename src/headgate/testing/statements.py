@@ -12,13 +12,13 @@ from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows
 from headgate.serve.result_table import shown, table_lines
 from headgate.testing.compare import ExpectedRows, Result, check_rows, read_rows
-from headgate.testing.context import Stage
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.parse import Fails, Prints, Succeeds
-from headgate.testing.retry import Deadline, Hopeless, persist
+from headgate.testing.retry import Deadline, GiveUp, until
 from headgate.text.lexer import tokenize
 
-_LOOKING = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")
+_READ_ONLY = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")
 _CHECK = re.compile(r"(code|contains|detail|hint): ?(.*)")
 
 
@@ -31,7 +31,7 @@ class StatementFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class StatementKind:
     """What the runner must know of a statement: whether it only looks, has an order, and ends by itself."""
 
     is_query: bool
@@ -39,62 +39,62 @@ class Form:
     is_endless: bool
 
 
-def form_of(sql: str) -> Form:
+def statement_kind(sql: str) -> StatementKind:
     words = _top_level_words(sql)
     text = " ".join(words)
     endless = words[:1] == ["SUBSCRIBE"] or "EMIT CHANGES" in text
-    return Form(
-        words[:1] != [] and words[0] in _LOOKING, "ORDER BY" in text, endless and "LIMIT" not in words
+    return StatementKind(
+        words[:1] != [] and words[0] in _READ_ONLY, "ORDER BY" in text, endless and "LIMIT" not in words
     )
 
 
-def succeed(step: Succeeds, stage: Stage) -> None:
-    sql = stage.variables.fill(step.sql)
-    expected = read_rows(stage.fill(step.rows))
-    form = form_of(sql)
+def expect_rows(step: Succeeds, context: SpecContext) -> None:
+    sql = context.variables.fill(step.sql)
+    expected = read_rows(context.fill(step.rows))
+    form = statement_kind(sql)
 
     def attempt(deadline: Deadline) -> None:
         if form.is_endless:
-            _follow(stage.engine.client, sql, expected, deadline)
+            _follow(context.engine.client, sql, expected, deadline)
         else:
-            check_rows(expected, query(stage.engine.client, sql, deadline), form.is_ordered)
+            check_rows(expected, query(context.engine.client, sql, deadline), form.is_ordered)
 
     if form.is_query or form.is_endless:
-        stage.eventually(attempt, step.rows)
+        context.eventually(attempt, step.rows)
     else:
-        stage.eventually(_once(attempt), step.rows)
+        context.eventually(_once(attempt), step.rows)
 
 
-def fail(step: Fails, stage: Stage) -> None:
-    sql = stage.variables.fill(step.sql)
-    checks = stage.fill(step.checks)
+def expect_error(step: Fails, context: SpecContext) -> None:
+    sql = context.variables.fill(step.sql)
+    checks = context.fill(step.checks)
 
     def attempt(deadline: Deadline) -> None:
         try:
-            result = execute(stage.engine.client, sql, deadline)
+            result = execute(context.engine.client, sql, deadline)
         except StatementFailed as failed:
             _check_error(failed.diagnostic, checks)
         else:
             told = (f"{len(result.rows)} rows", *result.lines()[:20]) if result.columns else ()
             raise StepFailed("the statement succeeded, and had to fail", "\n".join(told) or None)
 
-    again = form_of(sql).is_query
-    persist(attempt if again else _once(attempt), stage.timeout)
+    again = statement_kind(sql).is_query
+    until(attempt if again else _once(attempt), context.timeout)
 
 
-def print_(step: Prints, stage: Stage) -> None:
-    sql = stage.variables.fill(step.sql)
-    expected = [line.rstrip() for line in stage.fill(step.text)]
+def expect_text(step: Prints, context: SpecContext) -> None:
+    sql = context.variables.fill(step.sql)
+    expected = [line.rstrip() for line in context.fill(step.text)]
 
     def attempt(deadline: Deadline) -> None:
-        actual = text_of(query(stage.engine.client, sql, deadline))
+        actual = text_of(query(context.engine.client, sql, deadline))
         if not matches(expected, actual):
             raise Mismatch(
                 "the text is not the expected one", tuple(expected), tuple(actual), _as_block(actual)
             )
 
-    again = form_of(sql).is_query
-    stage.eventually(attempt if again else _once(attempt), step.text)
+    again = statement_kind(sql).is_query
+    context.eventually(attempt if again else _once(attempt), step.text)
 
 
 def execute(client: EngineClient, sql: str, deadline: Deadline) -> Result:
@@ -175,8 +175,8 @@ def _once(attempt: Callable[[Deadline], None]) -> Callable[[Deadline], None]:
     def tried(deadline: Deadline) -> None:
         try:
             attempt(deadline)
-        except HeadgateError as wrong:
-            raise Hopeless(wrong) from wrong
+        except HeadgateError as error:
+            raise GiveUp(error) from error
 
     return tried
 

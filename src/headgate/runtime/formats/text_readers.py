@@ -7,10 +7,10 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.plan.patterns import marked
 from headgate.plan.sides import CsvSide, RegexSide
 from headgate.runtime.formats.json_reader import json_problem
 from headgate.runtime.formats.side import NOT_UTF8
+from headgate.schema.formats.regex import marked
 
 
 class BytesReader:

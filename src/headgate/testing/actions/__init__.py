@@ -10,25 +10,25 @@ from headgate.testing.actions.kafka_verify import ACTIONS as _KAFKA_VERIFY
 from headgate.testing.actions.kafka_write import ACTIONS as _KAFKA_WRITE
 from headgate.testing.actions.postgres import ACTIONS as _POSTGRES
 from headgate.testing.actions.registry import ACTIONS as _REGISTRY
-from headgate.testing.context import Stage
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import UnknownAction
-from headgate.testing.parse import Call
+from headgate.testing.parse import ActionCall
 
 _ALL = (*_ELASTICSEARCH, *_ENGINE, *_KAFKA_VERIFY, *_KAFKA_WRITE, *_POSTGRES, *_REGISTRY)
 
 ACTIONS: dict[str, Action] = {action.name: action for action in _ALL}
 
 
-def check_call(call: Call) -> None:
+def check_call(call: ActionCall) -> None:
     """Raises what is wrong with a call before it runs."""
     _action(call).check(call)
 
 
-def perform(call: Call, stage: Stage) -> None:
-    _action(call).perform(call, stage)
+def perform(call: ActionCall, context: SpecContext) -> None:
+    _action(call).perform(call, context)
 
 
-def _action(call: Call) -> Action:
+def _action(call: ActionCall) -> Action:
     found = ACTIONS.get(call.action)
     if found is None:
         raise UnknownAction(call.action, similar_names(call.action, ACTIONS))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from headgate.errors import similar_names
-from headgate.testing.context import Stage
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import InvalidAction, UnknownActionOption
 from headgate.testing.notation import Json, read_json
-from headgate.testing.parse import Block, Call
+from headgate.testing.parse import ActionCall, Block
 
 Body: TypeAlias = Literal["none", "optional", "required"]
 
@@ -19,7 +19,7 @@ _TRUE = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A call with its arguments filled in. ``body`` still holds its variables; ``stage.fill`` gives its lines."""
+    """A call with its arguments filled in. ``body`` still holds its variables; ``context.fill`` gives its lines."""
 
     action: str
     words: tuple[str, ...]  # all arguments in their order, as they were written
@@ -52,7 +52,7 @@ class Invocation:
         written = self.options.get(name)
         return None if written is None else read_json(written)
 
-    def beginning(self, prefix: str) -> dict[str, str]:
+    def with_prefix(self, prefix: str) -> dict[str, str]:
         """The options whose names begin so, without the beginning: `config.` for what a topic is configured with."""
         return {
             key.removeprefix(prefix): value for key, value in self.options.items() if key.startswith(prefix)
@@ -68,13 +68,13 @@ class Action:
     any number."""
 
     name: str
-    run: Callable[[Invocation, Stage], None]
+    run: Callable[[Invocation, SpecContext], None]
     required: tuple[str, ...] = ()
     options: tuple[str, ...] | None = ()
     positional: int | None = 0
     body: Body = "none"
 
-    def check(self, call: Call) -> None:
+    def check(self, call: ActionCall) -> None:
         """Raises what is wrong with a call, whatever its variables will be."""
         named = [word.name for word in call.words if word.name is not None]
         if self.options is not None:
@@ -91,12 +91,12 @@ class Action:
         if self.body == "none" and call.body.lines:
             raise InvalidAction(self.name, "takes no body, and has lines right below it")
 
-    def perform(self, call: Call, stage: Stage) -> None:
-        fill = stage.variables.fill
+    def perform(self, call: ActionCall, context: SpecContext) -> None:
+        fill = context.variables.fill
         positional = tuple(fill(word.value) for word in call.words if word.name is None)
         options = {word.name: fill(word.value) for word in call.words if word.name is not None}
         words = tuple(fill(word.raw) for word in call.words)
-        self.run(Invocation(self.name, words, positional, options, call.body), stage)
+        self.run(Invocation(self.name, words, positional, options, call.body), context)
 
     def _check_option(self, name: str) -> None:
         known = (*self.required, *(self.options or ()))

@@ -8,8 +8,8 @@ from decimal import Decimal
 import httpx
 
 from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.compare import like, unmatched
-from headgate.testing.context import Stage
+from headgate.testing.compare import align, differences
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed
 from headgate.testing.notation import Json, canonical, equal, is_part, read_json, without_nulls, write_json
 from headgate.testing.retry import Deadline
@@ -17,23 +17,23 @@ from headgate.testing.retry import Deadline
 PAGE = 1000
 
 
-def verify(call: Invocation, stage: Stage) -> None:
-    expected = [_document(call, line) for line in stage.fill(call.body)]
+def verify(call: Invocation, context: SpecContext) -> None:
+    expected = [_document(call, line) for line in context.fill(call.body)]
     with_ids = any("_id" in one for one in expected)
     sort = call.optional("sort")
 
     def attempt(deadline: Deadline) -> None:
-        hits = _all(call.text("index"), stage, deadline)
+        hits = _all(call.text("index"), context, deadline)
         actual = [{**({"_id": id_} if with_ids else {}), **source} for id_, source in hits]
-        missing, extra = unmatched(expected, actual, _identity, _same)
+        missing, extra = differences(expected, actual, _identity, _same)
         if missing or extra:
             raise _mismatch(call.text("index"), expected, sorted(actual, key=lambda one: _place(one, sort)))
 
-    stage.eventually(attempt, call.body)
+    context.eventually(attempt, call.body)
 
 
-def mapping(call: Invocation, stage: Stage) -> None:
-    wanted = read_json("\n".join(stage.fill(call.body)))
+def mapping(call: Invocation, context: SpecContext) -> None:
+    wanted = read_json("\n".join(context.fill(call.body)))
     if not isinstance(wanted, dict):
         raise call.wrong("wants a JSON object")
     whole = isinstance(wanted.get("properties"), dict) or "_meta" in wanted
@@ -41,7 +41,7 @@ def mapping(call: Invocation, stage: Stage) -> None:
     exact = call.flag("exact")
 
     def attempt(deadline: Deadline) -> None:
-        actual = _mapping(call.text("index"), stage, deadline)
+        actual = _mapping(call.text("index"), context, deadline)
         holds = is_part(expected, actual)
         if exact and "properties" in expected:
             holds = holds and equal(expected["properties"], actual.get("properties", {}))
@@ -50,12 +50,12 @@ def mapping(call: Invocation, stage: Stage) -> None:
             told = f'the mapping of index "{call.text("index")}" is another one'
             raise Mismatch(told, _lines(expected if whole else wanted), _lines(shown), (write_json(shown),))
 
-    stage.eventually(attempt, call.body)
+    context.eventually(attempt, call.body)
 
 
-def _all(index: str, stage: Stage, deadline: Deadline) -> list[tuple[str, dict[str, Json]]]:
+def _all(index: str, context: SpecContext, deadline: Deadline) -> list[tuple[str, dict[str, Json]]]:
     """Every document, by pages; what was written is made visible first."""
-    base = f"{stage.elasticsearch}/{index}"
+    base = f"{context.elasticsearch}/{index}"
     _ask("POST", f"{base}/_refresh", None, deadline)
     found: list[tuple[str, dict[str, Json]]] = []
     after: Json = None
@@ -86,9 +86,9 @@ def _hit(hit: Json) -> tuple[str, dict[str, Json], Json]:
             raise ServiceFailed("elasticsearch", "a document of its answer cannot be read")
 
 
-def _mapping(index: str, stage: Stage, deadline: Deadline) -> dict[str, Json]:
+def _mapping(index: str, context: SpecContext, deadline: Deadline) -> dict[str, Json]:
     """Of the one index behind the name, which may be an alias."""
-    answer = _ask("GET", f"{stage.elasticsearch}/{index}/_mapping", None, deadline)
+    answer = _ask("GET", f"{context.elasticsearch}/{index}/_mapping", None, deadline)
     if not isinstance(answer, dict) or len(answer) != 1:
         raise ServiceFailed("elasticsearch", f'"{index}" is not one index')
     [found] = answer.values()
@@ -101,8 +101,8 @@ def _ask(method: str, url: str, body: object, deadline: Deadline) -> Json:
         response = httpx.request(
             method, url, json=body, timeout=max(1.0, min(30.0, deadline.left)), trust_env=False
         )
-    except httpx.HTTPError as wrong:
-        raise ServiceFailed("elasticsearch", "it does not answer") from wrong
+    except httpx.HTTPError as error:
+        raise ServiceFailed("elasticsearch", "it does not answer") from error
     if not response.is_success:
         raise ServiceFailed("elasticsearch", " ".join(response.text.split())[:500])
     return read_json(response.text)
@@ -145,7 +145,7 @@ def _mismatch(index: str, expected: Sequence[dict[str, Json]], actual: Sequence[
         lines.append(write_json(one if place is None else left.pop(place)))
     wanted = [write_json(one) for one in expected]
     told = f'the documents of index "{index}" are not the expected ones'
-    return Mismatch(told, tuple(wanted), tuple(like(wanted, lines)), tuple(lines))
+    return Mismatch(told, tuple(wanted), tuple(align(wanted, lines)), tuple(lines))
 
 
 def _lines(value: Json) -> tuple[str, ...]:

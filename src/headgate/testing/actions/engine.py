@@ -13,52 +13,52 @@ from headgate.serve.process import HEADGATE, program_environment
 from headgate.serve.protocol import Row
 from headgate.serve.result_table import shown
 from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.context import Stage
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.notation import Json, is_part, read_json, write_json
 from headgate.testing.parse import read_duration
-from headgate.testing.retry import Deadline, Hopeless
+from headgate.testing.retry import Deadline, GiveUp
 from headgate.testing.statements import query
 
 
-def set_(call: Invocation, stage: Stage) -> None:
+def set_(call: Invocation, context: SpecContext) -> None:
     for name, value in call.options.items():
         if name == "timeout":
-            stage.timeout = read_duration(value)
-        stage.variables.set(name, value)
+            context.timeout = read_duration(value)
+        context.variables.set(name, value)
 
 
-def set_from_sql(call: Invocation, stage: Stage) -> None:
-    sql = "\n".join(stage.fill(call.body))
+def set_from_sql(call: Invocation, context: SpecContext) -> None:
+    sql = "\n".join(context.fill(call.body))
 
     def attempt(deadline: Deadline) -> str:
-        found = query(stage.engine.client, sql, deadline)
+        found = query(context.engine.client, sql, deadline)
         if len(found.rows) != 1 or len(found.columns) != 1 or found.rows[0][0] is None:
             told = f"It gave {len(found.rows)} rows of {len(found.columns)} columns."
             raise StepFailed("the query did not give one value", told)
         return shown(found.rows[0][0])
 
-    value = stage.eventually(attempt)
+    value = context.eventually(attempt)
     if value is not None:
-        stage.variables.set(call.positional[0], value)
+        context.variables.set(call.positional[0], value)
 
 
-def write_file(call: Invocation, stage: Stage) -> None:
-    _place(call, stage).write_text(_body_text(call, stage), "utf-8")
+def write_file(call: Invocation, context: SpecContext) -> None:
+    _place(call, context).write_text(_body_text(call, context), "utf-8")
 
 
-def append_file(call: Invocation, stage: Stage) -> None:
-    with _place(call, stage).open("a", encoding="utf-8") as file:
-        file.write(_body_text(call, stage))
+def append_file(call: Invocation, context: SpecContext) -> None:
+    with _place(call, context).open("a", encoding="utf-8") as file:
+        file.write(_body_text(call, context))
 
 
-def _body_text(call: Invocation, stage: Stage) -> str:
-    return "".join(f"{line}\n" for line in stage.fill(call.body))
+def _body_text(call: Invocation, context: SpecContext) -> str:
+    return "".join(f"{line}\n" for line in context.fill(call.body))
 
 
-def _place(call: Invocation, stage: Stage) -> Path:
+def _place(call: Invocation, context: SpecContext) -> Path:
     """A path that leads out of the folder is refused, so that a spec changes nothing else."""
-    folder = stage.folder.resolve()
+    folder = context.folder.resolve()
     path = (folder / call.text("path")).resolve()
     if not path.is_relative_to(folder) or path == folder:
         raise call.wrong(f'writes only below ${{dir}}, and "{call.text("path")}" is not')
@@ -72,20 +72,20 @@ OF_A_PROJECT = ("apply", "plan", "run", "serve", "sql")
 _CHECK = re.compile(r"contains: ?(.*)")
 
 
-def headgate(call: Invocation, stage: Stage) -> None:
+def headgate(call: Invocation, context: SpecContext) -> None:
     status = call.number("status") or 0
-    checks = [_command_check(call, line) for line in stage.fill(call.body)]
+    checks = [_command_check(call, line) for line in context.fill(call.body)]
     arguments = tuple(word for word in call.words if not word.startswith("status="))
-    command = (*HEADGATE, *_with_project(arguments, stage))
+    command = (*HEADGATE, *_with_project(arguments, context))
     try:
         ended = subprocess.run(
-            command, cwd=stage.folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=stage.timeout, check=False,
-            env=program_environment({"HEADGATE_WORLD": str(stage.world.folder)}),
+            command, cwd=context.folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=context.timeout, check=False,
+            env=program_environment({"HEADGATE_WORLD": str(context.world.folder)}),
         )  # fmt: skip
-    except subprocess.TimeoutExpired as wrong:
+    except subprocess.TimeoutExpired as error:
         raise StepFailed(
-            f"the command did not end within {stage.timeout:.0f} s", _output_text(wrong.stdout)
-        ) from wrong
+            f"the command did not end within {context.timeout:.0f} s", _output_text(error.stdout)
+        ) from error
     told = _output_text(ended.stdout) + _output_text(ended.stderr)
     if ended.returncode != status:
         raise StepFailed(f"the command ended with status {ended.returncode} and not {status}", told)
@@ -95,10 +95,10 @@ def headgate(call: Invocation, stage: Stage) -> None:
             raise Mismatch(f'the command did not print "{text}"', wanted, tuple(told.splitlines()))
 
 
-def _with_project(arguments: tuple[str, ...], stage: Stage) -> tuple[str, ...]:
+def _with_project(arguments: tuple[str, ...], context: SpecContext) -> tuple[str, ...]:
     if not arguments or arguments[0] not in OF_A_PROJECT or "--project" in arguments:
         return arguments
-    return (arguments[0], "--project", str(stage.project), *arguments[1:])
+    return (arguments[0], "--project", str(context.project), *arguments[1:])
 
 
 def _command_check(call: Invocation, line: str) -> str:
@@ -112,29 +112,29 @@ def _output_text(output: bytes | None) -> str:
     return (output or b"").decode("utf-8", "replace")
 
 
-def http(call: Invocation, stage: Stage) -> None:
+def http(call: Invocation, context: SpecContext) -> None:
     method, path = call.positional
-    sent, expected = _parts(stage.fill(call.body))
+    sent, expected = _parts(context.fill(call.body))
     status = call.number("status") or 200
 
     def attempt(deadline: Deadline) -> None:
-        response = stage.engine.client.send(
+        response = context.engine.client.send(
             method.upper(), path, timeout=max(1.0, deadline.left), token=call.optional("token"),
             content=sent.encode() if sent is not None else None,
             headers={"Content-Type": "application/json"} if sent is not None else {},
         )  # fmt: skip
         try:
             _http_check(response, status, expected)
-        except (Mismatch, StepFailed) as wrong:
+        except (Mismatch, StepFailed) as error:
             if method.upper() in ("GET", "HEAD"):  # others may have changed something
                 raise
-            raise Hopeless(wrong) from wrong
+            raise GiveUp(error) from error
 
-    stage.eventually(attempt)
+    context.eventually(attempt)
 
 
-def grpc(call: Invocation, stage: Stage) -> None:
-    del stage
+def grpc(call: Invocation, context: SpecContext) -> None:
+    del context
     raise call.wrong("is not supported yet")
 
 
@@ -157,8 +157,8 @@ def _http_check(response: httpx.Response, status: int, expected: Json) -> None:
         return
     try:
         actual = read_json(response.text)
-    except Exception as wrong:
-        raise StepFailed("the server's answer is no JSON", response.text[:2000]) from wrong
+    except Exception as error:
+        raise StepFailed("the server's answer is no JSON", response.text[:2000]) from error
     if not is_part(expected, actual):
         raise Mismatch("the answer is not the expected one", (write_json(expected),), (write_json(actual),))
 
@@ -167,38 +167,38 @@ TASKS = "SELECT name, state, lag FROM headgate_catalog.tasks;"
 WAITED_FOR = ("starting", "running")
 
 
-def down(call: Invocation, stage: Stage) -> None:
-    stage.world.stop_hard(call.positional[0])
+def down(call: Invocation, context: SpecContext) -> None:
+    context.world.stop_hard(call.positional[0])
 
 
-def up(call: Invocation, stage: Stage) -> None:
-    stage.world.start(call.positional[0])
+def up(call: Invocation, context: SpecContext) -> None:
+    context.world.start(call.positional[0])
 
 
-def restart(call: Invocation, stage: Stage) -> None:
+def restart(call: Invocation, context: SpecContext) -> None:
     del call
-    stage.engine.restart()
+    context.engine.restart()
 
 
-def kill(call: Invocation, stage: Stage) -> None:
+def kill(call: Invocation, context: SpecContext) -> None:
     del call
-    stage.engine.kill()
+    context.engine.kill()
 
 
-def wait_idle(call: Invocation, stage: Stage) -> None:
+def wait_idle(call: Invocation, context: SpecContext) -> None:
     """Idle twice in a row, since one look may fall between a batch's commit and the next look for records."""
     task = call.optional("task")
     idle = 0
 
     def attempt(deadline: Deadline) -> None:
         nonlocal idle
-        found = query(stage.engine.client, TASKS, deadline)
+        found = query(context.engine.client, TASKS, deadline)
         busy = _busy(found.rows, task)
         idle = 0 if busy else idle + 1
         if idle < 2:
             raise StepFailed("not all tasks are idle", "\n".join(busy) or None)
 
-    stage.eventually(attempt)
+    context.eventually(attempt)
 
 
 def _busy(rows: Sequence[Row], task: str | None) -> list[str]:

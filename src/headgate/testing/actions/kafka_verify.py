@@ -15,12 +15,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from headgate.errors import HeadgateError
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.actions.kafka_write import has_topic, kafka_errors, partitions, read_headers
-from headgate.testing.compare import like, unmatched
-from headgate.testing.context import Stage
+from headgate.testing.compare import align, differences
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed, StepFailed
 from headgate.testing.notation import Json, canonical, equal, read_values, without_nulls, write_json
 from headgate.testing.records import FORMATS, Decoded, Records
-from headgate.testing.retry import Deadline, Hopeless
+from headgate.testing.retry import Deadline, GiveUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,11 @@ def _bytes(told: str | bytes | None) -> bytes | None:
 
 
 @contextmanager
-def open_topic(topic: str, stage: Stage) -> Iterator[TopicReader]:
-    count = partitions(topic, stage)
+def open_topic(topic: str, context: SpecContext) -> Iterator[TopicReader]:
+    count = partitions(topic, context)
     consumer = Consumer(
         {
-            "bootstrap.servers": stage.kafka,
+            "bootstrap.servers": context.kafka,
             "group.id": f"headgate-test-{uuid.uuid4()}",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -148,8 +148,8 @@ def same(expected: Record, actual: Record) -> bool:
     return keys and _equal(expected.value, actual.value) and expected.headers == actual.headers
 
 
-def verify(call: Invocation, stage: Stage) -> None:
-    expected = _expected(call, stage)
+def verify(call: Invocation, context: SpecContext) -> None:
+    expected = _expected(call, context)
     judge, sort, at_least = _judge(call), call.flag("sort"), call.flag("at-least")
 
     def check(reader: TopicReader, decode: Decode, deadline: Deadline) -> None:
@@ -165,13 +165,13 @@ def verify(call: Invocation, stage: Stage) -> None:
         too_many = len(actual) > len(expected) and not at_least
         mismatch = _mismatch(call, expected, actual, problem, in_order)
         # A record that is there stays, so more than expected will never become the expected ones.
-        raise Hopeless(mismatch) if too_many and not stage.rewrite else mismatch
+        raise GiveUp(mismatch) if too_many and not context.rewrite else mismatch
 
-    _read_until(call, stage, check)
+    _read_until(call, context, check)
 
 
-def verify_latest(call: Invocation, stage: Stage) -> None:
-    expected = _expected(call, stage)
+def verify_latest(call: Invocation, context: SpecContext) -> None:
+    expected = _expected(call, context)
 
     def check(reader: TopicReader, decode: Decode, deadline: Deadline) -> None:
         del deadline
@@ -181,21 +181,21 @@ def verify_latest(call: Invocation, stage: Stage) -> None:
             if raw.value is not None:
                 latest[raw.key] = raw
         actual = decode(list(latest.values()))
-        missing, extra = unmatched(expected, actual, Record.identity, same)
+        missing, extra = differences(expected, actual, Record.identity, same)
         if missing or extra:
             problem = "the last records by key are not the expected ones"
             raise _mismatch(call, expected, actual, problem, in_order=False)
 
-    _read_until(call, stage, check)
+    _read_until(call, context, check)
 
 
 def _read_until(
-    call: Invocation, stage: Stage, check: Callable[[TopicReader, Decode, Deadline], None]
+    call: Invocation, context: SpecContext, check: Callable[[TopicReader, Decode, Deadline], None]
 ) -> None:
     """One reader is kept over attempts while it works, since a topic may be long."""
     topic = call.text("topic")
     with ExitStack() as opened:
-        records = Records(cache(lambda: opened.enter_context(stage.registry())))
+        records = Records(cache(lambda: opened.enter_context(context.registry())))
         decoder = _Decoder(call, records)
         reader: TopicReader | None = None
         age = Deadline(0)
@@ -203,11 +203,11 @@ def _read_until(
         def attempt(deadline: Deadline) -> None:
             nonlocal reader, age
             try:
-                if not call.body.lines and _is_missing(topic, stage):
+                if not call.body.lines and _is_missing(topic, context):
                     return
                 if reader is None or age.is_over:
                     decoder.forget()
-                    reader = opened.enter_context(open_topic(topic, stage))
+                    reader = opened.enter_context(open_topic(topic, context))
                     age = Deadline(REOPEN)
                     reader.read_to_end(deadline)
                 else:
@@ -219,7 +219,7 @@ def _read_until(
                 reader = None
                 raise
 
-        stage.eventually(attempt, call.body)
+        context.eventually(attempt, call.body)
 
 
 class _Decoder:
@@ -242,21 +242,21 @@ class _Decoder:
         self._known.clear()
 
 
-def _is_missing(topic: str, stage: Stage) -> bool:
+def _is_missing(topic: str, context: SpecContext) -> bool:
     """Whether there is no such topic, and none comes within a quiet second: then nothing is there, either."""
-    if has_topic(topic, stage):
+    if has_topic(topic, context):
         return False
     time.sleep(QUIET)
-    return not has_topic(topic, stage)
+    return not has_topic(topic, context)
 
 
-def _expected(call: Invocation, stage: Stage) -> list[Record]:
+def _expected(call: Invocation, context: SpecContext) -> list[Record]:
     for option in ("format", "key-format"):
         if (written := call.optional(option)) is not None and written not in FORMATS:
             raise call.wrong(f'takes one of {", ".join(FORMATS)} for "{option}", not "{written}"')
     with_key, with_headers = call.optional("key-format") is not None, _with_headers(call)
     found = []
-    for line in stage.fill(call.body):
+    for line in context.fill(call.body):
         parts = read_values(line)
         if len(parts) != 1 + with_key + with_headers:
             wanted = " and ".join(["a key"] * with_key + ["a value"] + ["headers"] * with_headers)
@@ -273,8 +273,8 @@ def _decoded(raw: Raw, call: Invocation, records: Records) -> Record:
     try:
         value = _part(raw.value, call.optional("format"), records)
         key = _part(raw.key, call.optional("key-format"), records) if call.optional("key-format") else None
-    except HeadgateError as wrong:
-        raise StepFailed(f"{place} cannot be decoded: {wrong.message()}", wrong.hint()) from wrong
+    except HeadgateError as error:
+        raise StepFailed(f"{place} cannot be decoded: {error.message()}", error.hint()) from error
     headers = _shown_headers(raw.headers) if _with_headers(call) else None
     shown = [] if key is None else [write_json(key.value)]
     shown.append(write_json(value.value))
@@ -321,7 +321,7 @@ def _judge(call: Invocation) -> Callable[[Sequence[Record], Sequence[Record], bo
         if in_order:
             holds = len(expected) == len(actual) and all(map(same, expected, actual))
             return None if holds else "the records are not the expected ones"
-        missing, extra = unmatched(expected, actual, Record.identity, same)
+        missing, extra = differences(expected, actual, Record.identity, same)
         if missing:
             return "records are missing"
         return "there are more records than expected" if extra and not at_least else None
@@ -339,7 +339,7 @@ def _mismatch(
         place = next((index for index, other in enumerate(left[:1000]) if same(other, one)), None)
         lines.append(one.line if place is None else left.pop(place).line)
     wanted = tuple(one.line for one in expected)
-    found = tuple(lines) if in_order else tuple(like(wanted, lines))
+    found = tuple(lines) if in_order else tuple(align(wanted, lines))
     rewritten = tuple(one.line for one in actual)
     told = f'{problem} in topic "{call.text("topic")}"'
     return Mismatch(told, wanted, found, rewritten if in_order else tuple(sorted(rewritten)))

@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from headgate.registry import wire
 from headgate.registry.client import RegistryClient
 from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.context import Stage
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import MalformedSpec, Mismatch, ServiceFailed
 from headgate.testing.notation import Json, Written, read_written, write_json
 from headgate.testing.records import FORMATS, REGISTERED, Records, encode_plain
@@ -24,100 +24,100 @@ from headgate.testing.retry import Deadline
 TIMEOUT = 30.0  # seconds for one request of the broker
 
 
-def create_topic(call: Invocation, stage: Stage) -> None:
+def create_topic(call: Invocation, context: SpecContext) -> None:
     topic = call.text("topic")
-    new = NewTopic(topic, call.number("partitions") or 1, 1, config=call.beginning("config."))
-    client = admin(stage)  # kept: what it promised is broken when it goes
+    new = NewTopic(topic, call.number("partitions") or 1, 1, config=call.with_prefix("config."))
+    client = admin(context)  # kept: what it promised is broken when it goes
     with kafka_errors():
         client.create_topics([new], operation_timeout=TIMEOUT)[topic].result()
-    _wait_until_known(topic, stage)
+    _wait_until_known(topic, context)
 
 
-def add_partitions(call: Invocation, stage: Stage) -> None:
+def add_partitions(call: Invocation, context: SpecContext) -> None:
     topic, wanted = call.text("topic"), call.number("partitions") or 1
-    client = admin(stage)
+    client = admin(context)
     with kafka_errors():
         client.create_partitions([NewPartitions(topic, wanted)], operation_timeout=TIMEOUT)[topic].result()
-    stage.eventually(lambda _: _check_partitions(topic, wanted, stage))
-    stage.producer = None  # which knows the topic as it was
+    context.eventually(lambda _: _check_partitions(topic, wanted, context))
+    context.producer = None  # which knows the topic as it was
 
 
-def _check_partitions(topic: str, wanted: int, stage: Stage) -> None:
-    found = partitions(topic, stage)
+def _check_partitions(topic: str, wanted: int, context: SpecContext) -> None:
+    found = partitions(topic, context)
     if found != wanted:
         raise Mismatch(
             f'topic "{topic}" has another shape', (f"partitions={wanted}",), (f"partitions={found}",)
         )
 
 
-def delete_topic(call: Invocation, stage: Stage) -> None:
+def delete_topic(call: Invocation, context: SpecContext) -> None:
     topic = call.text("topic")
-    client = admin(stage)
+    client = admin(context)
     with kafka_errors():
         client.delete_topics([topic], operation_timeout=TIMEOUT)[topic].result()
-    stage.eventually(lambda _: _check_gone(topic, stage))
-    stage.producer = None  # which knows the topic as it was
+    context.eventually(lambda _: _check_gone(topic, context))
+    context.producer = None  # which knows the topic as it was
 
 
-def _check_gone(topic: str, stage: Stage) -> None:
-    if has_topic(topic, stage):
+def _check_gone(topic: str, context: SpecContext) -> None:
+    if has_topic(topic, context):
         raise Mismatch(f'topic "{topic}" is still there', (), (topic,))
 
 
-def delete_records(call: Invocation, stage: Stage) -> None:
+def delete_records(call: Invocation, context: SpecContext) -> None:
     """What retention does, at once: the records of a partition before an offset are gone."""
     before = TopicPartition(call.text("topic"), call.number("partition") or 0, call.number("before") or 0)
-    client = admin(stage)
+    client = admin(context)
     with kafka_errors():
         client.delete_records([before], operation_timeout=TIMEOUT)[before].result()
 
 
-def verify_topic(call: Invocation, stage: Stage) -> None:
+def verify_topic(call: Invocation, context: SpecContext) -> None:
     topic = call.text("topic")
     wanted = {name: value for name, value in call.options.items() if name != "topic"}
 
     def attempt(deadline: Deadline) -> None:
         del deadline
-        actual = _shape(topic, wanted, stage)
+        actual = _shape(topic, wanted, context)
         if actual != wanted:
             lines = [tuple(f"{name}={shape[name]}" for name in wanted) for shape in (wanted, actual)]
             raise Mismatch(f'topic "{topic}" has another shape', *lines)
 
-    stage.eventually(attempt)
+    context.eventually(attempt)
 
 
-def admin(stage: Stage) -> AdminClient:
+def admin(context: SpecContext) -> AdminClient:
     return AdminClient(
-        {"bootstrap.servers": stage.kafka, "log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
+        {"bootstrap.servers": context.kafka, "log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
     )
 
 
-def partitions(topic: str, stage: Stage) -> int:
+def partitions(topic: str, context: SpecContext) -> int:
     """Raises ServiceFailed where there is no such topic."""
     with kafka_errors():
-        found = admin(stage).list_topics(topic, timeout=TIMEOUT).topics[topic]
+        found = admin(context).list_topics(topic, timeout=TIMEOUT).topics[topic]
     if found.error is not None:
         raise ServiceFailed("kafka", f'topic "{topic}": {found.error.str()}')
     return len(found.partitions)
 
 
-def has_topic(topic: str, stage: Stage) -> bool:
+def has_topic(topic: str, context: SpecContext) -> bool:
     with kafka_errors():
-        return topic in admin(stage).list_topics(timeout=TIMEOUT).topics
+        return topic in admin(context).list_topics(timeout=TIMEOUT).topics
 
 
 @contextmanager
 def kafka_errors() -> Iterator[None]:
     try:
         yield
-    except KafkaException as wrong:
-        told = wrong.args[0]
-        raise ServiceFailed("kafka", told.str() if hasattr(told, "str") else str(told)) from wrong
+    except KafkaException as error:
+        told = error.args[0]
+        raise ServiceFailed("kafka", told.str() if hasattr(told, "str") else str(told)) from error
 
 
-def _shape(topic: str, wanted: dict[str, str], stage: Stage) -> dict[str, str]:
-    found = {"partitions": str(partitions(topic, stage))}
-    client = admin(stage)
+def _shape(topic: str, wanted: dict[str, str], context: SpecContext) -> dict[str, str]:
+    found = {"partitions": str(partitions(topic, context))}
+    client = admin(context)
     with kafka_errors():
         [described] = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
         configs = described.result(TIMEOUT)
@@ -125,14 +125,14 @@ def _shape(topic: str, wanted: dict[str, str], stage: Stage) -> dict[str, str]:
     return {name: found.get(name, "(not there)") for name in wanted}
 
 
-def _wait_until_known(topic: str, stage: Stage) -> None:
+def _wait_until_known(topic: str, context: SpecContext) -> None:
     """The broker answers before all of it knows the topic."""
 
     def attempt(deadline: Deadline) -> None:
         del deadline
-        partitions(topic, stage)
+        partitions(topic, context)
 
-    stage.eventually(attempt)
+    context.eventually(attempt)
 
 
 Encoder = Callable[[Written], bytes | None]
@@ -154,7 +154,7 @@ class Destination:
     transaction: str | None = None  # how it ends
 
 
-def ingest(call: Invocation, stage: Stage) -> None:
+def ingest(call: Invocation, context: SpecContext) -> None:
     _check(call)
     destination = Destination(
         call.text("topic"),
@@ -164,11 +164,11 @@ def ingest(call: Invocation, stage: Stage) -> None:
         call.optional("transaction"),
     )
     if not any(_needs_registry(call, prefix) for prefix in ("", "key-")):
-        _send(_encoded(call, stage, _plain(call, "key-"), _plain(call, "")), destination, stage)
+        _send(_encoded(call, context, _plain(call, "key-"), _plain(call, "")), destination, context)
         return
-    with stage.registry() as registry:
+    with context.registry() as registry:
         key, value = _encoder(call, "key-", registry), _encoder(call, "", registry)
-        _send(_encoded(call, stage, key, value), destination, stage)
+        _send(_encoded(call, context, key, value), destination, context)
 
 
 def read_headers(told: Json) -> list[tuple[str, bytes | None]]:
@@ -243,21 +243,23 @@ def _schema_id(call: Invocation, prefix: str, registry: RegistryClient) -> int:
 
 
 def _encoded(
-    call: Invocation, stage: Stage, key: Encoder, value: Encoder
+    call: Invocation, context: SpecContext, key: Encoder, value: Encoder
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
     repeat = call.number("repeat")
     with_key = call.optional("key-format") is not None
     for index in range(1 if repeat is None else repeat):
         more = {} if repeat is None else {"i": str(index)}
         for line in call.body.lines:
-            parts = read_written(stage.variables.fill(line, more))
+            parts = read_written(context.variables.fill(line, more))
             if len(parts) != 1 + with_key:
                 wanted = "a key and a value" if with_key else "one value"
                 raise call.wrong(f"wants {wanted} in each line, and one has {len(parts)}")
             yield (key(parts[0]) if with_key else None), value(parts[-1])
 
 
-def _send(records: Iterator[tuple[bytes | None, bytes | None]], to: Destination, stage: Stage) -> None:
+def _send(
+    records: Iterator[tuple[bytes | None, bytes | None]], to: Destination, context: SpecContext
+) -> None:
     failures: list[str] = []
 
     def acknowledged(error: KafkaError | None, message: Message) -> None:
@@ -272,15 +274,15 @@ def _send(records: Iterator[tuple[bytes | None, bytes | None]], to: Destination,
         options["timestamp"] = to.timestamp
     if to.transaction is not None:
         with kafka_errors():
-            _in_transaction(records, to, options, stage)
+            _in_transaction(records, to, options, context)
         return
-    producer, stage.producer = stage.producer or _producer(stage), None
+    producer, context.producer = context.producer or _producer(context), None
     with kafka_errors():
         for key, value in records:
             _produce(producer, to.topic, key, value, options)
-        left = producer.flush(stage.patience)
+        left = producer.flush(context.patience)
     if not failures and not left:
-        stage.producer = producer
+        context.producer = producer
     else:
         raise ServiceFailed(
             "kafka", failures[0] if failures else f"{left} records were not acknowledged in time"
@@ -291,36 +293,36 @@ def _in_transaction(
     records: Iterator[tuple[bytes | None, bytes | None]],
     to: Destination,
     options: dict[str, Any],
-    stage: Stage,
+    context: SpecContext,
 ) -> None:
     """Written and acknowledged in any case, also where the transaction is aborted then, or left open until the file
     ends."""
     producer = _producer(
-        stage, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
+        context, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
     )
-    producer.init_transactions(stage.patience)
+    producer.init_transactions(context.patience)
     producer.begin_transaction()
     for key, value in records:
         _produce(producer, to.topic, key, value, options)
-    producer.flush(stage.patience)
+    producer.flush(context.patience)
     if to.transaction == "commit":
-        producer.commit_transaction(stage.patience)
+        producer.commit_transaction(context.patience)
     elif to.transaction == "abort":
-        producer.abort_transaction(stage.patience)
+        producer.abort_transaction(context.patience)
     else:
-        stage.open_transactions.append(producer)
+        context.open_transactions.append(producer)
 
 
-def _producer(stage: Stage, more: dict[str, Any] | None = None) -> Producer:
+def _producer(context: SpecContext, more: dict[str, Any] | None = None) -> Producer:
     """Keys go to the partitions to which Java's clients would send them."""
     return Producer(
         {
-            "bootstrap.servers": stage.kafka,
+            "bootstrap.servers": context.kafka,
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
             "linger.ms": 5,
             "log_level": 0,
-            "message.timeout.ms": int(stage.patience * 1000),
+            "message.timeout.ms": int(context.patience * 1000),
             **(more or {}),
         }
     )

@@ -15,12 +15,12 @@ from psycopg.adapt import Buffer, Loader
 from headgate.serve.protocol import Column, Row, Value
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.compare import Result, check_rows, read_rows
-from headgate.testing.context import Stage
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed
 from headgate.testing.notation import Json, read_json, write_json
 from headgate.testing.parse import read_quoted
 from headgate.testing.retry import Deadline
-from headgate.testing.statements import form_of
+from headgate.testing.statements import statement_kind
 
 # PostgreSQL's names of types that compare otherwise than as text -> ours.
 _TYPES = {
@@ -109,30 +109,30 @@ _COLUMN = re.compile(
 )
 
 
-def execute(call: Invocation, stage: Stage) -> None:
-    text = "\n".join(stage.fill(call.body))
-    with _connected(stage, stage.patience) as connection:
+def execute(call: Invocation, context: SpecContext) -> None:
+    text = "\n".join(context.fill(call.body))
+    with _connected(context, context.patience) as connection:
         connection.execute(text.encode())
 
 
-def verify(call: Invocation, stage: Stage) -> None:
-    query, rest = _split(call, stage.fill(call.body))
+def verify(call: Invocation, context: SpecContext) -> None:
+    query, rest = _split(call, context.fill(call.body))
     expected = read_rows(rest)
-    ordered = form_of(query).is_ordered
+    ordered = statement_kind(query).is_ordered
     keep = len(call.body.lines) - len(rest)
 
     def attempt(deadline: Deadline) -> None:
-        check_rows(expected, _query(query, deadline, stage), ordered)
+        check_rows(expected, _query(query, deadline, context), ordered)
 
-    stage.eventually(attempt, call.body, keep)
+    context.eventually(attempt, call.body, keep)
 
 
-def columns(call: Invocation, stage: Stage) -> None:
+def columns(call: Invocation, context: SpecContext) -> None:
     table = call.text("table")
-    expected = [_column(call, line) for line in stage.fill(call.body)]
+    expected = [_column(call, line) for line in context.fill(call.body)]
 
     def attempt(deadline: Deadline) -> None:
-        with _connected(stage, deadline.left) as connection:
+        with _connected(context, deadline.left) as connection:
             found = connection.execute(_COLUMNS, [_quoted_name(table)]).fetchall()
         actual = [
             _shown_column(str(name), str(type_), bool(fixed), told) for name, type_, fixed, told in found
@@ -142,11 +142,11 @@ def columns(call: Invocation, stage: Stage) -> None:
                 f'table "{table}" has other columns', tuple(expected), tuple(actual), tuple(actual)
             )
 
-    stage.eventually(attempt, call.body)
+    context.eventually(attempt, call.body)
 
 
-def _query(text: str, deadline: Deadline, stage: Stage) -> Result:
-    with _connected(stage, deadline.left) as connection:
+def _query(text: str, deadline: Deadline, context: SpecContext) -> Result:
+    with _connected(context, deadline.left) as connection:
         read_as_shown(connection)
         cursor = connection.execute(text.encode())
         if cursor.description is None:
@@ -156,16 +156,16 @@ def _query(text: str, deadline: Deadline, stage: Stage) -> Result:
 
 
 @contextmanager
-def _connected(stage: Stage, seconds: float) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+def _connected(context: SpecContext, seconds: float) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
     """In autocommit, so that a script may hold whatever psql could run; its statements end with the time-out."""
     options = f"-c statement_timeout={max(1, int(seconds * 1000))} -c TimeZone=UTC"
     try:
         with psycopg.connect(
-            stage.postgres, autocommit=True, connect_timeout=10, options=options
+            context.postgres, autocommit=True, connect_timeout=10, options=options
         ) as connection:
             yield connection
-    except psycopg.Error as wrong:
-        raise ServiceFailed("postgres", " ".join(str(wrong).split())) from wrong
+    except psycopg.Error as error:
+        raise ServiceFailed("postgres", " ".join(str(error).split())) from error
 
 
 def _split(call: Invocation, lines: Sequence[str]) -> tuple[str, list[str]]:

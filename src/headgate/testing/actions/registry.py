@@ -7,58 +7,58 @@ from collections.abc import Callable
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from headgate.registry.client import RegistryClient
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
 from headgate.registry.parsing.protobuf import serialized_descriptor
-from headgate.registry.schemas import Reference, Schema, SchemaType
+from headgate.registry.schemas import Reference, Schema
 from headgate.schema.formats.proto_text import parse_proto, print_proto
+from headgate.schema.written import CompatibilityLevel, SchemaFormat
 from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.context import Stage
+from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch
 from headgate.testing.notation import equal, read_json, write_json
 from headgate.testing.retry import Deadline
 
-TYPES = {"avro": SchemaType.AVRO, "json_sr": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
+TYPES = {"avro": SchemaFormat.AVRO, "json_sr": SchemaFormat.JSON, "protobuf": SchemaFormat.PROTOBUF}
 
 
-def publish(call: Invocation, stage: Stage) -> None:
+def publish(call: Invocation, context: SpecContext) -> None:
     written = call.text("type")
     if written not in TYPES:
         raise call.wrong(f'takes one of {", ".join(TYPES)} for "type", not "{written}"')
-    schema = Schema("\n".join(stage.fill(call.body)), TYPES[written], _references(call))
+    schema = Schema("\n".join(context.fill(call.body)), TYPES[written], _references(call))
     subject, given = call.text("subject"), call.number("id")
-    with stage.registry() as registry:
+    with context.registry() as registry:
         if given is not None:
             registry.set_mode("IMPORT", subject, force=True)
         schema_id = registry.register(subject, schema, schema_id=given)
         if given is not None:
             registry.set_mode(None, subject)
     if (name := call.optional("as")) is not None:
-        stage.variables.set(name, str(schema_id))
+        context.variables.set(name, str(schema_id))
 
 
-def verify(call: Invocation, stage: Stage) -> None:
+def verify(call: Invocation, context: SpecContext) -> None:
     subject = call.text("subject")
     if call.flag("absent"):
-        _look(stage, lambda registry: _check_absent(subject, registry))
+        _look(context, lambda registry: _check_absent(subject, registry))
     elif (count := call.number("versions")) is not None:
-        _look(stage, lambda registry: _check_count(subject, count, registry))
+        _look(context, lambda registry: _check_count(subject, count, registry))
     elif not call.body.lines:
         raise call.wrong("lacks its body, the schema; versions=N or absent=true need none")
     else:
-        text = "\n".join(stage.fill(call.body))
+        text = "\n".join(context.fill(call.body))
         version = call.optional("version") or "latest"
         if version != "latest":
             call.number("version")
-        _look(stage, lambda registry: _check_schema(subject, version, text, registry), call)
+        _look(context, lambda registry: _check_schema(subject, version, text, registry), call)
 
 
-def config(call: Invocation, stage: Stage) -> None:
-    with stage.registry() as registry:
+def config(call: Invocation, context: SpecContext) -> None:
+    with context.registry() as registry:
         registry.set_level(_level(call), call.text("subject"))
 
 
-def verify_config(call: Invocation, stage: Stage) -> None:
+def verify_config(call: Invocation, context: SpecContext) -> None:
     subject, wanted = call.text("subject"), _level(call)
 
     def check(registry: RegistryClient) -> None:
@@ -68,16 +68,18 @@ def verify_config(call: Invocation, stage: Stage) -> None:
                 f'subject "{subject}" has another compatibility level', (wanted.value,), (found.value,)
             )
 
-    _look(stage, check)
+    _look(context, check)
 
 
-def _look(stage: Stage, check: Callable[[RegistryClient], None], call: Invocation | None = None) -> None:
+def _look(
+    context: SpecContext, check: Callable[[RegistryClient], None], call: Invocation | None = None
+) -> None:
     def attempt(deadline: Deadline) -> None:
         del deadline
-        with stage.registry() as registry:
+        with context.registry() as registry:
             check(registry)
 
-    stage.eventually(attempt, call.body if call else None)
+    context.eventually(attempt, call.body if call else None)
 
 
 def _check_absent(subject: str, registry: RegistryClient) -> None:
@@ -104,7 +106,7 @@ def _versions(subject: str, registry: RegistryClient) -> tuple[int, ...]:
 def _check_schema(subject: str, version: str, text: str, registry: RegistryClient) -> None:
     found = registry.latest(subject) if version == "latest" else registry.version(subject, int(version))
     what = f'the schema of subject "{subject}" is another one'
-    if found.schema.type is SchemaType.PROTOBUF:
+    if found.schema.type is SchemaFormat.PROTOBUF:
         wanted, actual = _descriptor(text), _descriptor(found.schema.text)
         if wanted != actual or _comments(wanted) != _comments(actual):
             shown = tuple(line for line in print_proto(actual).splitlines() if line.strip())
@@ -139,11 +141,11 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(text.replace(", ", ",\n").splitlines())
 
 
-def _level(call: Invocation) -> Level:
+def _level(call: Invocation) -> CompatibilityLevel:
     written = call.text("compatibility").upper()
-    if written not in list(Level):
-        raise call.wrong(f'takes one of {", ".join(Level)} for "compatibility", not "{written}"')
-    return Level(written)
+    if written not in list(CompatibilityLevel):
+        raise call.wrong(f'takes one of {", ".join(CompatibilityLevel)} for "compatibility", not "{written}"')
+    return CompatibilityLevel(written)
 
 
 def _references(call: Invocation) -> tuple[Reference, ...]:

@@ -8,29 +8,41 @@ its alternatives describes the type.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.schema.formats.document import Budget, check_depth, copy_document, load_document
-from headgate.schema.formats.errors import (
-    ImpossibleSchema,
-    MalformedJsonSchema,
-    RecursiveSchema,
-    SchemaTooDeep,
-)
-from headgate.schema.formats.jsonschema.join import join
-from headgate.schema.formats.jsonschema.keywords import Keywords, intersect, keywords_of
-from headgate.schema.formats.jsonschema.references import FORMAT, References
-from headgate.schema.formats.jsonschema.scalars import (
+from headgate.schema.errors import ImpossibleSchema, MalformedJsonSchema, RecursiveSchema, SchemaTooDeep
+from headgate.schema.formats.documents import Budget, check_depth, copy_document, load_document
+from headgate.schema.formats.jsonschema.keywords import (
     LOGICAL_TITLES,
+    Keywords,
     enum_type,
     integer_type,
+    intersect,
+    keywords_of,
     number_type,
     text_type,
     title,
 )
+from headgate.schema.formats.jsonschema.references import FORMAT, References
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
-from headgate.schema.types import MAX_DEPTH, Array, Boolean, Enum, Field, Json, Map, Record, Type
+from headgate.schema.types import (
+    MAX_DEPTH,
+    Array,
+    Bigint,
+    Boolean,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Real,
+    Record,
+    Text,
+    Type,
+    plain,
+)
 
 _NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
 
@@ -303,3 +315,58 @@ def _in_order(properties: Mapping[str, object]) -> list[tuple[str, object]]:
 def _connect_index(schema: object) -> int | None:
     index = schema.get("connect.index") if isinstance(schema, dict) else None
     return index if type(index) is int else None
+
+
+_WHOLE = (Integer, Bigint)
+_NUMBER = (Integer, Bigint, Real, Double)
+
+
+def join(types: Sequence[Type]) -> Type:
+    """The joined type of at least one alternative. Names and docs are kept where the alternatives agree."""
+    first = types[0]
+    if all(type_ == first for type_ in types):
+        return first
+    records = [type_ for type_ in types if isinstance(type_, Record)]
+    if len(records) == len(types):
+        return _join_records(records)
+    enums = [type_ for type_ in types if isinstance(type_, Enum)]
+    if len(enums) == len(types):
+        return _join_enums(enums)
+    if all(plain(type_) == plain(first) for type_ in types):
+        return plain(first)
+    return _join_scalars(types)
+
+
+def _join_scalars(types: Sequence[Type]) -> Type:
+    if all(isinstance(type_, _WHOLE) for type_ in types):
+        return Bigint()
+    if all(isinstance(type_, _NUMBER) for type_ in types):
+        return Double()
+    if all(isinstance(type_, Text | Enum) for type_ in types):
+        return Text()
+    return Json()
+
+
+def _join_records(records: Sequence[Record]) -> Record:
+    """One record with the fields of all; a field that some of them lack may be null."""
+    names = dict.fromkeys(field.name for record in records for field in record.fields)
+    by_name = [{field.name: field for field in record.fields} for record in records]
+    fields = (
+        _join_fields([fields[name] for fields in by_name if name in fields], len(records)) for name in names
+    )
+    return Record(tuple(fields), _agreed([r.name for r in records]), _agreed([r.doc for r in records]))
+
+
+def _join_fields(fields: Sequence[Field], alternatives: int) -> Field:
+    nullable = len(fields) < alternatives or any(field.nullable for field in fields)
+    doc = next((field.doc for field in fields if field.doc is not None), None)
+    return Field(fields[0].name, join([field.type for field in fields]), nullable, doc)
+
+
+def _join_enums(enums: Sequence[Enum]) -> Enum:
+    symbols = dict.fromkeys(symbol for enum in enums for symbol in enum.symbols)
+    return Enum(tuple(symbols), _agreed([e.name for e in enums]), None, _agreed([e.doc for e in enums]))
+
+
+def _agreed(texts: Sequence[str | None]) -> str | None:
+    return texts[0] if len(set(texts)) == 1 else None

@@ -1,0 +1,145 @@
+"""The engine that a command talks to, and the script that it sends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+import click
+from rich.console import Console
+from rich.status import Status
+
+from headgate.cli.errors import ScriptUnreadable
+from headgate.cli.main import exit_status
+from headgate.cli.output import Output, print_diagnostic
+from headgate.embedded.process import lifeline
+from headgate.errors import HeadgateError
+from headgate.serve.client import EngineClient, token_file
+from headgate.serve.errors import EngineNotRunning, EngineUnreachable
+from headgate.serve.process import started_engine
+from headgate.serve.protocol import Done, Event, Failed, read_event
+from headgate.sql.redact import redacted_text
+from headgate.sql.script import decode_source, parse_script
+
+TOKEN_VARIABLE = "HEADGATE_TOKEN"
+LAZY = {"HEADGATE_SPARK_EAGER": "false"}  # most commands need no Spark, and it would cost them 10 s
+PATIENCE = 600.0  # seconds for a whole script to be planned and done; topics and schemas are made in it
+
+
+def _checked_url(_: click.Context, __: click.Parameter, url: str | None) -> str | None:
+    try:
+        parts = urlsplit(url or "http://engine")
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise click.BadParameter("an address looks like http://127.0.0.1:8080")
+    return url
+
+
+url_option = click.option(
+    "--url",
+    metavar="URL",
+    callback=_checked_url,
+    help=f"Address of an engine elsewhere. Its token is taken from {TOKEN_VARIABLE}, or from the project's folder.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """``started`` if the engine was started for this command and ends with it."""
+
+    client: EngineClient
+    started: bool = False
+
+
+@contextmanager
+def engine_of(project: Path, url: str | None) -> Iterator[Connected]:
+    """The engine of the project's folder, or of the URL."""
+    folder = project.absolute()
+    if url is not None:
+        yield Connected(EngineClient(url, _token(folder)))
+        return
+    try:
+        client = EngineClient.of_project(folder)
+    except EngineNotRunning:
+        client = None
+    if client is not None:
+        yield Connected(client)
+        return
+    with _stopping() as stack:
+        with _saying("starting an engine"):
+            engine = stack.enter_context(
+                started_engine(folder, environment=LAZY, by=lifeline(signal.SIGTERM))
+            )
+        yield Connected(engine.client, started=True)
+
+
+@contextmanager
+def _stopping() -> Iterator[ExitStack]:
+    """A stack that is closed whatever is typed meanwhile: an engine that was told to stop is waited for."""
+    stack = ExitStack()
+    try:
+        yield stack
+    finally:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            with _saying("stopping the engine"):
+                stack.close()
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _saying(message: str) -> Status:
+    """Shown on a terminal only, and gone afterwards."""
+    return Console(stderr=True).status(message)
+
+
+def ask(client: EngineClient, path: str, sql: str) -> Iterator[Event]:
+    """The events of a script sent to another door than that of statements: `/api/plan` or `/api/apply`."""
+    response = client.send("POST", path, timeout=PATIENCE, json={"sql": sql})
+    client.refuse(response)
+    last: Event | None = None
+    for line in response.content.split(b"\n"):
+        if line.strip():
+            yield (last := read_event(line))
+    if not isinstance(last, Done | Failed):
+        raise EngineUnreachable(client.url, "its answer ended too early")
+
+
+def _token(folder: Path) -> str:
+    if TOKEN_VARIABLE in os.environ:
+        return os.environ[TOKEN_VARIABLE]
+    try:
+        return token_file(folder).read_text("utf-8").strip()
+    except OSError:
+        return ""
+
+
+def read_script(file: Path) -> str:
+    """The text of a file, or of standard input for `-`."""
+    try:
+        source = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    except OSError as wrong:
+        raise ScriptUnreadable(str(file), (wrong.strerror or type(wrong).__name__).lower()) from wrong
+    return decode_source(source)
+
+
+def check_script(text: str, output: Output) -> int:
+    """How many statements the script has. One that cannot be read is told and ends the command, engine or not."""
+    try:
+        return len(parse_script(text))
+    except HeadgateError as error:
+        end_with(error, text, output)
+
+
+def end_with(error: HeadgateError, text: str, output: Output) -> NoReturn:
+    print_diagnostic(error.diagnostic(redacted_text(text)), output)
+    sys.exit(exit_status(error))

@@ -1,0 +1,260 @@
+"""What commands print: answers of the engine and tables, for people or as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, assert_never
+
+import click
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from headgate.cli.main import exit_status_of
+from headgate.errors import Diagnostic
+from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Progress, Row, Rows
+from headgate.serve.result_table import table_lines
+
+Output = Literal["table", "json"]
+
+PAGE = 1000  # rows whose widths are measured together; a longer result is printed page by page
+QUIET = 0.3  # seconds after which a statement that runs still is said to run
+CHANGES = ("CREATE", "ALTER", "APPLY")
+
+# What a record brings must not reach the terminal as a command to it. Line feeds are those of the table itself.
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
+
+
+class Printer(Protocol):
+    def take(self, event: Event) -> None: ...
+
+
+class Answered:
+    """What came of a script: the exit status, and whether something was made or changed."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.changed = False
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Failed(diagnostic):
+                self.status = exit_status_of(diagnostic.code)
+            case Done(tag):
+                self.changed = self.changed or tag.startswith(CHANGES)
+            case _:
+                pass
+
+
+def print_answer(events: Iterator[Event], output: Output) -> Answered:
+    """Print all events as they come. An interrupt ends the iterator, which cancels what runs, and goes on up."""
+    answered, printer = Answered(), printer_of(output)
+    with Waiting() as waiting:
+        for event in events:
+            answered.take(event)
+            if isinstance(event, Progress):
+                waiting.say(event.message)
+            else:
+                with waiting.aside():
+                    printer.take(event)
+    return answered
+
+
+def printer_of(output: Output) -> Printer:
+    return JsonPrinter() if output == "json" else TablePrinter()
+
+
+class TablePrinter:
+    """Tables and tags on standard output; notices and errors on standard error."""
+
+    def __init__(self) -> None:
+        self._columns: tuple[Column, ...] | None = None
+        self._rows: list[Row] = []
+        self._printed = 0
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Notice(message):
+                click.secho(f"notice: {message}", err=True, fg="yellow")
+            case Columns(columns):
+                self._columns, self._printed = columns, 0
+            case Rows(rows):
+                self._rows += rows
+                if len(self._rows) >= PAGE:
+                    self._print_page()
+            case Done(tag):
+                self._end(tag)
+            case Failed(diagnostic):
+                self._columns = None
+                print_diagnostic(diagnostic)
+            case Progress():
+                pass
+            case _:
+                assert_never(event)
+
+    def _end(self, tag: str) -> None:
+        if self._columns is None:
+            click.echo(tag)
+            return
+        if self._rows or not self._printed:
+            self._print_page()
+        click.echo(f"({self._printed} {'row' if self._printed == 1 else 'rows'})\n")
+        self._columns = None
+
+    def _print_page(self) -> None:
+        within = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        lines = table_lines(self._columns or (), self._rows, within)
+        for line in lines[2:] if self._printed else lines:
+            click.echo(harmless(line))
+        self._printed += len(self._rows)
+        self._rows = []
+
+
+class JsonPrinter:
+    """One document per line and statement: `columns` and `rows` if it has a result, `notices`, and `tag` or `error`."""
+
+    def __init__(self) -> None:
+        self._notices: list[str] = []
+        self._open = False
+        self._first = True
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Notice(message):
+                self._notices.append(message)
+            case Columns(columns):
+                told = [{"name": one.name, "type": one.type} for one in columns]
+                click.echo(f'{{"columns": {_json(told)}, "rows": [', nl=False)
+                self._open, self._first = True, True
+            case Rows(rows):
+                for row in rows:
+                    click.echo(("" if self._first else ", ") + _json(row), nl=False)
+                    self._first = False
+            case Done(tag):
+                self._end({"tag": tag})
+            case Failed(diagnostic):
+                self._end({"error": diagnostic.as_json()})
+            case Progress():
+                pass
+            case _:
+                assert_never(event)
+
+    def _end(self, last: dict[str, object]) -> None:
+        rest = _json({"notices": self._notices, **last})
+        click.echo(f"], {rest[1:]}" if self._open else rest)
+        self._open, self._notices = False, []
+
+
+def print_diagnostic(diagnostic: Diagnostic, output: Output = "table") -> None:
+    if output == "json":
+        JsonPrinter().take(Failed(diagnostic))
+        return
+    first, *rest = diagnostic.render().split("\n")
+    click.secho(harmless(first), err=True, fg="red")
+    for line in rest:
+        click.echo(harmless(line), err=True)
+
+
+def harmless(text: str) -> str:
+    """Text from anywhere, with control characters written out."""
+    return text.translate(_CONTROL)
+
+
+class Waiting:
+    """Says on a terminal that a statement runs, and for how long, once it has run for a moment."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        self._bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task("running")
+        self._guard = threading.RLock()
+        self._timer: threading.Timer | None = None
+
+    def say(self, message: str) -> None:
+        self._bar.update(self._task, description=harmless(message) or "running")
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Out of the way while something is printed."""
+        self._stop()
+        yield
+        self._start_soon()
+
+    def _start_soon(self) -> None:
+        self._timer = threading.Timer(QUIET, self._start)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _start(self) -> None:
+        with self._guard:
+            if self._timer is not None:
+                self._bar.start()
+
+    def _stop(self) -> None:
+        with self._guard:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = None
+            self._bar.stop()
+
+    def __enter__(self) -> Self:
+        self._start_soon()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+PIPED_WIDTH = 160  # without a terminal there is no width to keep to, and a cut address is of no use
+
+
+def console() -> Console:
+    return Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
+    """Cells are printed as they are; one with a colour is a Text."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    console().print(table)
+
+
+def print_json(value: Any) -> None:
+    """A dataclass, or a list of them."""
+    plain = (
+        [dataclasses.asdict(one) for one in value] if isinstance(value, list) else dataclasses.asdict(value)
+    )
+    click.echo(json.dumps(plain, indent=2))
+
+
+output_option = click.option(
+    "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
+)
+folder_option = click.option(
+    "--folder",
+    type=click.Path(file_okay=False),
+    default=".headgate/world",
+    show_default=True,
+    envvar="HEADGATE_WORLD",
+    show_envvar=True,
+    help="The world's folder.",
+)

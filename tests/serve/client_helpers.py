@@ -1,0 +1,83 @@
+"""An engine in a thread of the test, behind its real HTTP API, and clients for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from headgate.control.engine import Engine, Project
+from headgate.embedded.host import LOOPBACK
+from headgate.runtime.session import OpenSpark, Spark, SparkSession
+from headgate.serve.client import EngineAddress, EngineClient, token_file
+from headgate.serve.server import Door
+
+TOKEN = "the token of a test"
+
+
+def _no_spark() -> SparkSession:
+    raise AssertionError("this engine has no Spark")
+
+
+@contextmanager
+def served(folder: Path, spark: OpenSpark = _no_spark) -> Iterator[EngineClient]:
+    """The engine of ``folder``; its tasks are not run."""
+    engine = Engine(Project(folder), Spark(spark))
+    door = Door(engine, TOKEN, lambda _: None)
+    server = uvicorn.Server(
+        uvicorn.Config(door.application(), host=LOOPBACK, port=0, log_level="critical", lifespan="off")
+    )
+    with server.config.bind_socket() as bound:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+        try:
+            yield _announced(folder, bound.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join()
+            engine.store.close()
+
+
+def _announced(folder: Path, port: int) -> EngineClient:
+    url = f"http://{LOOPBACK}:{port}"
+    EngineAddress.file(folder).write_text(json.dumps({"url": url, "pid": os.getpid()}))
+    token_file(folder).write_text(TOKEN)
+    client = EngineClient.of_project(folder)
+    deadline = time.monotonic() + 30
+    while not client.is_healthy() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return client
+
+
+class Asking:
+    def __init__(self, client: EngineClient, sql: str) -> None:
+        address = urlsplit(client.url)
+        self._socket = socket.create_connection((address.hostname, address.port))
+        body = json.dumps({"sql": sql}).encode()
+        head = (
+            f"POST /api/statements HTTP/1.1\r\nhost: {address.netloc}\r\nauthorization: Bearer {TOKEN}\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        self._socket.sendall(head.encode() + body)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer has come to its end: the last piece of a chunked body is an empty one."""
+        self._socket.setblocking(False)
+        try:
+            return self._socket.recv(65536).endswith(b"0\r\n\r\n")
+        except BlockingIOError:
+            return False
+        finally:
+            self._socket.setblocking(True)
+
+    def go_away(self) -> None:
+        self._socket.close()
