@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from pyspark.sql import DataFrame, Row
+
 from headgate.catalog.objects import Kind
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import NewTopicOptions, Topic
 from headgate.control.definitions import task_definition
 from headgate.runtime.sink_task import LARGEST_KEPT, SMALL, SinkTask
-from pyspark.sql import DataFrame, Row
 from tests.control.scripts import Shell
-from types import SimpleNamespace
-from typing import cast
-
-
 
 pytestmark = pytest.mark.unit
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
+
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.runtime.errors import DiskFull, RecordsWentAway, SparkGone, SparkRefused
 from headgate.runtime.failures import bad_record, path_of, translated
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
 from headgate.schema.written import WrittenSchema
-from types import SimpleNamespace
-from typing import cast
-
-
 
 pytestmark = pytest.mark.unit
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
 from headgate.catalog.tasks import Quarantined
 from headgate.connectors.kafka import Topic
 from headgate.plan.source import SourcePlan
@@ -13,12 +18,7 @@ from headgate.runtime.decode import Decoder
 from headgate.runtime.replay import GONE, Replayed, replay
 from headgate.runtime.sink_task import EPOCH, SinkTask
 from headgate.runtime.source import Arrived, latest_per_key
-from pyspark.sql import DataFrame, Row, SparkSession
 from tests.runtime.test_decode import Raw, decoded, plan
-from types import SimpleNamespace
-from typing import cast
-
-
 
 pytestmark = pytest.mark.spark
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from collections.abc import Callable
-from headgate.connectors.connections import Clients
-from headgate.plan.definitions import QueryDefinition, SelectDefinition, SourceDefinition
-from headgate.runtime import select
-from headgate.runtime.select import BatchQuery, SourceGrew
-from headgate.sql.queries import Select
 from types import SimpleNamespace
 from typing import cast
 from unittest.mock import MagicMock
 
+import pytest
 
+from headgate.connectors.connections import Clients
+from headgate.plan.definitions import QueryDefinition, SelectDefinition, SourceDefinition
+from headgate.runtime import select
+from headgate.runtime.select import BatchQuery, SourceGrew
 
 pytestmark = pytest.mark.unit
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
+
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Kind, Object, Use
@@ -17,9 +19,6 @@ from headgate.registry.client import RegistryClient
 from headgate.sql.connections import ConnectionKind, CreateConnection
 from headgate.sql.options import SecretReference
 from headgate.sql.statement import ObjectName
-from typing import Generic, TypeAlias, TypeVar
-
-
 
 EMBEDDED = "embedded"  # stands for the address of a service of the embedded world
 SERVICES: dict[ConnectionKind, str] = {

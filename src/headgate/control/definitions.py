@@ -35,12 +35,12 @@ from headgate.purify.references import kafka_server, registry_server
 from headgate.purify.topics import topic_name
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
-from headgate.sql.ast.formats import Format, RegistryFormat
-from headgate.sql.ast.names import Query
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.values import ListLiteral, NumberLiteral, option
+from headgate.sql.formats import Format, RegistryFormat
+from headgate.sql.options import ListLiteral, NumberLiteral, option
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Query
 
 
 def source_definition(catalog: Catalog, source: Object) -> SourceDefinition:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+
 from headgate.catalog.changes import DefinitionChanged, Unit
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.errors import CatalogMoved
@@ -20,8 +21,6 @@ from headgate.registry.errors import IncompatibleSchema
 from headgate.registry.schemas import to_register
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.sql.sources import CreateSource
-
-
 
 log = logging.getLogger(__name__)
 

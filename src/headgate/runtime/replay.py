@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
 from headgate.catalog.tasks import Quarantined
 from headgate.runtime.errors import TopicReplaced
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.sink_task import EPOCH, QUARANTINED, SinkTask, all_or_none, send
 from headgate.runtime.source import Arrived
-from pyspark.sql import DataFrame, SparkSession, functions as F
-
-
 
 GONE = "The record is no longer in its topic"
 TRIES = 3  # a schema that is not known yet is taken up, and the work begun anew

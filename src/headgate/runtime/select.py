@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from itertools import chain
+
+from pyspark.sql import DataFrame, SparkSession
+
 from headgate.connectors.connections import Clients
 from headgate.plan.definitions import SelectDefinition, SourceDefinition
 from headgate.runtime.decode import number_of
@@ -18,11 +22,6 @@ from headgate.runtime.source import Follow, SourceReader
 from headgate.runtime.values import Json, json_value, spelled
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
-from headgate.sql.statement import Query
-from itertools import chain
-from pyspark.sql import DataFrame, SparkSession
-
-
 
 CHUNK = 500  # rows per piece of the answer
 LEARN_TRIES = 3

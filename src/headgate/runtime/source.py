@@ -7,6 +7,10 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.plan.definitions import ConnectionRef, SourceDefinition, SourceLayout
@@ -16,12 +20,6 @@ from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers, framed_id, has_id
 from headgate.runtime.schemas import SideSchemas
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import Format, RegistryFormat
-from headgate.sql.options import ListLiteral, NumberLiteral, option
-from headgate.sql.sources import CreateSource
-from pyspark.sql import Column, DataFrame, Row, SparkSession, functions as F
-
-
 
 MOST_IDS = 1000  # that one look at the records takes up
 

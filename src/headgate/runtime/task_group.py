@@ -15,17 +15,17 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
 from headgate.connectors.kafka import Topic
 from headgate.errors import HeadgateError
 from headgate.runtime.failures import unknown_schema_id
 from headgate.runtime.replay import Replayed, SourceMustGrow, replay
 from headgate.runtime.sink_task import Offsets, SinkTask, end_of_batch, send
 from headgate.runtime.source import Follow
-from pathlib import Path
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
-
-
 
 log = logging.getLogger(__name__)
 
