@@ -172,8 +172,8 @@ class Clients:
     connections: Connections
     catalog: Catalog
 
-    def kafka(self, server: Server) -> KafkaCluster:
+    def kafka(self, server: ConnectionRef) -> KafkaCluster:
         return self.connections.kafka(self.catalog, server)
 
-    def registry(self, server: Server) -> RegistryClient:
+    def registry(self, server: ConnectionRef) -> RegistryClient:
         return self.connections.registry(self.catalog, server)
