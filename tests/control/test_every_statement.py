@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-import headgate.sql.ast
 import pytest
 
+from headgate import sql
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.plan.errors import NotSupportedYet
 from headgate.sql.script import parse_statement
@@ -99,9 +99,9 @@ def busy(sql: Shell) -> Shell:
 
 
 def classes() -> dict[str, type[Statement]]:
-    for module in pkgutil.iter_modules(headgate.sql.ast.__path__):
-        importlib.import_module(f"headgate.sql.ast.{module.name}")
-    return {c.__name__: c for c in Statement.__subclasses__() if c.__module__.startswith("headgate.sql.ast.")}
+    for module in pkgutil.iter_modules(sql.__path__):
+        importlib.import_module(f"headgate.sql.{module.name}")
+    return {c.__name__: c for c in Statement.__subclasses__() if c.__module__.startswith("headgate.sql.")}
 
 
 def test_every_class_of_statement_is_tried_here() -> None:
