@@ -7,7 +7,7 @@ import pkgutil
 
 import pytest
 
-from headgate import sql
+import headgate.sql
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.plan.errors import NotSupportedYet
 from headgate.sql.script import parse_statement
@@ -99,7 +99,7 @@ def busy(sql: Shell) -> Shell:
 
 
 def classes() -> dict[str, type[Statement]]:
-    for module in pkgutil.iter_modules(sql.__path__):
+    for module in pkgutil.iter_modules(headgate.sql.__path__):
         importlib.import_module(f"headgate.sql.{module.name}")
     return {c.__name__: c for c in Statement.__subclasses__() if c.__module__.startswith("headgate.sql.")}
 
