@@ -4,20 +4,27 @@ import asyncio
 import os
 import signal
 import socket
-import pytest
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from headgate.embedded.errors import NotEnoughMemory, PortTaken, ServiceDidNotStart, ServiceDied, ServiceIsDown, SupervisorEnding
+from pathlib import Path
+
+import pytest
+
+from headgate.embedded.errors import (
+    NotEnoughMemory,
+    PortTaken,
+    ServiceDidNotStart,
+    ServiceDied,
+    ServiceIsDown,
+    SupervisorEnding,
+)
 from headgate.embedded.folder import open_folder
 from headgate.embedded.host import LOOPBACK, choose_port
 from headgate.embedded.protocol import Reply, Request, write_request
 from headgate.embedded.service import ServiceRunner
 from headgate.embedded.supervisor import Supervisor
-from pathlib import Path
-from tests.embedded.fake_services import FakeService, REQUIREMENTS
+from tests.embedded.fake_services import REQUIREMENTS, FakeService
 from tests.embedded.world_fixtures import is_gone
-
-
 
 pytestmark = pytest.mark.unit
 
@@ -167,5 +174,3 @@ def test_a_supervisor_that_is_ending_takes_no_more_requests(tmp_path: Path) -> N
         return await supervisor._answer(write_request(Request("ensure", ("kafka",))))
 
     assert isinstance(asyncio.run(late()).error, SupervisorEnding)
-||||||| base
-    _keep(tmp_path, Toy(needs=replace(NEEDS, memory=1_000_000_000)), scenario)
