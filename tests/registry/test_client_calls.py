@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from headgate.registry.answers import RegisteredSchema, SubjectVersion, Verdict
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import (
     IncompatibleSchema,
@@ -24,6 +23,7 @@ from headgate.registry.errors import (
     UnknownReference,
     VersionNotFound,
 )
+from headgate.registry.responses import RegisteredSchema, SubjectVersion, Verdict
 from headgate.registry.schemas import Reference, Schema
 from headgate.registry.transport import Retries
 from headgate.schema.written import CompatibilityLevel, SchemaFormat

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from urllib.parse import quote
 
-from headgate.registry import answers, refusals
-from headgate.registry.answers import RegisteredSchema, SubjectVersion, Verdict
+from headgate.registry import responses as answers
+from headgate.registry import responses as refusals
 from headgate.registry.errors import IncompatibleSchema, RegistryError
-from headgate.registry.refusals import Asked
+from headgate.registry.responses import Asked, RegisteredSchema, SubjectVersion, Verdict
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaCache, parse
 from headgate.registry.transport import Answer, Credentials, Json, Retries, Tls, Transport
 from headgate.schema.written import CompatibilityLevel, SchemaFormat

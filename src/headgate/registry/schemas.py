@@ -12,8 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
-from headgate.registry.parsing.json_schema import check_json_schema
-from headgate.registry.parsing.json_text import read_json
+from headgate.registry.json_documents import check_json_schema, read_json
 from headgate.registry.parsing.protobuf import read_protobuf
 from headgate.schema.formats.avro import parse as avro
 from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text

@@ -10,9 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.registry.compatibility.json_schema.kinds import REFUTED, Difference, all_compatible, changed
-from headgate.registry.compatibility.json_schema.nodes import Combined, Node, Not
-from headgate.registry.compatibility.json_schema.pairs import Pairs
+from headgate.registry.compatibility.json_schema.nodes import (
+    REFUTED,
+    Combined,
+    Difference,
+    Node,
+    Not,
+    Pairs,
+    all_compatible,
+    changed,
+)
 
 SUMS = ("anyOf", "oneOf")
 

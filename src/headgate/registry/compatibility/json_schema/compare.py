@@ -10,40 +10,43 @@ from collections.abc import Iterator
 from typing import cast
 
 from headgate.registry.compatibility import Incompatibility
-from headgate.registry.compatibility.json_schema.arrays import compare_arrays
 from headgate.registry.compatibility.json_schema.combined import (
     compare_combined,
     compare_negations,
     into_sum,
     out_of_product,
 )
-from headgate.registry.compatibility.json_schema.kinds import REFUTED, Difference, all_compatible, changed
 from headgate.registry.compatibility.json_schema.load import Loader
+from headgate.registry.compatibility.json_schema.members import (
+    compare_arrays,
+    compare_constants,
+    compare_enums,
+    compare_numbers,
+    compare_objects,
+    compare_strings,
+)
 from headgate.registry.compatibility.json_schema.nodes import (
+    REFUTED,
     Anything,
     Array,
     Combined,
     Common,
     Const,
+    Difference,
     Enum,
     Node,
     Not,
     Nothing,
     Number,
     Object,
+    Pairs,
     Reference,
     String,
+    all_compatible,
+    changed,
     describe,
 )
-from headgate.registry.compatibility.json_schema.objects import compare_objects
-from headgate.registry.compatibility.json_schema.pairs import Pairs
-from headgate.registry.compatibility.json_schema.scalars import (
-    compare_constants,
-    compare_enums,
-    compare_numbers,
-    compare_strings,
-)
-from headgate.registry.parsing.json_documents import Documents
+from headgate.registry.json_documents import Documents
 from headgate.registry.schemas import ParsedSchema
 from headgate.schema.formats.documents import Json
 

@@ -28,7 +28,7 @@ from headgate.registry.compatibility.json_schema.nodes import (
     Reference,
     String,
 )
-from headgate.registry.parsing.json_documents import REFERENCES, Documents, Draft
+from headgate.registry.json_documents import REFERENCES, Documents, Draft
 from headgate.schema.formats.documents import Json, compact
 
 Schema = dict[str, Json]

@@ -1,16 +1,52 @@
-"""JSON Schema documents as one web: drafts, ``$id``, anchors, and where each ``$ref`` leads.
-
-Documents are the schema itself and those it refers to, each under the name by which it is referred to. Nothing is
-ever fetched: a ``$ref`` leads into one of them, to a published meta-schema, or nowhere.
-"""
+"""JSON text into values, strictly: no NaN, no endless nesting, and the place of a mistake as line and column."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from typing import NoReturn
 from urllib.parse import unquote, urljoin
 
+import jsonschema_rs
+
+from headgate.registry.errors import Fault, MalformedSchema
 from headgate.schema.formats.documents import Json
+
+# Real schemas nest a few dozen levels. The bound keeps every recursive walk far from Python's own limit of 1000.
+MOST_LEVELS = 150
+
+
+def read_json(text: str, schema_type: str) -> Json:
+    """The value that ``text`` is; :class:`MalformedSchema` with line and column when it is none."""
+    try:
+        value: Json = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as wrong:
+        reason = f"not valid JSON: {wrong.msg[:1].lower()}{wrong.msg[1:]}"
+        raise MalformedSchema(schema_type, (Fault("", reason),), wrong.lineno, wrong.colno) from None
+    except (ValueError, RecursionError) as wrong:
+        reason = "nested too deeply" if isinstance(wrong, RecursionError) else f"not valid JSON: {wrong}"
+        raise MalformedSchema(schema_type, (Fault("", reason),)) from None
+    if _levels(value) > MOST_LEVELS:
+        raise MalformedSchema(schema_type, (Fault("", f"nested more than {MOST_LEVELS} levels deep"),))
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _levels(value: Json) -> int:
+    """How deep arrays and objects nest; without recursion, because the answer may be "too deep"."""
+    deepest, waiting = 0, [(value, 1)]
+    while waiting:
+        node, level = waiting.pop()
+        deepest = max(deepest, level)
+        if isinstance(node, dict):
+            waiting.extend((child, level + 1) for child in node.values())
+        elif isinstance(node, list):
+            waiting.extend((child, level + 1) for child in node)
+    return deepest
 
 
 class Draft(IntEnum):
@@ -185,3 +221,69 @@ def _plain(uri: str) -> str:
 def _other_bucket(pointer: str) -> str:
     """Confluent's registry finds ``#/$defs/x`` in ``definitions`` too, whatever the draft."""
     return f"/definitions{pointer[len('/$defs') :]}" if pointer.startswith("/$defs/") else pointer
+
+
+_URLS = {draft: url for url, draft in META_SCHEMAS.items()}
+
+
+def check_json_schema(document: Json, others: Sequence[tuple[str, Json]]) -> None:
+    """Raise :class:`MalformedSchema` with every fault. ``others``: name and JSON of the schemas referred to."""
+    if not isinstance(document, dict | bool):
+        raise MalformedSchema("JSON", (Fault("/", "a JSON Schema is an object, true or false"),))
+    faults = [*_meta_faults(document)]
+    if not faults:
+        faults.extend(_loose_references(Documents(document, others)))
+    if faults:
+        raise MalformedSchema("JSON", tuple(faults))
+
+
+def _meta_faults(document: dict[str, Json] | bool) -> Iterator[Fault]:
+    if isinstance(document, dict):
+        # An unknown "$schema" must not make the library look for it on the network.
+        document = {**document, "$schema": _URLS[draft_of(document)]}
+    try:
+        jsonschema_rs.meta.validate(document)
+    except jsonschema_rs.ValidationError as wrong:
+        path = "".join(f"/{escape(str(step))}" for step in wrong.instance_path)
+        yield Fault(path or "/", wrong.message)
+    except jsonschema_rs.ReferencingError:
+        yield Fault("/", 'a "$schema" inside the schema names no known draft')
+    if not isinstance(document, bool):
+        yield from _bad_patterns(document)
+
+
+def _bad_patterns(document: dict[str, Json]) -> Iterator[Fault]:
+    for path, schema in _every(document, ""):
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str) and not is_pattern(pattern):
+            yield Fault(f"{path}/pattern", f'"{pattern}" is no regular expression')
+        named = schema.get("patternProperties")
+        for name in named if isinstance(named, dict) else ():
+            if not is_pattern(name):
+                yield Fault(f"{path}/patternProperties/{escape(name)}", f'"{name}" is no regular expression')
+
+
+def is_pattern(pattern: str) -> bool:
+    try:
+        jsonschema_rs.Draft7Validator({"pattern": pattern})
+    except (ValueError, jsonschema_rs.ReferencingError):
+        return False
+    return True
+
+
+def _loose_references(documents: Documents) -> Iterator[Fault]:
+    for path, schema in _every(documents.root, ""):
+        for keyword in REFERENCES:
+            reference = schema.get(keyword)
+            if isinstance(reference, str) and not documents.follow(schema, reference)[1]:
+                yield Fault(
+                    f"{path}/{keyword}",
+                    f'"{reference}" leads nowhere; another document must be named in the references of the schema',
+                )
+
+
+def _every(schema: Json, path: str) -> Iterator[tuple[str, dict[str, Json]]]:
+    if isinstance(schema, dict):
+        yield path, schema
+        for step, inner in subschemas(schema):
+            yield from _every(inner, path + step)
