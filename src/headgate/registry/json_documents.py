@@ -1,4 +1,9 @@
-"""JSON text into values, strictly: no NaN, no endless nesting, and the place of a mistake as line and column."""
+"""JSON Schemas as documents: strict JSON, drafts, `$id`, anchors, and the target of each `$ref`.
+
+Documents are the schema itself and those it refers to, each under the name by which it is used. Nothing is fetched:
+a `$ref` leads into one of them, to a published meta-schema, or nowhere. `check_json_schema` reports every fault of a
+schema at once.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ MOST_LEVELS = 150
 
 
 def read_json(text: str, schema_type: str) -> Json:
-    """The value that ``text`` is; :class:`MalformedSchema` with line and column when it is none."""
+    """The JSON value of the text. Raises MalformedSchema, with line and column if the text is no JSON."""
     try:
         value: Json = json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as wrong:
@@ -37,7 +42,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _levels(value: Json) -> int:
-    """How deep arrays and objects nest; without recursion, because the answer may be "too deep"."""
+    """How deep arrays and objects nest. It does not recurse, because the answer may be "too deep"."""
     deepest, waiting = 0, [(value, 1)]
     while waiting:
         node, level = waiting.pop()
@@ -50,7 +55,7 @@ def _levels(value: Json) -> int:
 
 
 class Draft(IntEnum):
-    """In order of age, so that ``draft >= Draft.V7`` reads as it should."""
+    """In order of age, so that drafts can be compared: `draft >= Draft.V7`."""
 
     V4 = 4
     V6 = 6
@@ -94,13 +99,13 @@ REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def draft_of(document: Json, otherwise: Draft = Draft.V7) -> Draft:
-    """The draft that ``$schema`` names. One that names none, or none that is known, is read as draft 7."""
+    """The draft that `$schema` names. A schema that names no known draft is read as draft 7."""
     named = document.get("$schema") if isinstance(document, dict) else None
     return META_SCHEMAS.get(_plain(named), otherwise) if isinstance(named, str) else otherwise
 
 
 def subschemas(schema: Json) -> Iterator[tuple[str, Json]]:
-    """The schemas directly inside a schema, each with its pointer from there."""
+    """The schemas directly inside a schema, each with its JSON pointer."""
     if not isinstance(schema, dict):
         return
     for keyword in SCHEMAS:
@@ -123,7 +128,7 @@ def escape(name: str) -> str:
 
 
 class Documents:
-    """Looks up references. Schemas are told apart by identity, so the JSON values must not be copied or changed."""
+    """Looks up references. It knows schemas by identity, so the JSON values must not be copied or changed."""
 
     def __init__(self, root: Json, others: Iterable[tuple[str, Json]] = ()) -> None:
         self.root = root
@@ -138,9 +143,10 @@ class Documents:
         self._add(root, base, ("",))
 
     def follow(self, schema: dict[str, Json], reference: str) -> tuple[Json, bool]:
-        """What a ``$ref`` in ``schema`` means, and whether it means anything at all.
+        """The schema that a `$ref` in `schema` means, and whether it was found.
 
-        A published meta-schema counts as found and means ``true``: any schema conforms to it or was refused.
+        A published meta-schema counts as found and is returned as `true`, because every schema that is not refused
+        conforms to it.
         """
         written, _, fragment = reference.partition("#")
         base = self._bases.get(id(schema), "")
@@ -151,7 +157,7 @@ class Documents:
         return True, _plain(uri) in META_SCHEMAS
 
     def draft(self, schema: Json) -> Draft:
-        """The draft by which to read ``schema``: that of the document it is in."""
+        """The draft by which to read the schema: that of its document."""
         return self._drafts.get(id(schema), Draft.V7)
 
     def _inside(self, uri: str, fragment: str) -> tuple[Json, bool]:
@@ -187,7 +193,7 @@ class Documents:
         self._index(document, base, draft_of(document))
 
     def _index(self, schema: Json, base: str, draft: Draft) -> None:
-        """Note the base URI and draft of a schema and of all inside it. Booleans need neither."""
+        """Record base URI and draft of a schema and of all schemas inside. Booleans need neither."""
         if not isinstance(schema, dict) or id(schema) in self._bases:
             return
         self._kept.append(schema)
@@ -207,7 +213,7 @@ class Documents:
 
 
 def _identity(schema: Json) -> str | None:
-    """``$id``, or ``id`` as draft 4 calls it. A property may be called ``id`` too; then its value is no text."""
+    """`$id`, or `id` in draft 4. A property may be called `id`, too; then its value is not a text."""
     if not isinstance(schema, dict):
         return None
     written = schema.get("$id", schema.get("id"))
@@ -219,7 +225,7 @@ def _plain(uri: str) -> str:
 
 
 def _other_bucket(pointer: str) -> str:
-    """Confluent's registry finds ``#/$defs/x`` in ``definitions`` too, whatever the draft."""
+    """Confluent's registry finds `#/$defs/x` in `definitions`, too, in every draft."""
     return f"/definitions{pointer[len('/$defs') :]}" if pointer.startswith("/$defs/") else pointer
 
 
@@ -227,7 +233,7 @@ _URLS = {draft: url for url, draft in META_SCHEMAS.items()}
 
 
 def check_json_schema(document: Json, others: Sequence[tuple[str, Json]]) -> None:
-    """Raise :class:`MalformedSchema` with every fault. ``others``: name and JSON of the schemas referred to."""
+    """Raise MalformedSchema with every fault. `others` are name and JSON of the schemas referred to."""
     if not isinstance(document, dict | bool):
         raise MalformedSchema("JSON", (Fault("/", "a JSON Schema is an object, true or false"),))
     faults = [*_meta_faults(document)]

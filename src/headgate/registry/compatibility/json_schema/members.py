@@ -1,10 +1,17 @@
-"""Objects: properties under content models, required, dependencies.
+"""Objects, arrays and plain values compared.
 
-Known to be too kind, as Confluent's registry is, which looks at the same places: ``required`` counts only for
-properties that both schemas name, a required property with a default counts as there (validators do not fill in
-defaults), ``patternProperties`` count only as part of a content model, and ``propertyNames`` does not count. Known to
-be too strict: a property added to an open content model is refused even when it is optional, because older data may
-hold anything under its name.
+A content model says what an object or array allows beside the members that it names. Open: anything. Partially open:
+what matches a schema. Closed: nothing.
+
+Known to be too lenient, like Confluent's registry: `required` counts only for properties that both schemas name; a
+required property with a default counts as present, although validators do not fill in defaults; `patternProperties`
+count only as part of a content model; `propertyNames`, the schema of `contains`, `format` and draft 4's boolean
+`exclusiveMaximum` do not count; and adding a type is no difference for a schema that already has keywords of that
+type (`{"minLength": 1}` to `{"type": "string", "minLength": 1}`).
+
+Known to be too strict: an optional property that is added to an open content model is refused, because older data
+may contain anything under its name; and a tuple cannot replace `items`, even where each position accepts what
+`items` did, because the two are compared separately.
 """
 
 from __future__ import annotations
@@ -68,7 +75,7 @@ def _property(name: str, old: Object, new: Object, pairs: Pairs) -> Iterator[Dif
 
 
 def _removed_property(name: str, before: Node, new: Object, pairs: Pairs) -> Iterator[Difference]:
-    """Only the newer content model counts: it must accept what the property held."""
+    """Only the new content model counts: it must accept what the property contained."""
     if is_open(new):
         yield changed("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
         return
@@ -87,7 +94,7 @@ def _removed_property(name: str, before: Node, new: Object, pairs: Pairs) -> Ite
 
 
 def _added_property(name: str, after: Node, old: Object, new: Object, pairs: Pairs) -> Iterator[Difference]:
-    """Only the older content model counts: it says what may already be under that name."""
+    """Only the old content model counts: it says what data may already contain under that name."""
     detail = f'"{name}" is {describe(after)}'
     is_required, has_default = name in new.required, after.common.default is not None
     demand = "REQUIRED_PROPERTY" if is_required else "OPTIONAL_PROPERTY"
@@ -199,7 +206,7 @@ def is_open(node: Object | Array) -> bool:
 
 
 def schema_for_property(node: Object, name: str) -> Node | None:
-    """What a partially open object demands of a property that it does not name; None when it is closed to it."""
+    """What a partially open object requires of a property that it does not name. None if it is closed."""
     for pattern, schema in node.patterns.items():
         if jsonschema_rs.Draft7Validator({"pattern": pattern}).is_valid(name):
             return schema
@@ -230,7 +237,7 @@ def compare_additional(
 def compare_unevaluated(
     old: Node | None, new: Node | None, keyword: str, kind: str, pairs: Pairs
 ) -> Iterator[Difference]:
-    """An absent keyword permits everything; ``false`` permits nothing; a schema is in between."""
+    """A missing keyword permits everything, `false` nothing, and a schema something in between."""
     before, after = _openness(old), _openness(new)
     if before == after == 1:
         yield from (found.below(keyword) for found in pairs.compare(old, new))
@@ -262,7 +269,7 @@ def compare_strings(old: String, new: String) -> Iterator[Difference]:
     elif new.pattern is None:
         yield changed("PATTERN_REMOVED", "pattern")
     else:
-        # Whether one regular expression accepts all that another does is not decided.
+        # We do not try to decide whether one regular expression accepts everything that another one does.
         yield changed("PATTERN_CHANGED", "pattern", detail=f'"{old.pattern}" to "{new.pattern}"')
 
 
@@ -296,7 +303,7 @@ def compare_constants(old: Const, new: Const) -> Iterator[Difference]:
 
 
 def bound(keyword: str, kind: str, old: Decimal | None, new: Decimal | None) -> Iterator[Difference]:
-    """How a limit changed. Which direction is compatible depends on the limit and is the kind's business."""
+    """How a limit changed. The kind says whether that is compatible."""
     if old == new:
         return
     if old is None:

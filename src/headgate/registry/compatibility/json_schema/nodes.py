@@ -1,4 +1,9 @@
-"""Two JSON Schemas as nodes, and the kinds of difference between them, in the words of Confluent's registry."""
+"""JSON Schemas as nodes, and the kinds of difference between two of them, in the words of Confluent's registry.
+
+A node constrains values of one JSON type, or joins other nodes. Nodes are equal if they say the same; references are
+equal if they are written the same in the same document. JSON values inside nodes (constants, defaults) are kept as
+compact text, in which 1 and true differ.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from typing import Protocol, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What any schema may say about itself. ``default`` is JSON text, None without one."""
+    """What every schema may contain. `default` is JSON text, None if there is none."""
 
     identity: str | None = None
     title: str | None = None
@@ -60,7 +65,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """``every`` constrains all items, ``tuple_`` the first ones by position, ``additional`` those after them."""
+    """`every` constrains all items, `tuple_` the first ones by position, `additional` those after them."""
 
     every: Node | None = None
     tuple_: tuple[Node, ...] = ()
@@ -92,7 +97,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
-    """Values as JSON text."""
+    """Values are JSON text."""
 
     values: frozenset[str]
     common: Common = Common()
@@ -112,7 +117,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """``if``, ``then``, ``else``. Confluent compares none of the three."""
+    """`if`, `then`, `else`. Confluent's registry compares none of the three."""
 
     text: str
     common: Common = Common()
@@ -120,7 +125,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """``criterion`` is ``allOf``, ``anyOf`` or ``oneOf``."""
+    """`criterion` is `allOf`, `anyOf` or `oneOf`."""
 
     criterion: str
     members: tuple[Node, ...]
@@ -129,7 +134,7 @@ class Combined:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where it leads is known to the loader: a schema may contain itself, a node cannot."""
+    """`target` is a key of the loader. The node is not nested here, because a schema may contain itself."""
 
     target: int
     written: str
@@ -155,7 +160,7 @@ Node: TypeAlias = (
 
 
 def describe(node: Node) -> str:
-    """A node as a message names it: ``string``, ``integer``, ``oneOf``."""
+    """The name of a node in messages: `string`, `integer`, `oneOf`."""
     match node:
         case Number():
             return "integer" if node.is_integer else "number"
@@ -205,7 +210,7 @@ COMPATIBLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``path`` is in the older schema (a property that was added: in the newer). ``detail`` names what changed."""
+    """`path` is in the old schema, for an added property in the new one. `detail` describes the change."""
 
     path: tuple[str, ...]
     kind: str
@@ -220,11 +225,11 @@ class Difference:
         return "/" + "/".join(self.path)
 
     def below(self, *steps: str) -> Difference:
-        """The same difference, seen from further out."""
+        """The same difference with the path from an outer node."""
         return Difference((*steps, *self.path), self.kind, self.detail)
 
     def message(self) -> str:
-        """One line: ``maximum decreased at /properties/price/maximum: 10 to 5``."""
+        """One line: `maximum decreased at /properties/price/maximum: 10 to 5`."""
         words = self.kind.lower().replace("_", " ")
         return f"{words} at {self.pointer}" + (f": {self.detail}" if self.detail else "")
 
@@ -237,13 +242,13 @@ def all_compatible(differences: list[Difference]) -> bool:
     return all(difference.is_compatible for difference in differences)
 
 
-# Stands for the incompatibilities of a pair: where only the verdict counts, and where a pair is met inside itself.
-REFUTED = Difference((), "REFUTED")
+# Stands for all incompatibilities of a pair, where only the result counts and where a pair occurs inside itself.
+INCOMPATIBLE = Difference((), "INCOMPATIBLE")
 
 
 class Pairs(Protocol):
-    """Compares pairs of nodes, following references and remembering answers."""
+    """Compares pairs of inner nodes. It follows references and remembers answers."""
 
     def compare(self, old: Node | None, new: Node | None) -> list[Difference]:
-        """Differences with paths from the two nodes. None stands for a schema that is not there."""
+        """Differences with paths from the two nodes. None stands for a missing schema."""
         ...
