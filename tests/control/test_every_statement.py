@@ -7,11 +7,11 @@ import pkgutil
 
 import pytest
 
-import headgate.sql.ast
+import headgate.sql
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.plan.errors import NotSupportedYet
-from headgate.sql.ast.statement import Statement
 from headgate.sql.script import parse_statement
+from headgate.sql.statement import Statement
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit
@@ -99,9 +99,9 @@ def busy(sql: Shell) -> Shell:
 
 
 def classes() -> dict[str, type[Statement]]:
-    for module in pkgutil.iter_modules(headgate.sql.ast.__path__):
-        importlib.import_module(f"headgate.sql.ast.{module.name}")
-    return {c.__name__: c for c in Statement.__subclasses__() if c.__module__.startswith("headgate.sql.ast.")}
+    for module in pkgutil.iter_modules(headgate.sql.__path__):
+        importlib.import_module(f"headgate.sql.{module.name}")
+    return {c.__name__: c for c in Statement.__subclasses__() if c.__module__.startswith("headgate.sql.")}
 
 
 def test_every_class_of_statement_is_tried_here() -> None:

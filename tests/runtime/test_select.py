@@ -9,14 +9,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Object
-from headgate.catalog.snapshot import Catalog
-from headgate.connectors.connections import Connections
+from headgate.connectors.connections import Clients
+from headgate.plan.definitions import QueryDefinition, SelectDefinition, SourceDefinition
 from headgate.runtime import select
 from headgate.runtime.select import BatchQuery, SourceGrew
-from headgate.sql.ast.queries import Select
-from headgate.sql.script import parse_statement
 
 pytestmark = pytest.mark.unit
 
@@ -27,8 +23,8 @@ GROWING = {1, 2, 4, 5}
 class Joined:
     """The frames of a query that reads five sources."""
 
-    def __init__(self, *given: object) -> None:
-        self._source = cast("Callable[[object], object]", given[-1])
+    def __init__(self, _: object, __: object, source: Callable[[object], object], ___: object) -> None:
+        self._source = source
 
     def query(self, _: object) -> None:
         for source in JOINED:
@@ -36,9 +32,9 @@ class Joined:
 
 
 class Reader:
-    def __init__(self, _: Catalog, source: Object, __: Connections) -> None:
+    def __init__(self, source: SourceDefinition, _: Clients) -> None:
         self._id = source.id
-        self.plan = SimpleNamespace(on_error="QUARANTINE")
+        self.layout = SimpleNamespace(on_error="QUARANTINE")
 
     def refresh(self) -> None:
         return
@@ -57,16 +53,16 @@ class Reader:
 
 
 def test_all_sources_of_a_query_grow_before_it_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(select, "Frames", Joined)
+    monkeypatch.setattr(select, "RelationFrames", Joined)
     monkeypatch.setattr(select, "SourceReader", Reader)
-    statement = parse_statement("SELECT 1 AS one")
-    assert isinstance(statement, Select)
     followed: list[int] = []
-    connections, reader = cast("Connections", None), MagicMock()
     query = BatchQuery(
-        MagicMock(), Catalog(0, 1, {}), DEFAULT_PATH, statement.query, connections, reader,
+        MagicMock(),
+        SelectDefinition(QueryDefinition("SELECT 1", (("one", None),)), {}),
+        cast("Clients", None),
+        MagicMock(),
         lambda source, _: followed.append(source),
-    )  # fmt: skip
+    )
     with pytest.raises(SourceGrew):
         query.run()
     assert followed == sorted(GROWING)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
-
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
@@ -12,7 +10,9 @@ from headgate.registry.errors import IncompatibleSchema, SubjectDeleted, Subject
 from headgate.registry.responses import RegisteredSchema
 from headgate.registry.schemas import Schema, to_register
 from headgate.schema.written import WrittenSchema
-from headgate.sql.ast.connections import CreateConnection
+from headgate.sql.connections import CreateConnection
+from typing import Protocol
+
 
 
 class Outside(Protocol):
