@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner, Result
-from collections.abc import Iterator
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
 from headgate.cli.main import headgate
 from headgate.cli.shell import Shell, read_names
 from headgate.serve.client import EngineClient
 from headgate.serve.errors import EngineUnreachable, WrongToken
 from headgate.text.errors import InvalidUtf8
-from pathlib import Path
-from prompt_toolkit.application import create_app_session
-from prompt_toolkit.input import create_pipe_input
-from prompt_toolkit.output import DummyOutput
 from tests.serve.client_helpers import TOKEN, engine_in_thread
-
-
 
 pytestmark = pytest.mark.unit
 
