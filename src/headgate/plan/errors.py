@@ -56,7 +56,7 @@ class ViewInUse(PlanError, code="PLN-0105"):
     HINT = "Keep the names and types of its columns, or create a view of another name."
 
 
-class NameCaptured(PlanError, code="PLN-0106"):
+class NameShadowed(PlanError, code="PLN-0106"):
     """A new name means something else in the statement of an object that uses the renamed one."""
 
     kind: str
@@ -72,7 +72,7 @@ class NameCaptured(PlanError, code="PLN-0106"):
     HINT = "Choose another name, or first replace {user_kind} {user} by one that gives the relation an alias."
 
 
-class ViewOutgrown(PlanError, code="PLN-0107"):
+class ViewNoLongerValid(PlanError, code="PLN-0107"):
     """A source that a view reads follows a schema change, and the view's query is not valid for the new columns."""
 
     view: str
@@ -109,7 +109,7 @@ class ColumnCollision(PlanError, code="PLN-0201"):
         return super().hint()
 
 
-class FieldWithheld(PlanError, code="PLN-0216"):
+class ColumnNameTaken(PlanError, code="PLN-0216"):
     """A source followed a schema with a new field, and the source already has a column of that name from another part
     of the record."""
 
@@ -192,7 +192,7 @@ class NoChangeEvents(PlanError, code="PLN-0206"):
         return self.reason or f"{verb} missing"
 
 
-class DebeziumKeyUnfit(PlanError, code="PLN-0207"):
+class InvalidDebeziumKey(PlanError, code="PLN-0207"):
     """The fields of the record's key are missing in the rows of the change events, or have other types there."""
 
     source: str

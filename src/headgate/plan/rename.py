@@ -11,7 +11,7 @@ from headgate.catalog.definitions import respelled_text, search_path_of, stored_
 from headgate.catalog.errors import AlreadyExists
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
-from headgate.plan.errors import NameCaptured
+from headgate.plan.errors import NameShadowed
 from headgate.plan.respell import respell
 from headgate.plan.respell_query import Captured
 from headgate.plan.spelling import Spelling, renamed_path
@@ -51,7 +51,7 @@ def _respelled(
     try:
         statement = respell(written, spelling)
     except Captured:
-        raise NameCaptured(
+        raise NameShadowed(
             target.kind, before.shown(target.id), name, user.kind, before.shown(user.id)
         ) from None
     if statement is written and spelling.path_after == spelling.path:

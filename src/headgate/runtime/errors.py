@@ -70,7 +70,7 @@ class RecordsLost(RunError, code="RUN-0103"):
     )
 
 
-class TopicCut(RunError, code="RUN-0110"):
+class TopicTruncated(RunError, code="RUN-0110"):
     """A topic with the same id ends before the offset up to which it was read: the broker has lost records."""
 
     topic: str
@@ -87,7 +87,7 @@ class TopicCut(RunError, code="RUN-0110"):
     HINT = "Drop {task} and create it again: it then reads all that the topic still has."
 
 
-class RecordsWentAway(RunError, code="RUN-0111"):
+class RecordsDeleted(RunError, code="RUN-0111"):
     """Retention removed records while a query was reading them, after rows were returned or at each attempt."""
 
     MESSAGE = "records were deleted while the query read them"
@@ -206,7 +206,7 @@ class DiskFull(RunError, code="RUN-0304"):
     )
 
 
-class NotANumber(RunError, code="RUN-0107"):
+class ComputationFailed(RunError, code="RUN-0107"):
     """A query computes a value that does not exist or does not fit its type. The message tells the reason, never the
     value."""
 

@@ -222,7 +222,7 @@ class UnsupportedUnion(SchemaError, code="SCH-0208"):
     HINT = "Put the union into a field of a record."
 
 
-class NullOnly(SchemaError, code="SCH-0209"):
+class NullTypeOnly(SchemaError, code="SCH-0209"):
     """A part of a schema has only the type null, which no column can have."""
 
     format: str
