@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
-
 import pytest
-
 from headgate.catalog.errors import AlreadyExists, UnknownColumn, UnknownObject, WrongKind
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Desired
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
-from headgate.plan.errors import (
-    ColumnTwice,
-    KeyWithoutFormat,
-    NotSupportedYet,
-    SinkFeedsItself,
-    SinkFormatNeedsOneColumn,
-    SinkKeyMissing,
-    SinkKeyNotUnique,
-)
+from headgate.plan.errors import ColumnTwice, KeyWithoutFormat, NotSupportedYet, SinkFeedsItself, SinkFormatNeedsOneColumn, SinkKeyMissing, SinkKeyNotUnique
 from headgate.plan.planned import CreateTopic, RegisterSchema
 from headgate.plan.sink import plan_sink, subjects
 from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
@@ -28,6 +17,9 @@ from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 from tests.plan.planning import Planning, record
+from typing import Any
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -383,7 +375,7 @@ def test_a_loop_over_other_sinks_is_found(world: Planning) -> None:
         world.do("CREATE SINK ca FROM c INTO KAFKA CONNECTION kafka (TOPIC 'a') FORMAT TEXT")
     assert found.value.message() == (
         'sink "ca" cannot write to topic "a", which source "a" reads for sink "ab" and "bc", '
-        "whose records come back to it"
+        "whose records it reads again"
     )
     world.do("CREATE SINK cd FROM c INTO KAFKA CONNECTION kafka (TOPIC 'd') FORMAT TEXT")
 

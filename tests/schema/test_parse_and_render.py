@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 import pickle
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from headgate.errors import HeadgateError
 from headgate.schema.errors import SchemaError, TypeTooDeep
 from headgate.schema.parse import parse_type, read_type
 from headgate.schema.render import print_type
-from headgate.schema.types import (
-    MAX_DEPTH,
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    depth,
-    plain,
-)
+from headgate.schema.types import Array, Bigint, Boolean, Bytes, Decimal, Double, Enum, Field, Integer, Json, MAX_DEPTH, Map, Named, Real, Record, Text, Time, Timestamp, TimestampTz, Type, depth, plain
 from headgate.text.cursor import Cursor
 from headgate.text.errors import UnterminatedIdentifier
 from headgate.text.lexer import tokenize
+from hypothesis import given, strategies as st
 from tests.laws import examples
 from tests.schema import strategies as s
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -150,8 +126,8 @@ WRONG = {
     "decimal(2,3)": "SCH-0104: decimal(2,3) is not a valid type @0",
     "decimal(1,1,1)": 'SCH-0101: expected ")", found "," @11',
     "bytes(0)": "SCH-0105: bytes(0) is not a valid type @0",
-    "varchar(20)": 'SCH-0109: type "varchar(20)" has a limit that headgate does not keep @0',
-    "timestamp(3)": 'SCH-0109: type "timestamp(3)" has a limit that headgate does not keep @0',
+    "varchar(20)": 'SCH-0109: type "varchar(20)" has a limit that Headgate does not enforce @0',
+    "timestamp(3)": 'SCH-0109: type "timestamp(3)" has a limit that Headgate does not enforce @0',
     "decimal(7x)": 'SCH-0101: expected a whole number, found "7x" @8',
 }
 

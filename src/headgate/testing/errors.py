@@ -100,7 +100,7 @@ class ServiceFailed(SpecError, code="CLI-0409"):
     CURE = "Read the message, and run `headgate doctor` if the service does not run."
 
 
-class UnfitRecord(SpecError, code="CLI-0410"):
+class InvalidRecord(SpecError, code="CLI-0410"):
     """A record in a spec does not fit the schema that it is written with."""
 
     path: str

@@ -5,43 +5,26 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 import threading
+import pytest
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-
-import pytest
-from hypothesis import given, settings
-
 from headgate.catalog.apply import apply
-from headgate.catalog.changes import (
-    Change,
-    CommentSet,
-    ObjectCreated,
-    ObjectDropped,
-    ObjectRenamed,
-    TaskTold,
-    Unit,
-)
-from headgate.catalog.errors import AlreadyExists, CatalogMoved, NotUnicode
+from headgate.catalog.changes import Change, CommentSet, ObjectCreated, ObjectDropped, ObjectRenamed, TaskTold, Unit
+from headgate.catalog.errors import AlreadyExists, CatalogChanged, NotUnicode
 from headgate.catalog.objects import Desired
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader, Store
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
-from headgate.catalog.tasks import (
-    InputVersion,
-    Intent,
-    Ledger,
-    PartitionOffset,
-    Quarantined,
-    SchemaSeen,
-    State,
-    TaskStatus,
-)
+from headgate.catalog.tasks import InputVersion, Intent, Ledger, PartitionOffset, Quarantined, SchemaSeen, State, TaskStatus
 from headgate.errors import InternalError
 from headgate.sql.statement import Kind
+from hypothesis import given, settings
+from pathlib import Path
 from tests.catalog.building import NOW, START, created
 from tests.catalog.strategies import commits
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -102,7 +85,7 @@ def test_a_commit_that_fails_stores_nothing(store: SqliteStore) -> None:
 def test_changes_planned_for_an_older_catalog_are_refused(store: SqliteStore) -> None:
     planned = store.load()
     create(store, Kind.VIEW, "v")
-    with pytest.raises(CatalogMoved):
+    with pytest.raises(CatalogChanged):
         store.commit([ObjectRenamed(2, "main")], cause="statement", planned=planned.version)
     assert store.load().version == 1
 
