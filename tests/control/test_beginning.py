@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
+
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import NewTopicOptions, Topic
 from headgate.control.definitions import task_definition
@@ -11,10 +15,6 @@ from headgate.runtime.errors import RecordsLost, TopicTruncated
 from headgate.runtime.sink_task import SinkTask
 from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
-from types import SimpleNamespace
-from typing import cast
-
-
 
 pytestmark = pytest.mark.unit
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from headgate.catalog.changes import ObjectRenamed, StatementRespelled
 from headgate.catalog.definitions import definition_mark, search_path_of, statement_of
 from headgate.catalog.errors import AlreadyExists
@@ -21,10 +24,7 @@ from headgate.schema.render import print_type
 from headgate.sql.script import parse_script
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
-from hypothesis import given, settings, strategies as st
 from tests.plan.planning import Planning, record
-
-
 
 pytestmark = pytest.mark.unit
 

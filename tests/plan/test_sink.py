@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
 import pytest
+
 from headgate.catalog.errors import AlreadyExists, UnknownColumn, UnknownObject, WrongKind
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Desired
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
-from headgate.plan.errors import ColumnTwice, KeyWithoutFormat, NotSupportedYet, SinkFeedsItself, SinkFormatNeedsOneColumn, SinkKeyMissing, SinkKeyNotUnique
+from headgate.plan.errors import (
+    ColumnTwice,
+    KeyWithoutFormat,
+    NotSupportedYet,
+    SinkFeedsItself,
+    SinkFormatNeedsOneColumn,
+    SinkKeyMissing,
+    SinkKeyNotUnique,
+)
 from headgate.plan.planned import CreateTopic, RegisterSchema
 from headgate.plan.sink import plan_sink, subjects
 from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
@@ -17,9 +28,6 @@ from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 from tests.plan.planning import Planning, record
-from typing import Any
-
-
 
 pytestmark = pytest.mark.unit
 

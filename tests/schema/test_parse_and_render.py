@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import pickle
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from headgate.errors import HeadgateError
 from headgate.schema.errors import SchemaError, TypeTooDeep
 from headgate.schema.parse import parse_type, read_type
 from headgate.schema.render import print_type
-from headgate.schema.types import Array, Bigint, Boolean, Bytes, Decimal, Double, Enum, Field, Integer, Json, MAX_DEPTH, Map, Named, Real, Record, Text, Time, Timestamp, TimestampTz, Type, depth, plain
+from headgate.schema.types import (
+    MAX_DEPTH,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    depth,
+    plain,
+)
 from headgate.text.cursor import Cursor
 from headgate.text.errors import UnterminatedIdentifier
 from headgate.text.lexer import tokenize
-from hypothesis import given, strategies as st
 from tests.laws import examples
 from tests.schema import strategies as s
-
-
 
 pytestmark = pytest.mark.unit
 

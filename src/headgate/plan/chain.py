@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from headgate.catalog.definitions import search_path_of, statement_of
 from headgate.catalog.objects import ColumnRef, Object
 from headgate.catalog.snapshot import Catalog
@@ -12,7 +13,6 @@ from headgate.plan.relations import analyse_query, origin_ref, relations_read
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.statement import Kind
 from headgate.sql.views import CreateView
-
 
 
 def source_of(catalog: Catalog, relation_id: int) -> Object:

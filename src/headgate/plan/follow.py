@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.definitions import facts_of, purified_text, statement_of
@@ -31,7 +33,14 @@ from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.types import Record, Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import SeedSchema, Side, format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
+from headgate.sql.formats import (
+    SeedSchema,
+    Side,
+    format_of,
+    frozen_schemas,
+    with_frozen_schemas,
+    without_frozen_schemas,
+)
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
@@ -39,9 +48,6 @@ from headgate.sql.statement import Kind, Statement
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 from headgate.text.errors import SqlError
-from typing import Any
-
-
 
 AskTypes = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
 

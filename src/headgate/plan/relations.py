@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+
 from headgate.catalog.comments import column_comment
 from headgate.catalog.graph import type_at
 from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import SearchPath, resolve, type_name
-from headgate.catalog.objects import Column as CatalogColumn, ColumnRef, Object, RELATIONS
+from headgate.catalog.objects import RELATIONS, ColumnRef, Object
+from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.system import SystemRelation
 from headgate.errors import HeadgateError, InternalError, Span
@@ -21,8 +23,6 @@ from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, NamePa
 from headgate.sql.query.select import analyse
 from headgate.sql.statement import Kind, ObjectName, Query
 from headgate.text.cursor import Identifier
-
-
 
 WITHHELD = "withheld"  # the fact of a source that tells of fields without a column
 SYSTEM = "system."  # before the name of a system relation among those that a query reads

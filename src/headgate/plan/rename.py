@@ -4,6 +4,7 @@ uses the object uses it by id, and goes on."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ObjectRenamed, StatementRespelled
 from headgate.catalog.definitions import respelled_text, search_path_of, stored_statement
@@ -16,7 +17,6 @@ from headgate.plan.respell_query import Captured
 from headgate.plan.spelling import Spelling, renamed_path
 from headgate.sql.statement import Kind, print_statement
 from headgate.text.cursor import Identifier
-
 
 
 def rename(catalog: Catalog, target: Object, new: Identifier) -> tuple[Change, ...]:

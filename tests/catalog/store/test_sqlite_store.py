@@ -5,26 +5,43 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 import threading
-import pytest
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+
 from headgate.catalog.apply import apply
-from headgate.catalog.changes import Change, CommentSet, ObjectCreated, ObjectDropped, ObjectRenamed, TaskTold, Unit
+from headgate.catalog.changes import (
+    Change,
+    CommentSet,
+    ObjectCreated,
+    ObjectDropped,
+    ObjectRenamed,
+    TaskTold,
+    Unit,
+)
 from headgate.catalog.errors import AlreadyExists, CatalogChanged, NotUnicode
 from headgate.catalog.objects import Desired
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader, Store
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
-from headgate.catalog.tasks import InputVersion, Intent, Ledger, PartitionOffset, Quarantined, SchemaSeen, State, TaskStatus
+from headgate.catalog.tasks import (
+    InputVersion,
+    Intent,
+    Ledger,
+    PartitionOffset,
+    Quarantined,
+    SchemaSeen,
+    State,
+    TaskStatus,
+)
 from headgate.errors import InternalError
 from headgate.sql.statement import Kind
-from hypothesis import given, settings
-from pathlib import Path
 from tests.catalog.building import NOW, START, created
 from tests.catalog.strategies import commits
-
-
 
 pytestmark = pytest.mark.unit
 
