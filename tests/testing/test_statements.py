@@ -20,19 +20,19 @@ from headgate.testing.run import run_step
 from headgate.testing.statements import matches, statement_kind
 from tests.testing.fake_engine import Answer, FakeEngine, failure, result, run_fake_engine
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.unit
 
 
 def _play(text: str, answer: Answer, timeout: float = 0.6, context: SpecContext | None = None) -> FakeEngine:
     with run_fake_engine(answer) as engine:
-        played = context or _stage(engine, timeout)
+        played = context or _context(engine, timeout)
         played.engine = engine
         for step in parse_spec("a.spec", text, check_call).steps:
             run_step(step, played)
     return engine
 
 
-def _stage(engine: FakeEngine, timeout: float) -> SpecContext:
+def _context(engine: FakeEngine, timeout: float) -> SpecContext:
     """None of these steps looks at the world."""
     variables = Variables()
     variables.set("seed", "s1234567")
@@ -67,7 +67,7 @@ def test_a_query_that_never_matches_fails_at_the_time_out_with_a_diff() -> None:
 
 def test_ddl_is_run_once() -> None:
     with run_fake_engine(lambda sql: failure("CAT-0001", "it exists", hint="Drop it.")) as engine:
-        context = _stage(engine, 5)
+        context = _context(engine, 5)
         [step] = parse_spec("a.spec", "> CREATE VIEW v AS SELECT 1;\n", check_call).steps
         with pytest.raises(StepFailed) as caught:
             run_step(step, context)
@@ -213,7 +213,7 @@ def test_a_query_for_a_variable_is_retried_until_it_gives_one_value() -> None:
 
 def test_a_file_can_set_its_own_time_out() -> None:
     with run_fake_engine(lambda sql: [Done("")]) as engine:
-        context = _stage(engine, 60)
+        context = _context(engine, 60)
         _play("$ set timeout=90s\n\n> DROP VIEW v;\n", lambda sql: [Done("")], context=context)
     assert context.timeout == 90
 
@@ -250,7 +250,7 @@ def test_http_compares_status_and_a_part_of_the_answer() -> None:
             "/api/x?a=b": (200, {"rows": [{"id": 1, "t": "x"}], "more": True}),
             "/api/y": (400, {"path": "$.a"}),
         }
-        context = _stage(engine, 0.5)
+        context = _context(engine, 0.5)
         text = (
             '$ http GET /api/x?a=b token=other\n----\n{"rows": [{"id": 1.0}]}\n\n'
             '$ http POST /api/y status=400\n{"a": 1}\n----\n{"path": "$.a"}\n\n$ http GET /healthz\n'

@@ -31,7 +31,6 @@ from headgate.serve.protocol import Done, Event, Failed, read_event
 
 CONNECT = 10.0  # seconds to reach the engine
 GRACE = 15.0  # seconds beyond a statement's own time-out in which the engine may tell that it ended
-SWITCH = 180.0  # seconds for an engine to drain and to open another catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +98,6 @@ class EngineClient:
                 raise EngineUnreachable(self.url, _reason(wrong)) from wrong
         if not isinstance(last, Done | Failed):
             raise EngineUnreachable(self.url, "its answer ended too early")
-
-    def switch(self, folder: Path, world: Path | None = None, postgres_database: str | None = None) -> None:
-        """Let the engine leave its project in order and go on with another, whose catalog may be new."""
-        body = {
-            "folder": str(folder),
-            "world": None if world is None else str(world),
-            "postgres_database": postgres_database,
-        }
-        self.refuse(self.send("PUT", "/api/project", json=body, timeout=SWITCH))
 
     def is_healthy(self) -> bool:
         try:

@@ -33,19 +33,22 @@ log = logging.getLogger(__name__)
 
 MOST_SESSIONS = 1000
 
-Switch = Callable[[dict[str, object]], None]
 Run = Callable[[Cancellation], Iterator[results.Result]]
 
 
 class Door:
-    """The HTTP application. ``engine`` may be replaced while it runs (``switch``)."""
+    """The HTTP application of an engine."""
 
-    def __init__(self, engine: Engine, token: str, switch: Switch, streams: Streams | None = None) -> None:
+    def __init__(self, engine: Engine, token: str, streams: Streams | None = None) -> None:
         self.engine = engine
         self._streams = streams or Streams()
         self._token = token
-        self._switch = switch
         self._sessions: dict[str, Session] = {}
+
+    def serve(self, engine: Engine) -> None:
+        """Answer for another engine from now on. The clients' sessions belong to the old one and are forgotten."""
+        self._sessions.clear()
+        self.engine = engine
 
     def application(self) -> Starlette:
         return Starlette(
@@ -55,7 +58,6 @@ class Door:
                 Route("/api/statements", self._statements, methods=["POST"]),
                 Route("/api/plan", self._plan, methods=["POST"]),
                 Route("/api/apply", self._apply, methods=["POST"]),
-                Route("/api/project", self._project, methods=["PUT"]),
             ]
         )
 
@@ -65,16 +67,6 @@ class Door:
     async def _metrics(self, _: Request) -> Response:
         store = self.engine.store
         return PlainTextResponse(metrics(store.load(), store.statuses()), media_type=CONTENT_TYPE)
-
-    async def _project(self, request: Request) -> Response:
-        if not self._allowed(request):
-            return _refused()
-        body = await _body(request)
-        if body is None or "folder" not in body:
-            return _malformed()
-        self._sessions.clear()
-        await asyncio.to_thread(self._switch, body)
-        return JSONResponse({})
 
     async def _statements(self, request: Request) -> Response:
         if not self._allowed(request):

@@ -1,8 +1,9 @@
-"""``${name}`` in texts, and the values behind the names."""
+"""What the steps of a file share: its variables, its services, its time-out."""
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,7 +88,10 @@ class Edit:
 
 @dataclass(slots=True)
 class SpecContext:
-    """``folder`` is `${dir}`; ``timeout`` in seconds, for each step. A `rewrite` run collects edits and goes on."""
+    """What the steps of one run of one file share.
+
+    ``project`` is the folder of the catalog, ``folder`` is `${dir}`. ``timeout`` is in seconds and holds for each
+    step. ``interrupted`` is set when the run is to end. A `rewrite` run collects ``edits`` and goes on."""
 
     engine: Engine
     world: World
@@ -95,15 +99,18 @@ class SpecContext:
     folder: Path
     variables: Variables
     timeout: float
+    interrupted: threading.Event = field(default_factory=threading.Event)
     postgres_database: str | None = None
     rewrite: bool = False
     edits: list[Edit] = field(default_factory=list)
-    producer: Producer | None = None  # kept over steps, since a new one takes half a second to begin
-    open_transactions: list[Producer] = field(default_factory=list)  # by whose going Kafka would abort them
+    producer: Producer | None = None  # kept for later steps, because a new one takes half a second to begin
+    open_transactions: list[Producer] = field(
+        default_factory=list
+    )  # Kafka aborts them when these are collected
 
     @property
-    def patience(self) -> float:
-        """Seconds for what is done once, in which a slow service is no failure of the step."""
+    def request_timeout(self) -> float:
+        """Seconds for a request that is made once. A slow service must not fail the step."""
         return max(self.timeout, 30.0)
 
     @property
@@ -128,17 +135,23 @@ class SpecContext:
     def eventually(
         self, attempt: Callable[[Deadline], Found], block: Block | None = None, keep: int = 0
     ) -> Found | None:
-        """``persist`` for this file's time-out. Where a mismatch is to be rewritten, it becomes an edit of the block
-        (but for its first ``keep`` lines), and the answer is None."""
+        """Try until ``attempt`` succeeds or the file's time-out ends.
+
+        In a `rewrite` run a mismatch becomes an edit of ``block`` without its first ``keep`` lines, and the result is
+        None."""
         try:
-            return until(attempt, self.timeout, settles=self.rewrite)
+            return self.retry(attempt, settles=self.rewrite)
         except Mismatch as error:
             if not self.rewrite or block is None or error.rewritten is None:
                 raise
             kept = block.lines[:keep]
-            told = tuple(self.variables.put_back(line) for line in error.rewritten)
-            self.edits.append(Edit(block, (*kept, *told)))
+            actual = tuple(self.variables.put_back(line) for line in error.rewritten)
+            self.edits.append(Edit(block, (*kept, *actual)))
             return None
+
+    def retry(self, attempt: Callable[[Deadline], Found], *, settles: bool = False) -> Found:
+        """``retry.until`` with the file's time-out."""
+        return until(attempt, self.timeout, settles=settles, interrupted=self.interrupted)
 
     def fill(self, block: Block) -> tuple[str, ...]:
         return tuple(self.variables.fill(line) for line in block.lines)

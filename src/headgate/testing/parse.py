@@ -49,11 +49,11 @@ class Prints:
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """`$ action`: ``words`` are the arguments as written, quotes taken off."""
+    """`$ action`: ``arguments`` have their quotes taken off."""
 
     line: int
     action: str
-    words: tuple[Argument, ...]
+    arguments: tuple[Argument, ...]
     body: Block
 
 
@@ -99,14 +99,14 @@ _ESCAPES = {"n": "\n", "t": "\t"}
 
 
 def read_arguments(text: str) -> tuple[Argument, ...]:
-    words: list[Argument] = []
+    arguments: list[Argument] = []
     position = _skip_blanks(text, 0)
     while position < len(text):
         named = _NAME.match(text, position)
         value, position = _value(text, named.end() if named else position)
-        words.append(Argument(value, named[1] if named else None))
+        arguments.append(Argument(value, named[1] if named else None))
         position = _skip_blanks(text, position)
-    return tuple(words)
+    return tuple(arguments)
 
 
 def end_of_brackets(text: str, start: int) -> int | None:
@@ -283,8 +283,8 @@ class _Reader:
         name, _, rest = text.partition(" ")
         if not name:
             raise MalformedSpec("an action has no name", "Write `$ action name=value`.")
-        words = read_arguments(rest)
-        return ActionCall(number, name, words, self._block())
+        arguments = read_arguments(rest)
+        return ActionCall(number, name, arguments, self._block())
 
     def _checks(self) -> Block:
         block = self._block()

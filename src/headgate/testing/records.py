@@ -23,6 +23,7 @@ _OF_TYPE: dict[SchemaType, Format] = {
     SchemaType.PROTOBUF: "protobuf",
 }
 REGISTERED = tuple(_OF_TYPE.values())
+PLAIN = tuple(name for name in FORMATS if name not in REGISTERED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from headgate.testing.compare import ExpectedRows, Result, check_rows, read_rows
 from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.parse import Fails, Prints, Succeeds
-from headgate.testing.retry import Deadline, GiveUp, until
+from headgate.testing.retry import Deadline, GiveUp
 from headgate.text.lexer import tokenize
 
 _READ_ONLY = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")
@@ -79,7 +79,7 @@ def expect_error(step: Fails, context: SpecContext) -> None:
             raise StepFailed("the statement succeeded, and had to fail", "\n".join(told) or None)
 
     again = statement_kind(sql).is_query
-    until(attempt if again else _once(attempt), context.timeout)
+    context.retry(attempt if again else _once(attempt))
 
 
 def expect_text(step: Prints, context: SpecContext) -> None:

@@ -75,7 +75,7 @@ _CHECK = re.compile(r"contains: ?(.*)")
 def headgate(call: Invocation, context: SpecContext) -> None:
     status = call.number("status") or 0
     checks = [_command_check(call, line) for line in context.fill(call.body)]
-    arguments = tuple(word for word in call.words if not word.startswith("status="))
+    arguments = tuple(word for word in call.arguments if not word.startswith("status="))
     command = (*HEADGATE, *_with_project(arguments, context))
     try:
         ended = subprocess.run(
@@ -220,9 +220,9 @@ ACTIONS = (
     Action("headgate", headgate, options=None, positional=None, body="optional"),
     Action("http", http, options=("status", "token"), positional=2, body="optional"),
     Action("grpc", grpc, options=("json",), positional=1, body="optional"),
-    Action("down", down, positional=1),
-    Action("up", up, positional=1),
-    Action("restart", restart),
-    Action("kill", kill),
+    Action("down", down, positional=1, disrupts=True),
+    Action("up", up, positional=1, disrupts=True),
+    Action("restart", restart, disrupts=True),
+    Action("kill", kill, disrupts=True),
     Action("wait-idle", wait_idle, options=("task",)),
 )

@@ -280,7 +280,7 @@ def _send(
     with kafka_errors():
         for key, value in records:
             _produce(producer, to.topic, key, value, options)
-        left = producer.flush(context.patience)
+        left = producer.flush(context.request_timeout)
     if not failures and not left:
         context.producer = producer
     else:
@@ -300,15 +300,15 @@ def _in_transaction(
     producer = _producer(
         context, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
     )
-    producer.init_transactions(context.patience)
+    producer.init_transactions(context.request_timeout)
     producer.begin_transaction()
     for key, value in records:
         _produce(producer, to.topic, key, value, options)
-    producer.flush(context.patience)
+    producer.flush(context.request_timeout)
     if to.transaction == "commit":
-        producer.commit_transaction(context.patience)
+        producer.commit_transaction(context.request_timeout)
     elif to.transaction == "abort":
-        producer.abort_transaction(context.patience)
+        producer.abort_transaction(context.request_timeout)
     else:
         context.open_transactions.append(producer)
 
@@ -322,7 +322,7 @@ def _producer(context: SpecContext, more: dict[str, Any] | None = None) -> Produ
             "partitioner": "murmur2_random",
             "linger.ms": 5,
             "log_level": 0,
-            "message.timeout.ms": int(context.patience * 1000),
+            "message.timeout.ms": int(context.request_timeout * 1000),
             **(more or {}),
         }
     )

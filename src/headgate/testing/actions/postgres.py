@@ -111,7 +111,7 @@ _COLUMN = re.compile(
 
 def execute(call: Invocation, context: SpecContext) -> None:
     text = "\n".join(context.fill(call.body))
-    with _connected(context, context.patience) as connection:
+    with _connected(context, context.request_timeout) as connection:
         connection.execute(text.encode())
 
 
