@@ -12,6 +12,7 @@ import pytest
 from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 from headgate.serve.protocol import Column, Columns, Done, Event, Notice, Rows
+from headgate.testing import statements
 from headgate.testing.actions import check_call
 from headgate.testing.context import SpecContext, Variables
 from headgate.testing.errors import Mismatch, StepFailed, UnknownVariable
@@ -141,6 +142,67 @@ def test_a_query_is_retried_until_it_fails_so_and_ddl_is_not() -> None:
     assert len(_play("! SELECT a FROM t;\ncode: X-2\n", answers, 5).asked) == 3
     error = _fails("! DROP VIEW v;\n", lambda sql: [Done("DROP VIEW")])
     assert "had to fail" in error.message()
+
+
+def _fails_late(text: str, answer: Answer, timeout: float = 60) -> tuple[str, float, list[str]]:
+    """The message with which a step fails, after how many seconds, and what the engine was asked."""
+    began = time.monotonic()
+    [step] = parse_spec("a.spec", text, check_call).steps
+    with run_fake_engine(answer) as engine, pytest.raises(HeadgateError) as caught:
+        run_step(step, _context(engine, timeout))
+    return caught.value.message(), time.monotonic() - began, engine.asked
+
+
+@pytest.mark.parametrize("start", [">", "!", "?"])
+def test_an_error_in_the_text_of_a_statement_is_not_waited_for(start: str) -> None:
+    text = f"{start} SELECT a FROM t;\ncode: PLN-0101\n"
+    message, seconds, asked = _fails_late(text, lambda sql: failure("SQL-0202", "no such statement"))
+    assert "another one" in message if start == "!" else "had to succeed" in message
+    assert asked == ["SELECT a FROM t;"]
+    assert seconds < 20
+
+
+@pytest.mark.parametrize("code", ["SQL-0403", "PLN-0101", "CAT-0101", "SCH-0101"])
+def test_another_error_from_the_catalog_is_waited_for_until_no_task_has_work(
+    code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "SETTLED", 0.3)
+    looks = 0
+
+    def answer(sql: str) -> Sequence[Event]:
+        nonlocal looks
+        if sql != statements.TASKS:
+            return failure(code, "does not exist")
+        looks += 1
+        lag = 5 if looks < 4 else 0
+        return result({"name": "text", "state": "text", "lag": "bigint"}, ("t", "running", lag))
+
+    message, seconds, _ = _fails_late("! SELECT a FROM t;\ncode: PLN-9999\n", answer)
+    assert "another one" in message
+    assert looks >= 4
+    assert 0.3 < seconds < 20
+
+
+def test_another_error_from_the_catalog_that_becomes_the_expected_one_is_awaited() -> None:
+    tasks = result({"name": "text", "state": "text", "lag": "bigint"})
+    errors = [failure("PLN-0101", "first")] * 4 + [failure("PLN-0102", "then")]
+    _play(
+        "! SELECT a FROM t;\ncode: PLN-0102\n",
+        lambda sql: tasks if sql == statements.TASKS else errors.pop(0),
+        30,
+    )
+    assert errors == []
+
+
+def test_another_error_from_data_or_services_is_waited_for_until_the_time_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statements, "SETTLED", 0.0)
+    text = "! SELECT a FROM t;\ncode: RUN-0101\n"
+    message, seconds, asked = _fails_late(text, lambda sql: failure("CON-0101", "could not connect"), 0.6)
+    assert "another one" in message
+    assert seconds >= 0.6
+    assert set(asked) == {"SELECT a FROM t;"}
 
 
 def test_printed_text_of_one_column_is_that_column() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
 
 from headgate.serve.process import HEADGATE, program_environment
-from headgate.serve.protocol import Row
 from headgate.serve.result_table import shown
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.context import SpecContext
@@ -18,7 +16,7 @@ from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.notation import Json, is_part, read_json, write_json
 from headgate.testing.parse import read_duration
 from headgate.testing.retry import Deadline, GiveUp
-from headgate.testing.statements import query
+from headgate.testing.statements import busy_tasks, query
 
 
 def set_(call: Invocation, context: SpecContext) -> None:
@@ -163,10 +161,6 @@ def _http_check(response: httpx.Response, status: int, expected: Json) -> None:
         raise Mismatch("the answer is not the expected one", (write_json(expected),), (write_json(actual),))
 
 
-TASKS = "SELECT name, state, lag FROM headgate_catalog.tasks;"
-WAITED_FOR = ("starting", "running")
-
-
 def down(call: Invocation, context: SpecContext) -> None:
     context.world.stop_hard(call.positional[0])
 
@@ -186,30 +180,18 @@ def kill(call: Invocation, context: SpecContext) -> None:
 
 
 def wait_idle(call: Invocation, context: SpecContext) -> None:
-    """Idle twice in a row, since one look may fall between a batch's commit and the next look for records."""
+    """Idle twice in a row, because one look may fall between the commit of a batch and the next look for records."""
     task = call.optional("task")
     idle = 0
 
     def attempt(deadline: Deadline) -> None:
         nonlocal idle
-        found = query(context.engine.client, TASKS, deadline)
-        busy = _busy(found.rows, task)
+        busy = busy_tasks(context, deadline, task)
         idle = 0 if busy else idle + 1
         if idle < 2:
             raise StepFailed("not all tasks are idle", "\n".join(busy) or None)
 
     context.eventually(attempt)
-
-
-def _busy(rows: Sequence[Row], task: str | None) -> list[str]:
-    """A line for every task that still has to be waited for."""
-    if task is not None and task not in [row[0] for row in rows]:
-        return [f"there is no task {task}"]
-    return [
-        f"{shown(name)} is {shown(state)} with a lag of {shown(lag)}"
-        for name, state, lag in rows
-        if (name == task if task is not None else state in WAITED_FOR) and (state != "running" or lag != 0)
-    ]
 
 
 ACTIONS = (
