@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,8 @@ from headgate.catalog.secrets import FromEnvironment, Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.registry.errors import RegistryUnreachable, WrongCredentials
-from headgate.registry.server.users import User, Users
-from headgate.sql.ast.connections import CreateConnection
+from headgate.registry.server.requests import User, Users
+from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
 from tests.catalog.building import START, written
 from tests.plan.planning import Planning
@@ -116,6 +118,46 @@ def test_an_embedded_address_is_asked_for_when_it_is_needed() -> None:
     assert asked == []
     assert connections.kafka(world.catalog, connection(world, "mine")).brokers == "127.0.0.1:9"
     assert asked == ["kafka"]
+
+
+def test_a_service_that_is_slow_to_start_does_not_block_other_clients() -> None:
+    world = Planning()
+    world.do("CREATE CONNECTION slow TO KAFKA (BROKER 'embedded')")
+    starting, may_go_on = threading.Event(), threading.Event()
+
+    def start(_: str) -> str:
+        starting.set()
+        assert may_go_on.wait(30)
+        return "here:1"
+
+    connections = Connections(Passwords("x"), start)
+    with ThreadPoolExecutor() as pool:
+        slow = [pool.submit(connections.kafka, world.catalog, connection(world, "slow")) for _ in range(2)]
+        assert starting.wait(30)
+        try:
+            assert connections.kafka(world.catalog, "other:9092").brokers == "other:9092"
+            connections.registry(world.catalog, connection(world, "registry"))
+        finally:
+            may_go_on.set()
+        assert slow[0].result(30) is slow[1].result(30)
+    connections.close()
+
+
+def test_a_client_that_could_not_be_opened_is_tried_again() -> None:
+    world = Planning()
+    world.do("CREATE CONNECTION k TO KAFKA (BROKER 'embedded')")
+    addresses = iter([None, "here:1"])
+
+    def start(_: str) -> str:
+        address = next(addresses)
+        if address is None:
+            raise RegistryUnreachable("x", "y")
+        return address
+
+    connections = Connections(Passwords("x"), start)
+    with pytest.raises(RegistryUnreachable):
+        connections.kafka(world.catalog, connection(world, "k"))
+    assert connections.kafka(world.catalog, connection(world, "k")).brokers == "here:1"
 
 
 def check(connections: Connections, world: Planning, text: str) -> None:

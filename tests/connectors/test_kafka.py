@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Producer
 
 from headgate.connectors.errors import TopicNotFound, TopicRefused
-from headgate.connectors.kafka import NEAR, KafkaCluster, NewTopicOptions
-from headgate.connectors.options import Options
+from headgate.connectors.kafka import MAX_SKIP, KafkaCluster, NewTopicOptions
+from headgate.connectors.options import ConnectionOptions
 from headgate.embedded.world import World
 from tests.embedded.world_fixtures import eventually, open_world
 
@@ -24,7 +24,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def cluster(world: World) -> KafkaCluster:
-    return KafkaCluster(Options("kafka", (("BROKER", (world.kafka(),)),)))
+    return KafkaCluster(ConnectionOptions("kafka", (("BROKER", (world.kafka(),)),)))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_missing_topic_names_what_is_near(cluster: KafkaCluster, name: str) ->
         return caught.value.similar
 
     assert eventually(lambda: name in similar())  # the broker lists a new topic a moment after it is made
-    assert cluster.find_topic(name[:-1]) is None
+    assert cluster.topics([name[:-1]]) == {}
     with pytest.raises(TopicNotFound):
         cluster.delete_topic(name[:-1])
 
@@ -87,7 +87,7 @@ def test_a_topic_made_anew_is_another_one(cluster: KafkaCluster, name: str) -> N
     cluster.create_topic(name, NewTopicOptions())
     first = cluster.topic(name)
     cluster.delete_topic(name)
-    assert eventually(lambda: cluster.find_topic(name) is None)
+    assert eventually(lambda: not cluster.topics([name]))
     cluster.create_topic(name, NewTopicOptions())
     second = cluster.topic(name)
     assert second.id != first.id
@@ -99,8 +99,8 @@ def test_offsets_are_told_per_partition(cluster: KafkaCluster, name: str) -> Non
     topic = cluster.topic(name)
     assert cluster.offsets(topic, latest=False) == {0: 0, 1: 0}
     assert cluster.offsets(topic, latest=True) == {0: 0, 1: 2}
-    assert cluster.offsets_at(topic, 0) == {0: 0, 1: 0}
-    assert cluster.offsets_at(topic, 2_000_000) == {0: 0, 1: 2}
+    assert cluster.offsets_at_time(topic, 0) == {0: 0, 1: 0}
+    assert cluster.offsets_at_time(topic, 2_000_000) == {0: 0, 1: 2}
 
 
 def test_an_open_transaction_does_not_count(cluster: KafkaCluster, name: str) -> None:
@@ -113,23 +113,23 @@ def test_an_open_transaction_does_not_count(cluster: KafkaCluster, name: str) ->
 def test_one_record_is_read_by_its_place(cluster: KafkaCluster, name: str) -> None:
     cluster.create_topic(name, NewTopicOptions())
     write(cluster, name, b"a", b"b")
-    assert cluster.record(name, 0, 1) == (b"k", b"b")
+    assert cluster.read_record(name, 0, 1) == (b"k", b"b")
 
 
 def test_many_records_are_read_by_their_places(cluster: KafkaCluster, name: str) -> None:
     cluster.create_topic(name, NewTopicOptions(2))
-    write(cluster, name, *(b"%d" % n for n in range(NEAR + 10)), partition=0)
+    write(cluster, name, *(b"%d" % n for n in range(MAX_SKIP + 10)), partition=0)
     write(cluster, name, b"never", partition=1, transaction=f"aborted-{name}")
     # The broker ends a transaction with a record of its own, in its own time.
     assert eventually(lambda: cluster.offsets(cluster.topic(name), latest=True)[1] == 2)
     write(cluster, name, b"after", b"last", partition=1)
-    places = [(0, 1), (0, 2), (0, 5), (0, NEAR + 8), (1, 0), (1, 2), (1, 3), (1, 9), (0, 3)]
-    found = [record and record[1] for record in cluster.records(name, places)]
-    assert found == [b"1", b"2", b"5", b"%d" % (NEAR + 8), None, b"after", b"last", None, b"3"]
+    places = [(0, 1), (0, 2), (0, 5), (0, MAX_SKIP + 8), (1, 0), (1, 2), (1, 3), (1, 9), (0, 3)]
+    found = [record and record[1] for record in cluster.read_records(name, places)]
+    assert found == [b"1", b"2", b"5", b"%d" % (MAX_SKIP + 8), None, b"after", b"last", None, b"3"]
 
 
 def test_a_record_of_an_aborted_transaction_is_not_there(cluster: KafkaCluster, name: str) -> None:
     cluster.create_topic(name, NewTopicOptions())
     write(cluster, name, b"never", transaction=f"aborted-{name}")
     write(cluster, name, b"after")
-    assert cluster.record(name, 0, 0) is None
+    assert cluster.read_record(name, 0, 0) is None

@@ -8,10 +8,10 @@ import pytest
 
 from headgate.connectors.errors import OptionMissing, OptionsExclude, OptionUnfit
 from headgate.connectors.kafka import KafkaCluster
-from headgate.connectors.options import Options, reveal_options
+from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client
 from headgate.registry.errors import InvalidRegistrySetting
-from headgate.sql.ast.connections import CreateConnection
+from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
 from tests.registry.certificates import Authority
 
@@ -21,7 +21,7 @@ PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"
 
 
-def options(text: str, secret: str = "hunter2") -> Options:
+def options(text: str, secret: str = "hunter2") -> ConnectionOptions:
     """The options of `CREATE CONNECTION c TO <text>`; every secret holds the same."""
     statement = parse_statement(f"CREATE CONNECTION c TO {text}")
     assert isinstance(statement, CreateConnection)
@@ -96,7 +96,7 @@ def test_a_login_without_password_is_refused() -> None:
 
 def test_certificates_are_told_to_both_clients_as_text() -> None:
     cluster = KafkaCluster(
-        Options(
+        ConnectionOptions(
             "c",
             (
                 ("BROKER", ("a:1",)),
@@ -187,7 +187,7 @@ def test_a_registrys_certificates_leave_no_files_behind(
     mine = authority.issue("mine")
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    given = Options(
+    given = ConnectionOptions(
         "c",
         (
             ("URL", ("https://127.0.0.1:1",)),
@@ -201,6 +201,6 @@ def test_a_registrys_certificates_leave_no_files_behind(
 
 
 def test_a_malformed_certificate_is_refused() -> None:
-    given = Options("c", (("URL", ("https://127.0.0.1:1",)), ("SSL CERTIFICATE AUTHORITY", (PEM,))))
+    given = ConnectionOptions("c", (("URL", ("https://127.0.0.1:1",)), ("SSL CERTIFICATE AUTHORITY", (PEM,))))
     with pytest.raises(InvalidRegistrySetting):
         registry_client(given)

@@ -10,7 +10,7 @@ import pytest
 from headgate.connectors import kafka
 from headgate.connectors.errors import BrokerRefusedLogin, BrokerUnreachable
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
-from headgate.connectors.options import Options
+from headgate.connectors.options import ConnectionOptions
 from tests.connectors.brokers import REASON, closed_port, refusing_broker
 
 pytestmark = pytest.mark.unit
@@ -19,12 +19,14 @@ PATIENCE = 0.3  # seconds, instead of the ten that a broker far away may take
 
 
 @pytest.fixture(autouse=True)
-def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka, "TIMEOUT", PATIENCE)
 
 
 def cluster(broker: str, *more: tuple[str, str]) -> KafkaCluster:
-    return KafkaCluster(Options("c", (("BROKER", (broker,)), *((name, (text,)) for name, text in more))))
+    return KafkaCluster(
+        ConnectionOptions("c", (("BROKER", (broker,)), *((name, (text,)) for name, text in more)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,12 +34,12 @@ def cluster(broker: str, *more: tuple[str, str]) -> KafkaCluster:
     [
         lambda k: k.check(),
         lambda k: k.topic("t"),
-        lambda k: k.find_topic("t"),
+        lambda k: k.topics(["t"]),
         lambda k: k.offsets(Topic("t", "", 1), latest=True),
         lambda k: k.create_topic("t", NewTopicOptions()),
         lambda k: k.delete_topic("t"),
     ],
-    ids=["check", "topic", "find_topic", "offsets", "create_topic", "delete_topic"],
+    ids=["check", "topic", "topics", "offsets", "create_topic", "delete_topic"],
 )
 def test_a_closed_port_is_unreachable_in_bounded_time(ask: Callable[[KafkaCluster], object]) -> None:
     broker = f"127.0.0.1:{closed_port()}"

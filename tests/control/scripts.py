@@ -10,7 +10,7 @@ from typing import cast
 from headgate.catalog.names import SearchPath
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
-from headgate.connectors.connections import Connections, Server
+from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
 from headgate.control.cancellation import Cancellation
@@ -24,7 +24,7 @@ from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
-from headgate.sql.ast.queries import Select
+from headgate.sql.queries import Select
 from headgate.sql.query.relation import AnalysedQuery
 
 
@@ -56,7 +56,7 @@ class Reached(Connections):
         super().__init__(store.keys.reveal, lambda _: registry)
         self.cluster = TopicNames()
 
-    def kafka(self, catalog: Catalog, server: Server) -> KafkaCluster:
+    def kafka(self, catalog: Catalog, server: ConnectionRef) -> KafkaCluster:
         return cast("KafkaCluster", self.cluster)
 
 

@@ -41,7 +41,7 @@ def test_large_records_are_read_from_the_topic_and_the_largest_not_kept(sql: She
         topic=lambda _: TOPIC,
         topics=lambda names: dict.fromkeys(names, TOPIC),
         offsets=lambda _, latest: {0: 5 * latest},
-        records=records,
+        read_records=records,
     )
     catalog = sql.store.load()
     (sink,) = catalog.of_kind(Kind.SINK)

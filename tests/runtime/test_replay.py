@@ -34,7 +34,7 @@ class Source:
         self.cluster = SimpleNamespace(
             topic=lambda _: topic,
             offsets=lambda _, latest: {0: EARLIEST},
-            offsets_at=lambda *_: {0: EARLIEST},
+            offsets_at_time=lambda *_: {0: EARLIEST},
         )
 
     def ask_again(self) -> None:

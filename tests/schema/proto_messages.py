@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate.schema.formats.proto_text.well_known import well_known
-from headgate.schema.formats.protobuf.names import FILES, column_of
+from headgate.schema.formats.protobuf.write import FILES, column_of
 from headgate.schema.types import Array, Bytes, Enum, Map, Record, Type
 from headgate.schema.values import to_json
 

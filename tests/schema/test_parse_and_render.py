@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
 from headgate.schema.errors import SchemaError, TypeTooDeep
-from headgate.schema.parse import parse_type, parse_type_prefix
+from headgate.schema.parse import parse_type, read_type
 from headgate.schema.render import print_type
 from headgate.schema.types import (
     MAX_DEPTH,
@@ -36,6 +36,9 @@ from headgate.schema.types import (
     depth,
     plain,
 )
+from headgate.text.cursor import Cursor
+from headgate.text.errors import UnterminatedIdentifier
+from headgate.text.lexer import tokenize
 from tests.laws import examples
 from tests.schema import strategies as s
 
@@ -61,8 +64,10 @@ def test_the_short_form_brings_back_the_plain_type(type_: Type) -> None:
 )
 def test_a_prefix_ends_where_its_type_ends(type_: Type, rest: str) -> None:
     text = print_type(type_)
-    found, end = parse_type_prefix(f"create x {text}{rest}", 9)
-    assert (found, end) == (plain(type_), 9 + len(text))
+    script = f"create x {text}{rest}"
+    cursor = Cursor(script, tokenize(script), 2)
+    assert read_type(cursor) == plain(type_)
+    assert cursor.span_from(9).end == 9 + len(text)
 
 
 @given(st.text("()<>,.[]'\"`: -/*aAint0129not nullcommentrecordarraymapenum", max_size=40))
@@ -117,6 +122,9 @@ SPELLINGS = {
     "struct<a: int, b string>": Record((Field("a", Integer()), Field("b", Text()))),
     "OBJECT (a f64 NOT NULL, b i64 NULL)": Record((Field("a", Double(), False), Field("b", Bigint()))),
     "int -- a comment\n /* another */": Integer(),
+    "int /* one /* inside */ another */": Integer(),
+    "struct<>": Record(()),
+    r"enum(E'\u00e4', $$it's$$)": Enum(("ä", "it's")),
     "`my type`": Named(("my type",)),
 }  # fmt: skip
 
@@ -144,7 +152,7 @@ WRONG = {
     "bytes(0)": "bytes(0) is not a valid type @0",
     "varchar(20)": 'type "varchar(20)" has a limit that headgate does not keep @0',
     "timestamp(3)": 'type "timestamp(3)" has a limit that headgate does not keep @0',
-    '"open': 'expected a type, found " @0',
+    "decimal(7x)": 'expected a whole number, found "7x" @8',
 }
 
 
@@ -170,6 +178,17 @@ def test_the_hint_says_what_to_write(text: str, hint: str) -> None:
     with pytest.raises(SchemaError) as raised:
         parse_type(text, known=lambda _: False)
     assert raised.value.hint() == hint
+
+
+def test_a_greater_or_equal_sign_may_follow_the_type_that_its_first_character_closes() -> None:
+    cursor = Cursor(text := "array<int>=b", tokenize(text))
+    assert read_type(cursor) == Array(Integer())
+    assert cursor.at("=", "B")
+
+
+def test_a_text_that_is_not_closed_is_an_error_of_the_lexer() -> None:
+    with pytest.raises(UnterminatedIdentifier):
+        parse_type('"open')
 
 
 def test_only_a_type_that_the_catalog_knows_can_be_named() -> None:

@@ -1,6 +1,6 @@
-"""The world outside: Kafka clusters and registries behind the catalog's connections.
+"""Clients of the outside systems that the catalog's connections name: Kafka clusters and schema registries.
 
-In: a connection's options with their secrets revealed. Out: each system's client with the few verbs that the rest
-needs (check, describe, read, write, provision), and its settings in the words of Spark's reader. Driver errors are
-wrapped here. Imports everything up to ``registry``; talks to the outside.
+In: the options of a connection, with secrets in clear text. Out: ``connections`` (the clients of all connections, opened
+once each), ``kafka`` (describe, check and create topics, read single records, settings for Spark) and ``registry``.
+Errors of the client libraries become Headgate's errors here. Imports everything up to ``registry``; does network I/O.
 """

@@ -1,10 +1,11 @@
-"""The clients behind the catalog's connections, opened once and kept while the connection stays as it is."""
+"""The clients of the catalog's connections: each is opened once and kept until its connection changes."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
 
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH, resolve
@@ -12,14 +13,14 @@ from headgate.catalog.objects import Kind, Object, Use
 from headgate.catalog.secrets import Secret, SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.kafka import KafkaCluster
-from headgate.connectors.options import Options, reveal_options
+from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client
 from headgate.registry.client import RegistryClient
-from headgate.sql.ast.connections import ConnectionKind, CreateConnection
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.values import SecretReference
+from headgate.sql.connections import ConnectionKind, CreateConnection
+from headgate.sql.options import SecretReference
+from headgate.sql.statement import ObjectName
 
-EMBEDDED = "embedded"  # the address of a service of the embedded world, which is asked for when it is needed
+EMBEDDED = "embedded"  # stands for the address of a service of the embedded world
 SERVICES: dict[ConnectionKind, str] = {
     "KAFKA": "kafka",
     "CONFLUENT SCHEMA REGISTRY": "registry",
@@ -28,45 +29,47 @@ SERVICES: dict[ConnectionKind, str] = {
 }
 
 Reveal = Callable[[Catalog, Object], Secret]
-Address = Callable[[str], str]
-Server: TypeAlias = int | str  # a connection by its id, or a plain address
-Key: TypeAlias = tuple[int, str, tuple[SecretSource, ...]] | str
+StartService = Callable[[str], str]
+ConnectionRef: TypeAlias = int | str  # the id of a connection, or a plain address
+ClientKey: TypeAlias = tuple[int, str, tuple[SecretSource, ...]] | str
+Client = TypeVar("Client")
 
 
 class Connections:
-    """``reveal`` reads a secret of the catalog; ``embedded`` starts a service of the world and tells its address."""
+    """The clients of all connections. Safe to share between threads.
 
-    def __init__(self, reveal: Reveal, embedded: Address | None = None) -> None:
+    ``reveal`` reads a secret of the catalog. ``embedded`` starts a service of the embedded world if it does not run,
+    and returns its address; it is None in a project without such a world.
+    """
+
+    def __init__(self, reveal: Reveal, embedded: StartService | None = None) -> None:
         self._reveal = reveal
         self._embedded = embedded
-        self._guard = threading.Lock()
-        self._kafka: dict[Key, KafkaCluster] = {}
-        self._registries: dict[Key, RegistryClient] = {}
+        self._kafka: _Clients[KafkaCluster] = _Clients()
+        self._registries: _Clients[RegistryClient] = _Clients()
 
-    def kafka(self, catalog: Catalog, server: Server) -> KafkaCluster:
-        with self._guard:
-            key = _key(catalog, server)
-            if key not in self._kafka:
-                self._kafka[key] = KafkaCluster(self._options_of(catalog, server, "BROKER"))
-            return self._kafka[key]
+    def kafka(self, catalog: Catalog, server: ConnectionRef) -> KafkaCluster:
+        """The client of a Kafka connection. It connects when it is first used."""
+        key = _client_key(catalog, server)
+        return self._kafka.get(key, lambda: KafkaCluster(self._options_of(catalog, server, "BROKER")))
 
-    def registry(self, catalog: Catalog, server: Server) -> RegistryClient:
-        with self._guard:
-            key = _key(catalog, server)
-            if key not in self._registries:
-                self._registries[key] = registry_client(self._options_of(catalog, server, "URL"))
-            return self._registries[key]
+    def registry(self, catalog: Catalog, server: ConnectionRef) -> RegistryClient:
+        """The client of a registry connection."""
+        key = _client_key(catalog, server)
+        return self._registries.get(key, lambda: registry_client(self._options_of(catalog, server, "URL")))
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
-        """That the system of a connection answers. Raises what it refuses with."""
-        self._ask(statement.kind, self._of_statement(catalog, statement))
+        """Check that the system of a connection that is being created answers. Raises the system's refusal."""
+        self._check_service(statement.kind, self._options_of_statement(catalog, statement))
 
     def validate(self, catalog: Catalog, id_: int) -> None:
-        """As ``check``, of a connection that exists."""
+        """Like ``check``, for a connection of the catalog."""
         connection = catalog.get(id_)
-        self._ask(statement_of(connection, CreateConnection).kind, self._options(catalog, connection))
+        self._check_service(
+            statement_of(connection, CreateConnection).kind, self._options(catalog, connection)
+        )
 
-    def _ask(self, kind: ConnectionKind, options: Options) -> None:
+    def _check_service(self, kind: ConnectionKind, options: ConnectionOptions) -> None:
         match kind:
             case "KAFKA":
                 KafkaCluster(options).check()
@@ -76,14 +79,15 @@ class Connections:
             case _:
                 return
 
-    def _options_of(self, catalog: Catalog, server: Server, address: str) -> Options:
+    def _options_of(self, catalog: Catalog, server: ConnectionRef, address: str) -> ConnectionOptions:
         if isinstance(server, str):
-            return Options(server, ((address, (server,)),))
+            return ConnectionOptions(server, ((address, (server,)),))
         return self._options(catalog, catalog.get(server))
 
-    def _options(self, catalog: Catalog, connection: Object) -> Options:
+    def _options(self, catalog: Catalog, connection: Object) -> ConnectionOptions:
         statement = statement_of(connection, CreateConnection)
-        # Secrets go by id: they may be called otherwise by now.
+        # The statement has the names that secrets had when it was written. They may have been renamed since, so
+        # secrets are found by the ids of the dependencies, which are in the same order.
         names = dict.fromkeys(o.value.name for o in statement.options if isinstance(o.value, SecretReference))
         ids = [d.on for d in connection.dependencies if d.use is Use.SECRET]
         secrets = dict(zip(names, ids, strict=True))
@@ -92,31 +96,64 @@ class Connections:
             return self._reveal(catalog, catalog.get(secrets[name])).reveal()
 
         options = reveal_options(connection.name, statement.options, reveal)
-        return self._addressed(options, SERVICES[statement.kind])
+        return self._with_address(options, SERVICES[statement.kind])
 
-    def _of_statement(self, catalog: Catalog, statement: CreateConnection) -> Options:
+    def _options_of_statement(self, catalog: Catalog, statement: CreateConnection) -> ConnectionOptions:
         def reveal(name: ObjectName) -> str:
             return self._reveal(catalog, resolve(catalog, DEFAULT_PATH, name, Kind.SECRET)).reveal()
 
         return reveal_options(statement.name.parts[-1].name, statement.options, reveal)
 
-    def _addressed(self, options: Options, service: str) -> Options:
-        """Options of a connection to the embedded world, with the address that the service has now."""
+    def _with_address(self, options: ConnectionOptions, service: str) -> ConnectionOptions:
+        """Replace the address ``embedded`` by the one that the service has now, and start the service for it."""
         embedded = self._embedded
         if embedded is None:
             return options
         values = tuple(
             (name, (embedded(service),) if texts == (EMBEDDED,) else texts) for name, texts in options.values
         )
-        return Options(options.connection, values)
+        return ConnectionOptions(options.connection, values)
 
     def close(self) -> None:
-        for registry in self._registries.values():
+        """Close the clients that hold connections open."""
+        for registry in self._registries.opened():
             registry.close()
 
 
-def _key(catalog: Catalog, server: Server) -> Key:
-    """What a client is made of: also the secrets, which ALTER SECRET changes under it."""
+class _Clients(Generic[Client]):
+    """Clients by key, each opened once and then shared.
+
+    Every client has a lock of its own. To open one may start an embedded service, which takes up to a minute, and
+    threads that need other clients must not wait for that.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()  # held for a look into the dictionary only
+        self._slots: dict[ClientKey, _Slot[Client]] = {}
+
+    def get(self, key: ClientKey, open_: Callable[[], Client]) -> Client:
+        """The client of the key. If ``open_`` raises, the next caller tries again."""
+        with self._guard:
+            slot = self._slots.setdefault(key, _Slot())
+        with slot.lock:
+            if slot.client is None:
+                slot.client = open_()
+            return slot.client
+
+    def opened(self) -> list[Client]:
+        with self._guard:
+            return [slot.client for slot in self._slots.values() if slot.client is not None]
+
+
+@dataclass(slots=True)
+class _Slot(Generic[Client]):
+    client: Client | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def _client_key(catalog: Catalog, server: ConnectionRef) -> ClientKey:
+    """What the client depends on. ALTER SECRET changes a connection without changing its statement, so the sources
+    of its secrets belong to the key."""
     if isinstance(server, str):
         return server
     connection = catalog.get(server)

@@ -1,6 +1,6 @@
-"""A Kafka cluster: described, checked and provisioned through librdkafka, read and written through Spark.
+"""A Kafka cluster. Topics are described, checked and created through librdkafka; Spark reads and writes the data.
 
-Both clients take their settings from the same options; librdkafka and the Java client spell them differently.
+Both clients get their settings from the options of one connection. librdkafka and Java name the settings differently.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from headgate.connectors.errors import (
     TopicNotFound,
     TopicRefused,
 )
-from headgate.connectors.options import Options, pem_text
+from headgate.connectors.options import ConnectionOptions, pem_text
 from headgate.errors import similar_names
 
-TIMEOUT = 10.0  # seconds for one answer of the broker
-NEAR = 500  # records that are read sooner than passed over
+TIMEOUT = 10.0  # seconds to wait for one answer of the broker
+MAX_SKIP = 500  # up to so many unwanted records are read: a seek takes longer
 
 _LOGIN_ERRORS = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}
 _DOWN_ERRORS = {
@@ -58,7 +58,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """``id`` tells this topic from a later one of the same name."""
+    """A topic as the broker describes it. ``id`` differs from that of a later topic with the same name."""
 
     name: str
     id: str
@@ -67,24 +67,27 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class NewTopicOptions:
+    """Settings of a topic to create. ``replicas`` of -1 means the broker's default."""
+
     partitions: int = 1
     replicas: int = -1
     config: tuple[tuple[str, str], ...] = ()
 
 
 class KafkaCluster:
-    """Safe to share between threads. Opens its client when it is first asked something."""
+    """One cluster. Safe to share between threads. Connects when a method first needs the broker.
 
-    def __init__(self, options: Options) -> None:
+    Methods raise BrokerUnreachable if no broker answers within TIMEOUT, and BrokerRefusedLogin if it refuses the login.
+    """
+
+    def __init__(self, options: ConnectionOptions) -> None:
         self._options = options
         self.brokers = _brokers(options)
         self._admin: AdminClient | None = None
-        self._refused: str | None = None  # why the last login was refused
+        self._refused_login: str | None = None  # the broker's reason, until a request succeeds
 
     def __repr__(self) -> str:
         return f"KafkaCluster({self.brokers})"
-
-    # settings
 
     def librdkafka(self) -> dict[str, Any]:
         """Settings for confluent_kafka's clients."""
@@ -130,38 +133,29 @@ class KafkaCluster:
         ]
         return f'{module} required username="{quoted[0]}" password="{quoted[1]}";'
 
-    # questions
-
     def check(self) -> None:
-        """That the cluster answers and lets us in; otherwise one of two different errors."""
+        """Check that the cluster answers and accepts the login."""
         self._topic_names()
 
     def topic(self, name: str) -> Topic:
-        found = self._futures("describe the topic", self._client().describe_topics(TopicCollection([name])))
-        described = next(iter(found.values()))
-        return Topic(name, str(described.topic_id), len(described.partitions))
+        """Describe one topic. Raises TopicNotFound."""
+        found = self._results("describe the topic", self._client().describe_topics(TopicCollection([name])))
+        return _topic(name, found[name])
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Those of the topics that exist, in one request."""
+        """Describe several topics in one request. Topics that do not exist are left out."""
         found = {}
         for name, future in self._client().describe_topics(TopicCollection(sorted(names))).items():
             with suppress(TopicNotFound):
-                described = self._futures("describe the topic", {name: future})[name]
-                found[name] = Topic(name, str(described.topic_id), len(described.partitions))
+                found[name] = _topic(name, self._results("describe the topic", {name: future})[name])
         return found
 
-    def find_topic(self, name: str) -> Topic | None:
-        try:
-            return self.topic(name)
-        except TopicNotFound:
-            return None
-
     def offsets(self, topic: Topic, *, latest: bool) -> dict[int, int]:
-        """The earliest or the next offset of every partition, committed transactions only."""
+        """The first or the next offset of every partition. Records of open transactions do not count."""
         spec = OffsetSpec.latest() if latest else OffsetSpec.earliest()
         return self._list_offsets([topic], spec)[topic.name]
 
-    def ends(self, topics: Collection[Topic]) -> dict[str, dict[int, int]]:
+    def end_offsets(self, topics: Collection[Topic]) -> dict[str, dict[int, int]]:
         """The next offset of every partition of several topics, in one request."""
         return self._list_offsets(topics, OffsetSpec.latest())
 
@@ -170,33 +164,36 @@ class KafkaCluster:
         asked = self._client().list_offsets(
             wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT
         )
-        found = self._futures("read the offsets", asked)
+        found = self._results("read the offsets", asked)
         offsets: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
         for partition, result in found.items():
             offsets[partition.topic][partition.partition] = result.offset
         return offsets
 
-    def offsets_at(self, topic: Topic, timestamp: int) -> dict[int, int]:
-        """The first offset of every partition at or after the time, in milliseconds; the end where there is none."""
+    def offsets_at_time(self, topic: Topic, timestamp: int) -> dict[int, int]:
+        """The first offset of every partition at or after a time, in milliseconds since 1970. A partition without such a
+        record gets its end."""
         end = self.offsets(topic, latest=True)
         found = self._list_offsets([topic], OffsetSpec.for_timestamp(timestamp))[topic.name]
         return {partition: offset if offset >= 0 else end[partition] for partition, offset in found.items()}
 
     def topic_config(self, name: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, name)
-        found = self._futures("read the topic's settings", self._client().describe_configs([resource]))
+        found = self._results("read the topic's settings", self._client().describe_configs([resource]))
         return {key: entry.value for key, entry in next(iter(found.values())).items()}
 
-    def record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
-        """Key and value of one record, or None if it is no longer there."""
-        with closing(self.records(topic, [(partition, offset)])) as found:
+    def read_record(
+        self, topic: str, partition: int, offset: int
+    ) -> tuple[bytes | None, bytes | None] | None:
+        """Key and value of one record, or None if the topic no longer has it."""
+        with closing(self.read_records(topic, [(partition, offset)])) as found:
             return next(found)
 
-    def records(
+    def read_records(
         self, topic: str, places: Iterable[tuple[int, int]]
     ) -> Generator[tuple[bytes | None, bytes | None] | None]:
-        """The same for many, their places ascending within a partition, by one consumer. What lies shortly before the next
-        one is read along: to seek takes longer."""
+        """Like ``read_record`` for many records, with one consumer. ``places`` are pairs of partition and offset; offsets
+        ascend within a partition."""
         settings = {**self.librdkafka(), "group.id": "headgate-look", "enable.auto.commit": False}
         consumer = Consumer({**settings, "isolation.level": "read_committed", "auto.offset.reset": "error"})
         last: Message | None = None
@@ -207,28 +204,26 @@ class KafkaCluster:
         finally:
             consumer.close()
 
-    # provisioning
-
     def create_topic(self, name: str, options: NewTopicOptions) -> None:
-        """Create the topic and wait until it can be seen; one that is there already is left alone."""
-        if not self._ask_for_topic(name, options, validate_only=False):
+        """Create the topic and wait until the brokers know it. A topic that exists is left as it is."""
+        if not self._request_topic(name, options, validate_only=False):
             return
-        # The controller answers a moment before the brokers know of the topic.
+        # The controller confirms a new topic a moment before all brokers know it.
         deadline = time.monotonic() + TIMEOUT
-        while self.find_topic(name) is None and time.monotonic() < deadline:
+        while not self.topics([name]) and time.monotonic() < deadline:
             time.sleep(0.05)
 
     def check_new_topic(self, name: str, options: NewTopicOptions) -> None:
-        """That the cluster would create the topic, or has it. Raises TopicRefused; nothing is created."""
-        self._ask_for_topic(name, options, validate_only=True)
+        """Check that the cluster has the topic or would create it. Creates nothing. Raises TopicRefused."""
+        self._request_topic(name, options, validate_only=True)
 
-    def _ask_for_topic(self, name: str, options: NewTopicOptions, *, validate_only: bool) -> bool:
-        """False if the topic is there already."""
+    def _request_topic(self, name: str, options: NewTopicOptions, *, validate_only: bool) -> bool:
+        """Create or validate a topic. Returns False if it exists already."""
         new = NewTopic(name, options.partitions, options.replicas, config=dict(options.config))
         client = self._client()
         try:
             asked = client.create_topics([new], operation_timeout=TIMEOUT, validate_only=validate_only)
-            self._futures("create the topic", asked)
+            self._results("create the topic", asked)
         except KafkaFailed as error:
             cause = error.__cause__
             if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -237,49 +232,48 @@ class KafkaCluster:
         return True
 
     def delete_topic(self, name: str) -> None:
-        self._futures("delete the topic", self._client().delete_topics([name], operation_timeout=TIMEOUT))
-
-    # plumbing
+        self._results("delete the topic", self._client().delete_topics([name], operation_timeout=TIMEOUT))
 
     def _client(self) -> AdminClient:
         if self._admin is None:
             quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
-            quiet["error_cb"] = self._heard
+            quiet["error_cb"] = self._on_error
             self._admin = AdminClient({**self.librdkafka(), **quiet})
         return self._admin
 
-    def _heard(self, error: KafkaError) -> None:
-        """librdkafka tells of a refused login only here; whoever waits for an answer is told that no broker is up."""
+    def _on_error(self, error: KafkaError) -> None:
+        """Remember a refused login. librdkafka reports it only through this callback; the request itself fails with
+        "all brokers are down"."""
         if error.code() in _LOGIN_ERRORS:
-            self._refused = _sentence(error.str())
+            self._refused_login = _sentence(error.str())
 
     def _topic_names(self) -> list[str]:
         try:
             names = list(self._client().list_topics(timeout=TIMEOUT).topics)
-            self._refused = None
+            self._refused_login = None
             return names
         except KafkaException as error:
-            raise self._translated("list the topics", error, None) from error
+            raise self._connector_error("list the topics", error, None) from error
 
-    def _futures(self, what: str, futures: Mapping[Any, Future[Answer]]) -> dict[Any, Answer]:
+    def _results(self, what: str, futures: Mapping[Any, Future[Answer]]) -> dict[Any, Answer]:
         answers = {}
         for key, future in futures.items():
             try:
                 answers[key] = future.result(TIMEOUT + 5)
             except KafkaException as error:
-                raise self._translated(what, error, str(getattr(key, "topic", key))) from error
+                raise self._connector_error(what, error, str(getattr(key, "topic", key))) from error
             except TimeoutError as error:
-                if self._refused is not None:
-                    raise BrokerRefusedLogin(self.brokers, self._refused) from error
+                if self._refused_login is not None:
+                    raise BrokerRefusedLogin(self.brokers, self._refused_login) from error
                 raise BrokerUnreachable(self.brokers, f"No answer within {TIMEOUT:.0f} seconds.") from error
-        self._refused = None
+        self._refused_login = None
         return answers
 
-    def _translated(self, what: str, error: KafkaException, topic: str | None) -> ConnectorError:
-        self._client().poll(0)  # what was heard meanwhile
+    def _connector_error(self, what: str, error: KafkaException, topic: str | None) -> ConnectorError:
+        self._client().poll(0)  # runs the error callback
         code, reason = error.args[0].code(), _sentence(error.args[0].str())
-        if code in _LOGIN_ERRORS or (code in _DOWN_ERRORS and self._refused is not None):
-            return BrokerRefusedLogin(self.brokers, self._refused or reason)
+        if code in _LOGIN_ERRORS or (code in _DOWN_ERRORS and self._refused_login is not None):
+            return BrokerRefusedLogin(self.brokers, self._refused_login or reason)
         if code in _DOWN_ERRORS:
             return BrokerUnreachable(self.brokers, reason)
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART and topic is not None:
@@ -288,9 +282,9 @@ class KafkaCluster:
 
 
 def _next_record(consumer: Consumer, wanted: TopicPartition, last: Message | None) -> Message | None:
-    """The first record from there on. ``last`` is the one that the consumer gave before."""
-    near = last is not None and last.partition() == wanted.partition
-    if last is None or not near or wanted.offset - _offset(last) >= NEAR:
+    """The first record at or after the wanted offset, or None. ``last`` is the record that the consumer read before."""
+    same_partition = last is not None and last.partition() == wanted.partition
+    if last is None or not same_partition or wanted.offset - _offset(last) >= MAX_SKIP:
         consumer.assign([wanted])
         last = None
     while last is None or _offset(last) < wanted.offset:
@@ -300,11 +294,17 @@ def _next_record(consumer: Consumer, wanted: TopicPartition, last: Message | Non
     return last
 
 
+def _topic(
+    name: str, described: Any
+) -> Topic:  # confluent_kafka has no public name for the description's type
+    return Topic(name, str(described.topic_id), len(described.partitions))
+
+
 def _offset(message: Message) -> int:
     return message.offset() or 0
 
 
-def _brokers(options: Options) -> str:
+def _brokers(options: ConnectionOptions) -> str:
     one, several = options.get("BROKER"), options.all("BROKERS")
     if one is not None and several:
         raise OptionsExclude("BROKER", "BROKERS", options.connection)

@@ -1,4 +1,5 @@
-"""A connection's options, secrets revealed, for the moment of use. They never print."""
+"""The options of a connection with their secrets in clear text. They exist only while a client is opened, and their
+repr shows names without values."""
 
 from __future__ import annotations
 
@@ -9,8 +10,7 @@ from typing import assert_never
 
 from headgate.connectors.errors import OptionMissing, OptionUnfit
 from headgate.errors import InternalError
-from headgate.sql.ast.names import Expression, ObjectName
-from headgate.sql.ast.values import (
+from headgate.sql.options import (
     BooleanLiteral,
     Choice,
     ListLiteral,
@@ -20,13 +20,14 @@ from headgate.sql.ast.values import (
     SecretReference,
     StringLiteral,
 )
+from headgate.sql.statement import Expression, ObjectName
 
 Reveal = Callable[[ObjectName], str]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Options:
-    """The options of one connection by name. ``connection`` is what errors call it."""
+class ConnectionOptions:
+    """Texts by option name. ``connection`` is the name or address that errors show."""
 
     connection: str
     values: tuple[tuple[str, tuple[str, ...]], ...]
@@ -35,18 +36,21 @@ class Options:
         return f"Options({self.connection}: {', '.join(name for name, _ in self.values)})"
 
     def get(self, name: str) -> str | None:
+        """The first value of an option, or None if it is not set."""
         return next((values[0] for given, values in self.values if given == name and values), None)
 
     def all(self, name: str) -> tuple[str, ...]:
         return next((values for given, values in self.values if given == name), ())
 
     def need(self, name: str) -> str:
+        """The value of an option that must be set. Raises OptionMissing."""
         value = self.get(name)
         if value is None:
             raise OptionMissing(name, self.connection)
         return value
 
     def number(self, name: str) -> int | None:
+        """The value as an integer, or None if it is not set. Raises OptionUnfit."""
         value = self.get(name)
         if value is None:
             return None
@@ -56,8 +60,8 @@ class Options:
             raise OptionUnfit(name, self.connection, "is no whole number") from None
 
 
-def pem_text(options: Options, name: str) -> str | None:
-    """A certificate or key that is given as its PEM text or as the path of a file that holds it."""
+def pem_text(options: ConnectionOptions, name: str) -> str | None:
+    """A certificate or key. The option holds either the PEM text itself or the path of a PEM file."""
     given = options.get(name)
     if given is None or "-----BEGIN" in given:
         return given
@@ -67,8 +71,9 @@ def pem_text(options: Options, name: str) -> str | None:
         raise OptionUnfit(name, options.connection, "names a file that cannot be read") from error
 
 
-def reveal_options(connection: str, options: Iterable[Option], reveal: Reveal) -> Options:
-    return Options(connection, tuple((o.name, _texts(o, reveal)) for o in options))
+def reveal_options(connection: str, options: Iterable[Option], reveal: Reveal) -> ConnectionOptions:
+    """The options of a statement as texts. ``reveal`` reads the secrets that they refer to."""
+    return ConnectionOptions(connection, tuple((o.name, _texts(o, reveal)) for o in options))
 
 
 def _texts(option: Option, reveal: Reveal) -> tuple[str, ...]:

@@ -10,15 +10,15 @@ from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, type_name
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
-from headgate.connectors.connections import Server
+from headgate.connectors.connections import ConnectionRef
 from headgate.purify.errors import ConnectionOfOtherKind
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.ast.connections import ConnectionKind
-from headgate.sql.ast.formats import Format, Formats, RegistryFormat, RegistryUrl
-from headgate.sql.ast.kafka import Kafka, KafkaConnection
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.types import ListBody, MapBody, OtherBody, RecordBody, TypeBody
-from headgate.sql.ast.values import Option, SecretReference
+from headgate.sql.connections import ConnectionKind
+from headgate.sql.formats import Format, Formats, RegistryFormat, RegistryUrl
+from headgate.sql.kafka import Kafka, KafkaConnection
+from headgate.sql.options import Option, SecretReference
+from headgate.sql.statement import ObjectName
+from headgate.sql.types import ListBody, MapBody, OtherBody, RecordBody, TypeBody
 from headgate.text.cursor import Identifier
 
 
@@ -63,14 +63,14 @@ def find_connection(catalog: Catalog, path: SearchPath, name: ObjectName, kind: 
     return found
 
 
-def kafka_server(catalog: Catalog, path: SearchPath, kafka: Kafka) -> Server:
+def kafka_server(catalog: Catalog, path: SearchPath, kafka: Kafka) -> ConnectionRef:
     """The cluster that a statement names."""
     if isinstance(kafka, KafkaConnection):
         return resolve(catalog, path, kafka.connection, Kind.CONNECTION).id
     return kafka.broker
 
 
-def registry_server(catalog: Catalog, path: SearchPath, registry: ObjectName | RegistryUrl) -> Server:
+def registry_server(catalog: Catalog, path: SearchPath, registry: ObjectName | RegistryUrl) -> ConnectionRef:
     """The registry that a statement names."""
     if isinstance(registry, ObjectName):
         return resolve(catalog, path, registry, Kind.CONNECTION).id

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from headgate.catalog.names import SearchPath
 from headgate.catalog.snapshot import Catalog
-from headgate.connectors.connections import Server
+from headgate.connectors.connections import ConnectionRef
 from headgate.purify.connections import has_password
 from headgate.purify.errors import NoSchemaForTopic, PasswordInAddress, SchemaOfOtherType
-from headgate.purify.outside import KnownSchema, Outside
+from headgate.purify.outside import Outside
 from headgate.purify.references import kafka_server, lasting_formats, lasting_kafka, registry_server
 from headgate.purify.starts import with_seed_offset
 from headgate.purify.topics import topic_name
-from headgate.registry.schemas import Schema, SchemaType
-from headgate.sql.ast.formats import (
+from headgate.schema.written import SchemaFormat, WrittenSchema
+from headgate.sql.formats import (
     Format,
     Formats,
     IdStrategy,
@@ -24,12 +24,9 @@ from headgate.sql.ast.formats import (
     SchemaStrategy,
     SeedSchema,
     Side,
+    frozen_schemas,
 )
-from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
-from headgate.sql.seeds import seeded, seeds_of
-
-TYPES = {"AVRO": SchemaType.AVRO, "PROTOBUF": SchemaType.PROTOBUF, "JSON SCHEMA": SchemaType.JSON}
-WORDS = {SchemaType.AVRO: "AVRO", SchemaType.PROTOBUF: "PROTOBUF", SchemaType.JSON: "JSON SCHEMA"}
+from headgate.sql.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 
 
 def purify_source(
@@ -83,7 +80,7 @@ class _Seeder:
     def _seeded(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
         if isinstance(format_.registry, RegistryUrl) and has_password(format_.registry.url):
             raise PasswordInAddress(self.topic)
-        if seeds_of(format_, side):
+        if frozen_schemas(format_, side):
             return format_
         registry = registry_server(self.catalog, self.path, format_.registry)
         found = self._find(format_, side, registry)
@@ -91,19 +88,20 @@ class _Seeder:
             if required:
                 raise NoSchemaForTopic(self.topic, self._subject(side), side.lower())
             return format_
-        if found.schema.type is not TYPES[format_.kind]:
+        if found.format is not SchemaFormat.from_words(format_.kind):
             if not required and not self.needs_key:
                 return format_
-            raise SchemaOfOtherType(self._subject(side), WORDS[found.schema.type], format_.kind)
-        return seeded(format_, SeedSchema(side, found.id, found.schema.text, found.references))
+            raise SchemaOfOtherType(self._subject(side), found.format.words, format_.kind)
+        schema = SeedSchema(side, found.id or 0, found.text, found.references)
+        return replace(format_, options=(*format_.options, schema))
 
-    def _find(self, format_: RegistryFormat, side: Side, registry: Server) -> KnownSchema | None:
+    def _find(self, format_: RegistryFormat, side: Side, registry: ConnectionRef) -> WrittenSchema | None:
         strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == side]
         match strategies:
             case [IdStrategy(schema_id)]:
                 return self.outside.by_id(self.catalog, registry, schema_id)
             case [InlineStrategy(schema)]:
-                return KnownSchema(0, Schema(schema, TYPES[format_.kind]))
+                return WrittenSchema(schema, format=SchemaFormat.from_words(format_.kind))
             case _:
                 return self.outside.latest(self.catalog, registry, self._subject(side))
 

@@ -16,7 +16,6 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
-from headgate.plan.sides import WrittenSchema
 from headgate.runtime.decode import BAD, CHANGED
 from headgate.runtime.errors import (
     BadRecord,
@@ -31,6 +30,7 @@ from headgate.runtime.formats.avro_reader import tree_of
 from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
+from headgate.schema.written import WrittenSchema
 from headgate.sql.query.casts import NO_CAST
 
 log = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ def path_of(side: str, reason: str) -> str:
 
 
 def _read_again(reader: SourceReader, partition: int, offset: int, side: str) -> bytes | None:
-    record = reader.cluster.record(reader.topic_name, partition, offset)
+    record = reader.cluster.read_record(reader.topic_name, partition, offset)
     return None if record is None else record[0 if side == "key" else 1]
 
 

@@ -112,7 +112,7 @@ def _range(task: SinkTask, held: Mapping[Place, Quarantined], earliest: Offsets)
         end[partition] = max(offset + 1, end.get(partition, 0))
     if task.source.plan.envelope != "NONE":
         first = min(q.time for q in held.values())
-        since = task.source.cluster.offsets_at(task.topic, int((first - EPOCH).total_seconds() * 1000))
+        since = task.source.cluster.offsets_at_time(task.topic, int((first - EPOCH).total_seconds() * 1000))
         start = {p: start.get(p, since.get(p, 0)) for p in earliest}
         end = {p: task.reached.get(p, low) for p, low in earliest.items()}
     begin = {p: max(start.get(p, low), low) for p, low in earliest.items()}

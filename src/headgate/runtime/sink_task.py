@@ -43,8 +43,8 @@ from headgate.runtime.errors import (
 from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader, Suspect
-from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.sinks import CreateSink
 
 FURTHER = 10_000  # records of a partition that came since a batch's end was fixed, and are taken along
 FEW = 10_000  # records of a batch that one worker does alone
@@ -304,7 +304,7 @@ class SinkTask:
         """The bytes of large records are read from the topic, and dropped one by one."""
         ordered = sorted(rows, key=lambda row: (row["partition"], row["offset"]))
         large = [(row["partition"], row["offset"]) for row in ordered if row["large"]]
-        read = self.source.cluster.records(self.topic.name, large) if large else iter(())
+        read = self.source.cluster.read_records(self.topic.name, large) if large else iter(())
         for row in ordered:
             record = next(read) if row["large"] else None
             yield self.quarantined(row, record and record[0 if row["side"] == "key" else 1])

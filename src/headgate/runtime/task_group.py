@@ -138,7 +138,7 @@ class TaskGroup:
         """A cluster is asked once for all of a turn: two requests for each of forty would take longer than the batch."""
         source = self.tasks[0].source.cluster
         topics = source.topics({task.topic.name for task in tasks})
-        latest = source.ends(list(topics.values()))
+        latest = source.end_offsets(list(topics.values()))
         until = {
             t.object.id: end_of_batch(t.reached, ends[t.topic.name], latest.get(t.topic.name, {}))
             for t in tasks

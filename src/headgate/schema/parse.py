@@ -1,12 +1,12 @@
-"""The text of a type, read. Accepts the printed form of `render` and every spelling people bring along.
+"""Read the text of a type. Accepts the printed form of `render` and the spellings of other systems.
 
-Recursive descent over offsets, so that an error points at the very characters, in a type that stands alone as well
-as in one inside a statement (`parse_type_prefix`). Keywords and built-in names are case-insensitive.
+Recursive descent over a cursor, the same that reads statements: a type inside a statement is read from the statement's
+own tokens (`read_type`), so errors point at the right characters. Keywords and built-in names are case-insensitive, and
+no word is reserved: a field may be called `from`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -50,7 +50,10 @@ from headgate.schema.types import (
     Uuid,
     depth,
 )
+from headgate.text.cursor import Cursor, Identifier
+from headgate.text.lexer import Token, TokenKind, tokenize
 
+# Says whether the catalog has a type of this name.
 Known = Callable[[tuple[str, ...]], bool]
 
 SPELLINGS: dict[str, Type] = {
@@ -68,187 +71,176 @@ SPELLINGS: dict[str, Type] = {
 }  # fmt: skip
 LISTS = frozenset({"array", "list"})
 RECORDS = frozenset({"record", "struct", "object"})
-# Words that mean different things in different systems, or a smaller type than any of ours. Never guessed.
+# Words that mean different things in different systems, or a smaller type than any of ours. We never guess.
 REFUSED = {
     "float": ("real", "double"),
     "smallint": ("integer",), "tinyint": ("integer",), "short": ("integer",), "int2": ("integer",),
     "char": ("text",), "character": ("text",),
 }  # fmt: skip
-_OF_SEVERAL_WORDS = (
-    ("double", re.compile(r"\s+precision\b", re.I), Double()),
-    ("timestamp", re.compile(r"\s+with\s+time\s+zone\b", re.I), TimestampTz()),
-    ("timestamp", re.compile(r"\s+without\s+time\s+zone\b", re.I), Timestamp()),
-    ("time", re.compile(r"\s+without\s+time\s+zone\b", re.I), Time()),
-    ("character", re.compile(r"\s+varying\b", re.I), Text()),
+_OF_SEVERAL_WORDS: tuple[tuple[str, Type], ...] = (
+    ("DOUBLE PRECISION", Double()),
+    ("TIMESTAMP WITH TIME ZONE", TimestampTz()),
+    ("TIMESTAMP WITHOUT TIME ZONE", Timestamp()),
+    ("TIME WITHOUT TIME ZONE", Time()),
+    ("CHARACTER VARYING", Text()),
 )
-
-_BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)*", re.S)
-_WORD = re.compile(r"[^\W\d][\w$]*")
-_QUOTED = re.compile(r'"([^"]*(?:""[^"]*)*)"|`([^`]*(?:``[^`]*)*)`')
-_STRING = re.compile(r"'([^']*(?:''[^']*)*)'")
-_NUMBER = re.compile(r"[0-9]+")
-_TOKEN = re.compile(f"{_WORD.pattern}|{_QUOTED.pattern}|{_STRING.pattern}|{_NUMBER.pattern}|.", re.S)
 
 
 def parse_type(text: str, *, known: Known | None = None) -> Type:
-    """The type that the whole text names.
+    """Return the type that the whole text names.
 
-    A name that is not built in is a `Named` type; with ``known``, one that it does not know is an error.
+    A name that is not built in is a `Named` type. With ``known``, a name that it does not know is an error.
     """
-    parser = _Parser(text, 0, known)
+    parser = _Parser(Cursor(text, tokenize(text)), known)
     found = parser.whole()
     parser.end()
     return found
 
 
-def parse_type_prefix(text: str, start: int = 0, *, known: Known | None = None) -> tuple[Type, int]:
-    """The type that begins at ``start``, and the offset just after its last character.
+def read_type(cursor: Cursor) -> Type:
+    """Read the type that begins at the cursor, and leave the cursor behind it.
 
-    What may follow a type in a column (`not null`, `comment`) is left to the caller.
+    The caller reads what may follow a type in a column (`not null`, `comment`).
     """
-    parser = _Parser(text, start, known)
-    return parser.whole(), parser.position
+    found = _Parser(cursor, None).whole()
+    cursor.forget_expected()  # a list of what can follow a column is long enough without "[" and LIST
+    return found
 
 
 class _Parser:
-    def __init__(self, text: str, start: int, known: Known | None) -> None:
-        self.text = text
-        self.position = start
+    def __init__(self, cursor: Cursor, known: Known | None) -> None:
+        self.cursor = cursor
         self.known = known
         self.depth = 0
 
     # types
 
     def whole(self) -> Type:
-        start = self._at()
+        start = self.cursor.token.start
         found = self.type()
         if depth(found) > MAX_DEPTH:
-            self._fail(TypeTooDeep(), start, self.position)
+            self._fail(TypeTooDeep(), start)
         return found
 
     def type(self) -> Type:
-        start = self._at()
+        start = self.cursor.token.start
         found = self._base()
         for _ in range(MAX_DEPTH + 1):
-            if self._take_mark("["):
-                self._expect_mark("]")
-            elif not self._take_word("list"):
+            if self.cursor.take("["):
+                self._expect("]")
+            elif not self.cursor.take("LIST"):
                 return found
             found = Array(found)
-        raise TypeTooDeep().at(Span(start, self.position))
+        raise TypeTooDeep().at(self.cursor.span_from(start))
 
     def _base(self) -> Type:
-        start = self._at()
-        word = _WORD.match(self.text, start)
-        if word is None or self.text[word.end() : word.end() + 1] == ".":
+        token = self.cursor.token
+        if token.kind is not TokenKind.WORD or self._dot_follows(token):
             return self._named()
-        name = word[0].lower()
+        name = token.value.lower()
         if name in LISTS or name in RECORDS or name == "map" or name == "enum":
-            return self._composite(name, word.end())
-        for first, rest, type_ in _OF_SEVERAL_WORDS:
-            more = rest.match(self.text, word.end()) if name == first else None
-            if more is not None:
-                self.position = more.end()
-                return self._unlimited(type_, start)
+            return self._composite(name)
+        for words, type_ in _OF_SEVERAL_WORDS:
+            if self.cursor.take(words):
+                return self._unlimited(type_, token.start)
         if name in REFUSED:
-            self._fail(UnknownType(word[0], REFUSED[name]), start, word.end())
+            raise UnknownType(token.value, REFUSED[name]).at(token.span)
         if name not in SPELLINGS:
             return self._named()
-        self.position = word.end()
-        return self._with_arguments(SPELLINGS[name], start)
+        self.cursor.step()
+        return self._with_arguments(SPELLINGS[name], token.start)
 
-    def _composite(self, name: str, after: int) -> Type:
-        """An array, map, record or enum: the word is known, its inside is not yet read."""
-        self.position = after
+    def _composite(self, name: str) -> Type:
+        """Read an array, map, record or enum; the cursor is at its first word."""
+        self.cursor.step()
         if name == "enum":
             return self._enum()
         with self._deeper():
             if name in LISTS:
-                return Array(*self._inside())
+                return Array(*self._element())
             return self._map() if name == "map" else self._record()
 
-    def _inside(self) -> tuple[Type, bool]:
-        self._expect_mark("<")
-        inner = self.type()
+    def _element(self) -> tuple[Type, bool]:
+        self._expect("<")
+        element = self.type()
         nullable = self._nullable()
-        self._expect_mark(">")
-        return inner, nullable
+        self._expect_close(">")
+        return element, nullable
 
     def _map(self) -> Type:
-        self._expect_mark("<")
-        start = self._at()
+        self._expect("<")
+        key = self.cursor.token
         first = self.type()
-        if not self._take_mark(","):
+        if not self.cursor.take(","):
             nullable = self._nullable()
-            self._expect_mark(">")
+            self._expect_close(">")
             return Map(first, nullable)
         if first != Text():
-            self._fail(
-                TypeSyntax(("text, the type of every map's key",), self._shown(start)), start, self.position
-            )
+            self._fail(TypeSyntax(("text, the type of every map's key",), self._shown(key)), key.start)
         value = self.type()
         nullable = self._nullable()
-        self._expect_mark(">")
+        self._expect_close(">")
         return Map(value, nullable)
 
     def _record(self) -> Type:
         name = self._quoted()
         doc = self._comment()
-        close = ">" if self._take_mark("<") else ")"
+        if self.cursor.take("<>"):
+            return Record((), name, doc)
+        close = ">" if self.cursor.take("<") else ")"
         if close == ")":
-            self._expect_mark("(")
+            self._expect("(")
         fields: dict[str, Field] = {}
-        closed = self._take_mark(close)
+        closed = self.cursor.take(close)
         while not closed:
-            start = self._at()
+            start = self.cursor.token.start
             field = self._field()
             if field.name in fields:
-                self._fail(DuplicateField(field.name), start, self.position)
+                self._fail(DuplicateField(field.name), start)
             fields[field.name] = field
             closed = self._closes(close)
         return Record(tuple(fields.values()), name, doc)
 
     def _field(self) -> Field:
-        name = self._identifier("a field name")
-        self._take_mark(":")  # Spark's spelling, struct<a: int>
+        name = self._identifier("a field name").name
+        self.cursor.take(":")  # Spark's spelling, struct<a: int>
         return Field(name, self.type(), self._nullable(), self._comment())
 
     def _enum(self) -> Type:
         name = self._quoted()
-        at = self._at()
-        default = self._string() if self._take_word("default") else None
+        start = self.cursor.token.start
+        default = self._string() if self.cursor.take("DEFAULT") else None
         doc = self._comment()
-        self._expect_mark("(")
+        self._expect("(")
         symbols: dict[str, None] = {}
         closed = False
         while not closed:
-            start = self._at()
+            token = self.cursor.token
             symbol = self._string()
             if symbol in symbols:
-                self._fail(DuplicateSymbol(symbol), start, self.position)
+                raise DuplicateSymbol(symbol).at(token.span)
             symbols[symbol] = None
             closed = self._closes(")")
         if default is not None and default not in symbols:
-            self._fail(DefaultNotASymbol(default, similar_names(default, symbols)), at, self.position)
+            self._fail(DefaultNotASymbol(default, similar_names(default, symbols)), start)
         return Enum(tuple(symbols), name, default, doc)
 
     def _named(self) -> Type:
-        start = self._at()
-        quoted = [self._at_quote()]
+        first = self.cursor.token
         parts = [self._identifier("a type")]
-        while self.text[self.position : self.position + 1] == ".":
-            self.position += 1
-            quoted.append(self._at_quote())
+        while self._dot_follows(self.cursor.tokens[self.cursor.index - 1], ahead=0):
+            self.cursor.step()
             parts.append(self._identifier("a name"))
-        named = Named(tuple(parts), tuple(quoted))
+        named = Named(tuple(part.name for part in parts), tuple(part.quoted for part in parts))
         if self.known is not None and not self.known(named.parts):
-            similar = similar_names(parts[0], SPELLINGS) if len(parts) == 1 else ()
-            self._fail(UnknownType(".".join(parts), similar), start, self.position)
+            similar = similar_names(parts[0].name, SPELLINGS) if len(parts) == 1 else ()
+            self._fail(UnknownType(".".join(named.parts), similar), first.start)
         return named
 
-    def _at_quote(self) -> bool:
-        start = self._at()
-        return self.text[start : start + 1] in ('"', "`")
+    def _dot_follows(self, name: Token, ahead: int = 1) -> bool:
+        """Whether a dot stands directly behind the name, without a blank: then the name has another part."""
+        after = self.cursor.tokens[min(self.cursor.index + ahead, len(self.cursor.tokens) - 1)]
+        return after.word == "." and after.start == name.end
 
     # arguments in parentheses
 
@@ -260,143 +252,125 @@ class _Parser:
             case Bytes():
                 arguments = self._numbers(1)
                 if arguments and arguments[0] < 1:
-                    self._fail(InvalidLength("bytes", arguments[0]), start, self.position)
+                    self._fail(InvalidLength("bytes", arguments[0]), start)
                 return Bytes(arguments[0]) if arguments else type_
             case _:
                 return self._unlimited(type_, start)
 
     def _unlimited(self, type_: Type, start: int) -> Type:
-        """`varchar(20)` and `timestamp(3)` would promise what is not kept; microseconds, `timestamp(6)`, are."""
-        written = self.text[start : self.position]
-        if isinstance(type_, Text | Time | Timestamp | TimestampTz) and self._sees_mark("("):
+        """Refuse limits that we would not keep, such as `varchar(20)` and `timestamp(3)`; `timestamp(6)` is what we keep."""
+        written = self.cursor.text[start : self.cursor.span_from(start).end]
+        if isinstance(type_, Text | Time | Timestamp | TimestampTz) and self.cursor.at("("):
             numbers = self._numbers(1)
             if isinstance(type_, Text) or numbers != [6]:
                 arguments = ",".join(map(str, numbers))
-                self._fail(
-                    LimitedType(f"{written}({arguments})", f"{written} without it"), start, self.position
-                )
+                self._fail(LimitedType(f"{written}({arguments})", f"{written} without it"), start)
         return type_
 
     def _decimal(self, arguments: list[int], start: int) -> Type:
         precision, scale = arguments[0], arguments[1] if len(arguments) == 2 else 0
         if not (1 <= precision <= MAX_PRECISION and scale <= precision):
-            self._fail(InvalidDecimal(precision, scale), start, self.position)
+            self._fail(InvalidDecimal(precision, scale), start)
         return Decimal(precision, scale)
 
     def _numbers(self, most: int) -> list[int]:
         numbers: list[int] = []
-        closed = not self._take_mark("(")
+        closed = not self.cursor.take("(")
         while not closed:
             numbers.append(self._number())
             if len(numbers) == most:
-                self._expect_mark(")")
+                self._expect(")")
                 return numbers
             closed = self._closes(")")
         return numbers
 
     def _number(self) -> int:
-        number = _NUMBER.match(self.text, self._at())
-        if number is None or len(number[0]) > 9:
+        digits = self.cursor.token.value
+        if self.cursor.token.kind is not TokenKind.NUMBER or not digits.isdecimal() or len(digits) > 9:
             self._unexpected("a whole number")
-        self.position = number.end()
-        return int(number[0])
+        return int(self.cursor.step().value)
 
     # words, names, marks
 
     def _nullable(self) -> bool:
-        if self._take_word("not"):
-            if not self._take_word("null"):
+        if self.cursor.take("NOT"):
+            if not self.cursor.take("NULL"):
                 self._unexpected("NULL")
             return False
-        self._take_word("null")
+        self.cursor.take("NULL")
         return True
 
     def _comment(self) -> str | None:
-        return self._string() if self._take_word("comment") else None
+        return self._string() if self.cursor.take("COMMENT") else None
 
-    def _identifier(self, what: str) -> str:
-        quoted = self._quoted()
-        if quoted is not None:
-            return quoted
-        word = _WORD.match(self.text, self._at())
-        if word is None:
+    def _identifier(self, what: str) -> Identifier:
+        token = self.cursor.token
+        if token.kind not in (TokenKind.WORD, TokenKind.QUOTED):
             self._unexpected(what)
-        self.position = word.end()
-        return word[0]
+        return Identifier(self.cursor.step().value, token.kind is TokenKind.QUOTED)
 
     def _quoted(self) -> str | None:
-        quoted = _QUOTED.match(self.text, self._at())
-        if quoted is None:
-            return None
-        self.position = quoted.end()
-        return quoted[1].replace('""', '"') if quoted[1] is not None else quoted[2].replace("``", "`")
+        return self.cursor.step().value if self.cursor.token.kind is TokenKind.QUOTED else None
 
     def _string(self) -> str:
-        string = _STRING.match(self.text, self._at())
-        if string is None:
+        found = self.cursor.take_string()
+        if found is None:
             self._unexpected("a string in single quotes")
-        self.position = string.end()
-        return string[1].replace("''", "'")
+        return found
 
-    def _take_word(self, word: str) -> bool:
-        found = _WORD.match(self.text, self._at())
-        if found is None or found[0].lower() != word:
-            return False
-        self.position = found.end()
-        return True
-
-    def _sees_mark(self, mark: str) -> bool:
-        return self.text.startswith(mark, self._at())
-
-    def _take_mark(self, mark: str) -> bool:
-        at = self._at()
-        if not self.text.startswith(mark, at):
-            return False
-        self.position = at + 1
-        return True
-
-    def _expect_mark(self, mark: str) -> None:
-        if not self._take_mark(mark):
+    def _expect(self, mark: str) -> None:
+        if not self.cursor.take(mark):
             self._unexpected(f'"{mark}"')
+
+    def _expect_close(self, mark: str) -> None:
+        if not self._take_close(mark):
+            self._unexpected(f'"{mark}"')
+
+    def _take_close(self, mark: str) -> bool:
+        """Step over a closing mark. The lexer reads `>=` as one symbol; in `x::array<int>=y` its `>` ends the type."""
+        token = self.cursor.token
+        if token.word == ">=" and mark == ">":
+            middle = token.start + 1
+            self.cursor.tokens[self.cursor.index : self.cursor.index + 1] = [
+                Token(TokenKind.SYMBOL, ">", ">", token.start, middle),
+                Token(TokenKind.SYMBOL, "=", "=", middle, token.end),
+            ]
+        return self.cursor.take(mark)
 
     def _closes(self, mark: str) -> bool:
         """After an item of a list: whether the list ends here; otherwise another item must follow."""
-        if self._take_mark(mark):
+        if self._take_close(mark):
             return True
-        if not self._take_mark(","):
+        if not self.cursor.take(","):
             self._unexpected('","', f'"{mark}"')
         return False
 
     def end(self) -> None:
-        if self._at() < len(self.text):
+        if self.cursor.token.kind is not TokenKind.END:
             self._unexpected("the end of the type")
 
-    # where we are
-
-    def _at(self) -> int:
-        """Where the next token starts. The position itself stays at the end of the last one."""
-        blank = _BLANK.match(self.text, self.position)
-        return blank.end() if blank else self.position
+    # errors
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
         if self.depth == MAX_DEPTH:
-            self._fail(TypeTooDeep(), self.position, self.position + 1)
+            end = self.cursor.span_from(0).end
+            raise TypeTooDeep().at(Span(end, end + 1))
         self.depth += 1
         yield
         self.depth -= 1
 
     def _unexpected(self, *expected: str) -> NoReturn:
-        start = self._at()
-        token = _TOKEN.match(self.text, start)
-        self._fail(TypeSyntax(expected, self._shown(start)), start, token.end() if token else start)
+        token = self.cursor.token
+        raise TypeSyntax(expected, self._shown(token)).at(token.span)
 
-    def _shown(self, start: int) -> str:
-        """The token at an offset, as an error names it."""
-        token = _TOKEN.match(self.text, start)
-        if token is None:
+    def _shown(self, token: Token) -> str:
+        """The token as an error names it."""
+        if token.kind is TokenKind.END:
             return "the end of the text"
-        return f"{token[0][:40]}" if token[0][0] in "'\"`" else f'"{token[0][:40]}"'
+        written = self.cursor.text[token.start : token.end][:40]
+        return written if token.kind in (TokenKind.STRING, TokenKind.QUOTED) else f'"{written}"'
 
-    def _fail(self, error: SchemaError, start: int, end: int) -> NoReturn:
-        raise error.at(Span(start, end))
+    def _fail(self, error: SchemaError, start: int) -> NoReturn:
+        """Raise the error for the text from the offset to the last token that was read."""
+        raise error.at(self.cursor.span_from(start))

@@ -32,10 +32,10 @@ class Identifier:
 
 
 class Cursor:
-    def __init__(self, text: str, tokens: list[Token]) -> None:
+    def __init__(self, text: str, tokens: list[Token], index: int = 0) -> None:
         self.text = text
         self.tokens = tokens
-        self.index = 0
+        self.index = index
         self._tried: list[str] = []
         self._tried_at = 0
 
@@ -161,6 +161,10 @@ class Cursor:
     def expecting(self, what: str) -> None:
         """Remember something that was looked for here without ``take``."""
         self._remember(what)
+
+    def forget_expected(self) -> None:
+        """Forget what was looked for here, so that the next error does not list it."""
+        self._tried = []
 
     def _tried_here(self) -> list[str]:
         return self._tried if self._tried_at == self.index else []

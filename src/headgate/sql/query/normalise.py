@@ -11,13 +11,14 @@ Offsets are mapped back, so that errors point into the text as it was written.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from headgate.errors import Span
-from headgate.schema.parse import parse_type_prefix
+from headgate.schema.parse import read_type
 from headgate.schema.types import Type
 from headgate.sql.query.errors import MalformedQuery, QueryTooDeep
+from headgate.text.cursor import Cursor
 from headgate.text.lexer import Token, TokenKind, tokenize
 
 FUNCTION_MARK = "hgf_"
@@ -136,7 +137,6 @@ class _Normaliser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokenize(text)
-        self.starts = [token.start for token in self.tokens]
         self.parts: list[str] = []
         self.length = 0
         self.breaks: list[tuple[int, int]] = [(0, 0)]
@@ -150,40 +150,39 @@ class _Normaliser:
             token = self.tokens[index]
             self._copy(at, token.start)
             at = token.end
-            written, type_start = self._token(token, index)
+            written, type_follows = self._token(token, index)
             self._put(written, token.start)
-            if type_start is not None:
-                at, index = self._type(type_start)
-            else:
-                index += 1
+            index += 1
+            if type_follows:
+                at, index = self._type(index)
         self._copy(at, len(self.text))
         breaks, spans = tuple(self.breaks), tuple(self.type_spans)
         return Normalised("".join(self.parts), tuple(self.types), breaks, len(self.text), spans)
 
-    def _token(self, token: Token, index: int) -> tuple[str, int | None]:
-        """How the token is written, and where a type begins if one follows it."""
+    def _token(self, token: Token, index: int) -> tuple[str, bool]:
+        """How the token is written, and whether a type follows it."""
         match token.kind:
             case TokenKind.QUOTED:
                 mark = FUNCTION_MARK if self.tokens[index + 1].word == "(" else ""
-                return '"' + mark + token.value.replace('"', '""') + '"', None
+                return '"' + mark + token.value.replace('"', '""') + '"', False
             case TokenKind.STRING:
-                return "'" + token.value.replace("'", "''") + "'", None
+                return "'" + token.value.replace("'", "''") + "'", False
             case TokenKind.WORD:
                 return self._word(token, index)
             case TokenKind.SYMBOL:
                 return self._symbol(token, index)
             case _:
-                return token.value, None
+                return token.value, False
 
-    def _word(self, token: Token, index: int) -> tuple[str, int | None]:
+    def _word(self, token: Token, index: int) -> tuple[str, bool]:
         if token.word == "AS" and self.open and self.open[-1]:
             self.open[-1] = False
-            return token.value, token.end
+            return token.value, True
         if token.word in _SAME_IN_POSTGRES:
-            return _SAME_IN_POSTGRES[token.word], None
+            return _SAME_IN_POSTGRES[token.word], False
         if self.tokens[index + 1].word == "(" and self._is_function(token, index):
-            return FUNCTION_MARK + token.value, None
-        return token.value, None
+            return FUNCTION_MARK + token.value, False
+        return token.value, False
 
     def _is_function(self, token: Token, index: int) -> bool:
         if token.word in _GRAMMAR or token.word in _CASTS:
@@ -204,7 +203,7 @@ class _Normaliser:
                 return True
         return False
 
-    def _symbol(self, token: Token, index: int) -> tuple[str, int | None]:
+    def _symbol(self, token: Token, index: int) -> tuple[str, bool]:
         if token.word == "(":
             self.open.append(index > 0 and self.tokens[index - 1].word in _CASTS)
             if len(self.open) > MAX_DEPTH:
@@ -212,10 +211,10 @@ class _Normaliser:
         elif token.word == ")" and self.open:
             self.open.pop()
         elif token.word == "::":
-            return "::", token.end
+            return "::", True
         elif token.word == ",":
             self._refuse_nothing_after(token, index)
-        return _SAME_IN_POSTGRES.get(token.word, token.value), None
+        return _SAME_IN_POSTGRES.get(token.word, token.value), False
 
     def _refuse_nothing_after(self, comma: Token, index: int) -> None:
         """sqlglot reads over a comma too many; a slip like that deserves an error."""
@@ -223,13 +222,17 @@ class _Normaliser:
         if after.kind is TokenKind.END or after.word in _AFTER_NO_COMMA:
             raise MalformedQuery("nothing stands after this comma").at(comma.span)
 
-    def _type(self, start: int) -> tuple[int, int]:
-        """Read a type, put a placeholder; where the text and the tokens go on after it."""
-        type_, end = parse_type_prefix(self.text, start)
-        self._put(f" {TYPE_MARK}{len(self.types)} ", start)
+    def _type(self, index: int) -> tuple[int, int]:
+        """Read the type at the index and put a placeholder. Returns the offset and the index behind the type."""
+        before = self.tokens[index - 1].end
+        cursor = Cursor(self.text, self.tokens, index)
+        start = cursor.token.start
+        type_ = read_type(cursor)
+        span = cursor.span_from(start)
+        self._put(f" {TYPE_MARK}{len(self.types)} ", before)
         self.types.append(type_)
-        self.type_spans.append(Span(self.starts[bisect_left(self.starts, start)], end))
-        return end, bisect_left(self.starts, end)
+        self.type_spans.append(span)
+        return span.end, cursor.index
 
     def _copy(self, start: int, end: int) -> None:
         """Between tokens are blanks and comments; sqlglot would take some of those for hints."""

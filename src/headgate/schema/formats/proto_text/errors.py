@@ -2,100 +2,82 @@
 
 from __future__ import annotations
 
-from headgate.errors import did_you_mean, error
 from headgate.schema.errors import SchemaError
 
 
-@error
-class MalformedProto(SchemaError):
-    """A .proto text that cannot be read any further. Line and column are from 1."""
+class MalformedProto(SchemaError, code="SCH-0301"):
+    """The text of a .proto file does not follow the grammar of Protobuf."""
 
-    code = "SCH-0301"
     line: int
     column: int
     expected: str
     found: str
+    MESSAGE = "malformed .proto text at line {line}, column {column}: expected {expected}, found {shown}"
+    CURE = "Correct the text at the line and column that the message names."
 
-    def message(self) -> str:
-        found = f'"{self.found}"' if self.found else "the end of the text"
-        return f"malformed .proto text at line {self.line}, column {self.column}: expected {self.expected}, found {found}"
+    @property
+    def shown(self) -> str:
+        return f'"{self.found}"' if self.found else "the end of the text"
 
 
-@error
-class InvalidProto(SchemaError):
-    """A .proto file that can be read and breaks a rule of the language."""
+class InvalidProto(SchemaError, code="SCH-0302"):
+    """A .proto file follows the grammar of Protobuf and breaks one of its rules."""
 
-    code = "SCH-0302"
     path: str
     problem: str
+    MESSAGE = 'protobuf definition "{path}" is invalid: {problem}'
+    CURE = "Correct the definition that the message names."
 
-    def message(self) -> str:
-        return f'protobuf definition "{self.path}" is invalid: {self.problem}'
 
+class UnresolvedProtoType(SchemaError, code="SCH-0303"):
+    """A .proto file uses a type that neither the file nor its imports define."""
 
-@error
-class UnresolvedProtoType(SchemaError):
-    code = "SCH-0303"
     path: str
     name: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'type "{self.name}" of protobuf definition "{self.path}" does not exist'
-
-    def hint(self) -> str:
-        return did_you_mean(self.similar) or "Import the file that defines it, or register it as a reference."
+    MESSAGE = 'type "{name}" of protobuf definition "{path}" does not exist'
+    HINT = "Import the file that defines it, or register it as a reference."
 
 
-@error
-class MissingImport(SchemaError):
-    code = "SCH-0304"
+class MissingImport(SchemaError, code="SCH-0304"):
+    """A .proto file imports a file that is not known."""
+
     file: str
     imported: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'file "{self.imported}" imported by "{self.file}" does not exist'
-
-    def hint(self) -> str:
-        return did_you_mean(self.similar) or f'Register it and name it as a reference "{self.imported}".'
+    MESSAGE = 'file "{imported}" imported by "{file}" does not exist'
+    HINT = 'Register it and name it as a reference "{imported}".'
 
 
-@error
-class UnknownProtoOption(SchemaError):
-    code = "SCH-0305"
+class UnknownProtoOption(SchemaError, code="SCH-0305"):
+    """A .proto file sets an option that Protobuf does not define."""
+
     line: int
     column: int
     option: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'option "{self.option}" at line {self.line}, column {self.column} does not exist'
-
-    def hint(self) -> str:
-        return did_you_mean(self.similar) or f"Write an option of your own in parentheses: ({self.option})."
+    MESSAGE = 'option "{option}" at line {line}, column {column} does not exist'
+    HINT = "Write an option of your own in parentheses: ({option})."
 
 
-@error
-class ProtoTooDeep(SchemaError):
-    code = "SCH-0306"
+class ProtoTooDeep(SchemaError, code="SCH-0306"):
+    """Messages are nested in each other beyond the limit."""
+
     line: int
     column: int
     limit: int
-
-    def message(self) -> str:
-        return f"message at line {self.line}, column {self.column} is nested too deeply"
-
-    def detail(self) -> str:
-        return f"Messages can be nested {self.limit} levels deep."
+    MESSAGE = "message at line {line}, column {column} is nested too deeply"
+    DETAIL = "Messages can be nested {limit} levels deep."
+    CURE = "Define the inner messages at the top level of the file."
 
 
-@error
-class UnknownMessage(SchemaError):
-    code = "SCH-0307"
+class UnknownMessage(SchemaError, code="SCH-0307"):
+    """A name that is given for a Protobuf message is not in the file."""
+
     name: str
     similar: tuple[str, ...] = ()
+    MESSAGE = "{which} does not exist in the file"
 
-    def message(self) -> str:
-        named = f'protobuf message "{self.name}"' if self.name else "a protobuf message"
-        return f"{named} does not exist in the file"
+    @property
+    def which(self) -> str:
+        return f'protobuf message "{self.name}"' if self.name else "a protobuf message"

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 
+from google.protobuf import text_format
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     EnumDescriptorProto,
     FeatureSet,
     FieldDescriptorProto,
+    FieldOptions,
     FileDescriptorProto,
 )
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from headgate.errors import similar_names
+from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.documents import Budget
-from headgate.schema.formats.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.proto_text.cursor import Path
 from headgate.schema.formats.proto_text.errors import UnknownMessage
 from headgate.schema.formats.proto_text.resolve import resolve
 from headgate.schema.formats.proto_text.well_known import well_known
-from headgate.schema.formats.protobuf.docs import docs_of
-from headgate.schema.formats.protobuf.meta import meta_of
-from headgate.schema.formats.protobuf.names import column_of
+from headgate.schema.formats.protobuf.write import column_of
 from headgate.schema.types import (
     MAX_DEPTH,
     MAX_PRECISION,
@@ -237,3 +241,67 @@ def _confluent_decimal(field: FieldDescriptorProto, path: str) -> Type | None:
         why = f"a decimal has at most {MAX_PRECISION} digits, and not more of them after the point"
         raise UnsupportedType(path, "Headgate", f"confluent.type.Decimal({precision},{scale})", why)
     return Decimal(int(precision), int(scale))
+
+
+_NAMES = ("confluent.field_meta", ".confluent.field_meta")
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    doc: str = ""
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+def meta_of(options: FieldOptions) -> Meta:
+    """What the option says; nothing if it is not there, or not of its form."""
+    for option in options.uninterpreted_option:
+        if len(option.name) == 1 and option.name[0].name_part in _NAMES:
+            message = _new("confluent.Meta")
+            try:
+                text_format.Merge(option.aggregate_value, message)
+            except text_format.ParseError:
+                return Meta()
+            return _meta(message)
+    return _of_bytes(options)
+
+
+def _of_bytes(options: FieldOptions) -> Meta:
+    """From a compiled descriptor, where the option is a field that the library may not know."""
+    data = options.SerializeToString()
+    if not data:
+        return Meta()
+    known = _new("google.protobuf.FieldOptions")
+    known.MergeFromString(data)
+    found = [value for field, value in known.ListFields() if field.full_name == "confluent.field_meta"]
+    return _meta(found[0]) if found else Meta()
+
+
+def _meta(message: Message) -> Meta:
+    return Meta(message.doc, dict(message.params))  # type: ignore[attr-defined]  # a class made at run time
+
+
+def _new(name: str) -> Message:
+    return GetMessageClass(_pool().FindMessageTypeByName(name))()
+
+
+@cache
+def _pool() -> DescriptorPool:
+    pool = DescriptorPool()
+    for file in ("google/protobuf/descriptor.proto", "confluent/meta.proto"):
+        pool.Add(well_known()[file])
+    return pool
+
+
+def docs_of(file: FileDescriptorProto) -> Mapping[Path, str]:
+    """The doc of each declaration: its leading comment, or else the one that trails it."""
+    found: dict[Path, str] = {}
+    for location in file.source_code_info.location:
+        doc = _doc(location.leading_comments or location.trailing_comments)
+        if doc:
+            found.setdefault(tuple(location.path), doc)
+    return found
+
+
+def _doc(comment: str) -> str:
+    lines = [line.removeprefix(" ").rstrip() for line in comment.split("\n")]
+    return "\n".join(lines).strip()

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
+    EnumDescriptorProto,
     FieldDescriptorProto,
     FileDescriptorProto,
     SourceCodeInfo,
 )
 
-from headgate.schema.errors import UnresolvedType
-from headgate.schema.formats.errors import SchemaTooDeep, UnsupportedType
+from headgate.schema.errors import SchemaTooDeep, UnresolvedType, UnsupportedType
 from headgate.schema.formats.proto_text.cursor import Path
-from headgate.schema.formats.proto_text.literals import is_identifier, json_name, map_entry_name
+from headgate.schema.formats.proto_text.literals import camel_case, is_identifier, json_name, map_entry_name
 from headgate.schema.formats.proto_text.messages import MAX_DEPTH, add_synthetic_oneofs
-from headgate.schema.formats.protobuf.docs import comment_at
-from headgate.schema.formats.protobuf.names import (
-    FILES,
-    are_symbols,
-    field_names,
-    free,
-    json_names,
-    type_name,
-)
-from headgate.schema.formats.protobuf.numbers import Made, number_fields, number_symbols
 from headgate.schema.types import (
     Array,
     Bigint,
@@ -253,3 +246,163 @@ def _scalar(type_: Scalar) -> tuple[_F.Type.ValueType, str]:
             return _F.TYPE_MESSAGE, ".google.protobuf.Value"
         case _:
             assert_never(type_)
+
+
+# The messages that are not made for a column, and the files that have them.
+FILES: Mapping[str, str] = {
+    ".google.type.Date": "google/type/date.proto",
+    ".google.type.TimeOfDay": "google/type/timeofday.proto",
+    ".google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
+    ".google.protobuf.Value": "google/protobuf/struct.proto",
+}
+_STATEMENTS = frozenset(
+    ("option", "reserved")
+)  # at the start of an enum's line, these are not read as a value
+
+
+def field_names(columns: Iterable[str], path: str) -> Mapping[str, str]:
+    """The field of each column: the column's own name if it is an identifier, else one made from it."""
+    named = tuple(columns)
+    taken = {column for column in named if is_identifier(column)}
+    found: dict[str, str] = {}
+    for column in named:
+        if (column.startswith("[") and column.endswith("]")) or "\0" in column:
+            why = "a JSON name cannot be in brackets or hold a NUL, and the name is no identifier"
+            raise UnsupportedType(f"{path}.{column}", "Protobuf", "column", why)
+        if not is_identifier(column):
+            made = re.sub(r"[^A-Za-z0-9_]", "_", column)
+            made = made if is_identifier(made) and json_name(made) != column else f"x_{made}"
+            found[column] = free(made, taken)
+        else:
+            found[column] = column
+    return found
+
+
+def column_of(field: FieldDescriptorProto) -> str:
+    """The column that a field is: its name, or a JSON name given by hand that no field could have."""
+    given = field.json_name and field.json_name != json_name(field.name)
+    return field.json_name if given and not is_identifier(field.json_name) else field.name
+
+
+def json_names(fields: Mapping[str, str]) -> Mapping[str, str]:
+    """The JSON name of each column: protoc's, but the column's own where that is no identifier or not the only one."""
+    spelt = {column: json_name(field) if field == column else column for column, field in fields.items()}
+    counts = Counter(spelt.values())
+    return {column: name if counts[name] == 1 else column for column, name in spelt.items()}
+
+
+def type_name(field: str, suffix: str) -> str:
+    """What the message or enum of a field is called, but for clashes."""
+    name = camel_case(field) + suffix
+    return name if is_identifier(name) else f"T{name}"
+
+
+def free(name: str, taken: set[str]) -> str:
+    """The name, with the smallest number after it that makes it a new one; it is taken then."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        found = f"{name}{number}"
+    taken.add(found)
+    return found
+
+
+def are_symbols(symbols: Iterable[str]) -> bool:
+    return all(is_identifier(symbol) and symbol not in _STATEMENTS for symbol in symbols)
+
+
+_NOT_OURS = range(19000, 20000)  # protobuf keeps them for itself
+
+
+class Made:
+    """A message that was made of a record: its fields by column, and the messages inside of it by name."""
+
+    def __init__(self, message: DescriptorProto | None) -> None:
+        self.message = message or DescriptorProto()
+        self.fields = {column_of(field): field for field in self.message.field}
+        self._nested = {nested.name: nested for nested in self.message.nested_type}
+
+    def values_of(self, field: FieldDescriptorProto | None) -> FieldDescriptorProto | None:
+        """The field that holds the values of a map; None if the field is no map."""
+        entry = self.message_of(field)
+        return entry.field[1] if entry is not None and entry.options.map_entry else None
+
+    def message_of(self, field: FieldDescriptorProto | None) -> DescriptorProto | None:
+        """The message that was made for a field or around its enum. Asked by field and not by name: when columns
+        change places, the names that are still free for their messages do so too."""
+        if field is None or field.type_name in FILES:
+            return None
+        full = field.type_name.rpartition(".")[0] if field.type == _F.TYPE_ENUM else field.type_name
+        return self._nested.get(full.rpartition(".")[2])
+
+
+def number_fields(message: DescriptorProto, previous: DescriptorProto | None) -> None:
+    """Give every field its number, and reserve the numbers and names of those that are gone."""
+    old, new = Made(previous), Made(message)
+    before = old.message
+    for column, field in new.fields.items():
+        if (same := old.fields.get(column)) and _is_read_alike(old, same, new, field):
+            field.number = same.number
+    reserved = {number for found in before.reserved_range for number in range(found.start, found.end)}
+    following = max({field.number for field in before.field} | reserved, default=0) + 1
+    for field in message.field:
+        if not field.number:
+            following = _NOT_OURS.stop if following in _NOT_OURS else following
+            field.number, following = following, following + 1
+    gone = {field.number for field in before.field} - {field.number for field in message.field}
+    for number in sorted(reserved | gone):
+        message.reserved_range.add(start=number, end=number + 1)
+    names = {field.name for field in message.field}
+    message.reserved_name.extend(
+        _without((*before.reserved_name, *(field.name for field in before.field)), names)
+    )
+
+
+def number_symbols(
+    enum: EnumDescriptorProto, symbols: Iterable[str], previous: EnumDescriptorProto | None
+) -> None:
+    """Give every symbol its number. The first number is 0 and stays, because proto3 asks for it."""
+    before = previous or EnumDescriptorProto()
+    old = {value.name: value.number for value in before.value}
+    reserved = {number for found in before.reserved_range for number in range(found.start, found.end + 1)}
+    following = max({*old.values(), *reserved}, default=-1) + 1
+    numbers = {name: number for name, number in old.items() if number == 0}
+    for symbol in symbols:
+        if symbol not in numbers:
+            numbers[symbol] = old.get(symbol, following)
+            following += symbol not in old
+    for name, number in numbers.items():
+        enum.value.add(name=name, number=number)
+    for number in sorted((reserved | set(old.values())) - set(numbers.values())):
+        enum.reserved_range.add(start=number, end=number)
+    enum.reserved_name.extend(_without((*before.reserved_name, *old), set(numbers)))
+
+
+def _is_read_alike(before: Made, old: FieldDescriptorProto, after: Made, new: FieldDescriptorProto) -> bool:
+    """Whether the new field reads every old value as what it was. What the wire allows beyond that is not enough: an
+    int64 read as int32 is cut, a bool is read as a number, and a map's value of another type as an empty one."""
+    if (old.label == _F.LABEL_REPEATED) != (new.label == _F.LABEL_REPEATED):
+        return False
+    if old.type != new.type:
+        return (old.type, new.type) == (_F.TYPE_INT32, _F.TYPE_INT64)
+    if old.type != _F.TYPE_MESSAGE:
+        return True
+    was, becomes = before.values_of(old), after.values_of(new)
+    if was is not None and becomes is not None:
+        return _is_read_alike(before, was, after, becomes)
+    if was is not None or becomes is not None:
+        return False
+    # A message made for the column has the numbers of the old one, whatever the two are called.
+    return old.type_name == new.type_name or not {old.type_name, new.type_name} & FILES.keys()
+
+
+def _without(names: Iterable[str], used: set[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name not in used]
+
+
+def comment_at(path: Path, doc: str) -> SourceCodeInfo.Location:
+    """The place of a declaration that is not in any text yet, with its doc."""
+    lines = (f" {line}".rstrip() for line in doc.strip().split("\n"))
+    return SourceCodeInfo.Location(
+        path=path, span=[0, 0, 0], leading_comments="".join(f"{line}\n" for line in lines)
+    )

@@ -1,0 +1,283 @@
+"""Protobuf messages as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate, chain
+from operator import attrgetter
+from typing import Any, NoReturn, TypeAlias
+
+import pyarrow as pa
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from headgate.registry import wire
+from headgate.registry.errors import MalformedMessageIndexes
+from headgate.registry.protobuf_files import find_message, load_files, place_in_file, read_files
+from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
+from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker, zero
+from headgate.schema.errors import SchemaError, ValueDoesNotFit
+from headgate.schema.formats.proto_text.errors import UnknownMessage
+from headgate.schema.formats.protobuf.write import column_of
+from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.render import print_type
+from headgate.schema.types import Array, Field, Map, Record, Type
+from headgate.schema.written import WrittenSchema
+
+
+def protobuf_bodies(decoding: Decoding, writer: WrittenSchema) -> ProtobufBodies:
+    return ProtobufBodies(decoding, writer)
+
+
+class ProtobufBodies:
+    def __init__(self, decoding: Decoding, writer: WrittenSchema) -> None:
+        assert isinstance(decoding.target.type, Record)
+        self._framed = decoding.framed
+        self._unusable = ""
+        try:
+            message, reader = _messages(decoding, writer)
+        except SchemaError as wrong:
+            self._unusable = f"the schema that it names cannot be used: {wrong.message()}"
+            return
+        self._place = place_in_file(message)
+        self._class: Any = GetMessageClass(message)
+        self._has_required = _has_required(message, set())
+        self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, reader)
+
+    def parse(self, bodies: list[bytes]) -> Parsed:
+        return one_by_one(self._parsed, bodies)
+
+    def _parsed(self, body: bytes) -> Any:
+        if self._unusable:
+            raise Bad(self._unusable)
+        if self._framed:
+            body = self._message_of(body)
+        try:
+            message = self._class.FromString(body)
+        except DecodeError as wrong:
+            utf8 = "UTF-8" in str(wrong)
+            raise Bad(
+                "a text in it is not valid UTF-8" if utf8 else "it is no message of its schema"
+            ) from None
+        if self._has_required and not message.IsInitialized():
+            missing = ", ".join(message.FindInitializationErrors())
+            raise Bad(f"required fields are missing: {missing}")
+        return message
+
+    def columns(self, parsed: list[Any]) -> pa.Array:
+        return self._column(parsed)
+
+    def exact(self, body: bytes) -> pa.Array:
+        message = self._parsed(body)
+        try:
+            return self._column([message])
+        except ValueDoesNotFit as misfit:
+            raise Bad(misfit.message()) from None
+        except (Doubt, pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise Bad("it does not fit the type of the source") from None
+
+    def _message_of(self, body: bytes) -> bytes:
+        """What follows the path of the message type, which must be the one that is planned."""
+        if body[:1] == b"\x00" and self._place == (0,):
+            return body[1:]
+        try:
+            place, rest = wire.decode_message_indexes(body)
+        except MalformedMessageIndexes:
+            raise Bad("the place of its message type is malformed") from None
+        if place != self._place:
+            raise Bad("it is a message of another type than the source has")
+        return rest
+
+
+def _messages(decoding: Decoding, writer: WrittenSchema) -> tuple[Descriptor, Descriptor]:
+    """The message of the writer, and the same in the schema that was frozen at creation."""
+    first = decoding.schemas[0]
+    reader = find_message(load_files(read_files(first.text, first.references)), decoding.message)
+    if writer == first:
+        return reader, reader
+    file = load_files(read_files(writer.text, writer.references))
+    try:
+        return find_message(file, reader.full_name), reader
+    except UnknownMessage:
+        if decoding.message is not None:
+            raise
+        return find_message(file, None), reader
+
+
+def _has_required(message: Descriptor, seen: set[str]) -> bool:
+    if message.full_name in seen:
+        return False
+    seen.add(message.full_name)
+    return any(
+        field.is_required or (field.message_type is not None and _has_required(field.message_type, seen))
+        for field in message.fields
+    )
+
+
+Build: TypeAlias = Callable[[list[Any]], pa.Array]
+
+
+def record_column(
+    message: Descriptor, type_: Record, arrow: pa.StructType, path: str, reader: Descriptor | None
+) -> Build:
+    """Of messages, of which None is a NULL. ``reader``: the same message in the schema that was frozen, if known."""
+    columns = _columns(message, type_, arrow, path, reader)
+    known = frozenset(field.number for field in message.fields)
+    empty = GetMessageClass(message)()
+
+    def build(messages: list[Any]) -> pa.Array:
+        missing = None
+        if None in messages:
+            missing = pa.array([one is None for one in messages], pa.bool_())
+            messages = [empty if one is None else one for one in messages]
+        _nothing_stray(messages, known, path)
+        if not columns:
+            made = pa.array([{}] * len(messages), arrow)
+            return made if missing is None else pa.StructArray.from_arrays([], fields=[], mask=missing)
+        return pa.StructArray.from_arrays(
+            [one(messages) for one in columns], fields=list(arrow), mask=missing
+        )
+
+    return build
+
+
+def _columns(
+    message: Descriptor, type_: Record, arrow: pa.StructType, path: str, reader: Descriptor | None
+) -> list[Build]:
+    by_name = {_column_name(field): field for field in message.fields}
+    readers = {_column_name(field): field for field in reader.fields} if reader is not None else {}
+    taken = {field.name for field in type_.fields}
+    made = []
+    for number, wanted in enumerate(type_.fields):
+        here, old = field_path(path, wanted.name), readers.get(wanted.name)
+        found = by_name.get(wanted.name)
+        if found is None and old is not None:
+            renamed = message.fields_by_number.get(old.number)
+            found = renamed if renamed is not None and _column_name(renamed) not in taken else None
+        type_here = arrow.field(number).type
+        made.append(
+            _absent(wanted, old, type_here, here)
+            if found is None
+            else _present(found, wanted, type_here, here, old)
+        )
+    return made
+
+
+def _column_name(field: FieldDescriptor) -> str:
+    return column_of(FieldDescriptorProto(name=field.name, json_name=field.json_name))
+
+
+def _nothing_stray(messages: list[Any], known: frozenset[int], path: str) -> None:
+    """A field of the schema among those that could not be read: another type on the wire, an unknown symbol."""
+    for message in messages:
+        unknown: Any = UnknownFieldSet(message)
+        if len(unknown) and not known.isdisjoint([one.field_number for one in unknown]):
+            raise ValueDoesNotFit(path, "message", "message", "a field is not as its schema says")
+
+
+def _absent(wanted: Field, old: FieldDescriptor | None, arrow: pa.DataType, path: str) -> Build:
+    if wanted.nullable:
+        return lambda messages: pa.nulls(len(messages), arrow)
+    if isinstance(wanted.type, Record) or (old is not None and old.is_required):
+        return lambda _: _misfit(wanted.type, "nothing", path)
+    value = zero(wanted.type)
+    return lambda messages: pa.array([value] * len(messages), arrow)
+
+
+def _present(
+    field: FieldDescriptor, wanted: Field, arrow: pa.DataType, path: str, old: FieldDescriptor | None
+) -> Build:
+    reader = old.message_type if old is not None else None
+    if _is_map(field):
+        if not isinstance(wanted.type, Map):
+            return lambda _: _misfit(wanted.type, "map", path)
+        return _map(field, wanted.type, arrow, value_path(path), reader)
+    if field.is_repeated:
+        if not isinstance(wanted.type, Array):
+            return lambda _: _misfit(wanted.type, "array", path)
+        return _list(field, wanted.type, arrow, element_path(path), reader)
+    make = _values(field, wanted.type, arrow, path, reader)
+    get, name = attrgetter(field.name), field.name
+    if not field.has_presence or (not wanted.nullable and field.message_type is None):
+        return lambda messages: make(list(map(get, messages)))
+    if not wanted.nullable:
+        return lambda messages: make([_there(m, name, wanted.type, path) for m in messages])
+    return lambda messages: make([get(m) if m.HasField(name) else None for m in messages])
+
+
+def _there(message: Any, name: str, type_: Type, path: str) -> Any:
+    return getattr(message, name) if message.HasField(name) else _misfit(type_, "nothing", path)
+
+
+def _list(
+    field: FieldDescriptor, type_: Array, arrow: pa.ListType, path: str, reader: Descriptor | None
+) -> Build:
+    make = _values(field, type_.element, arrow.value_type, path, reader)
+    get = attrgetter(field.name)
+
+    def build(messages: list[Any]) -> pa.Array:
+        lists = list(map(get, messages))
+        elements = make(list(chain.from_iterable(lists)))
+        return pa.ListArray.from_arrays(_offsets(lists), elements, type=arrow)
+
+    return build
+
+
+def _map(
+    field: FieldDescriptor, type_: Map, arrow: pa.MapType, path: str, reader: Descriptor | None
+) -> Build:
+    assert field.message_type is not None
+    key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
+    inner = reader.fields_by_name["value"].message_type if reader is not None and _is_entry(reader) else None
+    make = _values(value, type_.value, arrow.item_type, path, inner)
+    get, is_text = attrgetter(field.name), key.type == FieldDescriptor.TYPE_STRING
+
+    def build(messages: list[Any]) -> pa.Array:
+        maps = list(map(get, messages))
+        keys = list(chain.from_iterable(maps))
+        items = make([one[k] for one in maps for k in one])
+        texts = pa.array(keys if is_text else list(map(_key, keys)), pa.string())
+        return pa.MapArray.from_arrays(_offsets(maps), texts, items, type=arrow)
+
+    return build
+
+
+def _values(
+    field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str, reader: Descriptor | None
+) -> Make:
+    """What makes an array of single values of a field, None among them."""
+    if field.message_type is None:
+        return scalar_maker(field, type_, arrow, path)
+    known = message_maker(field.message_type, type_, arrow, path)
+    if known is not None:
+        return known
+    if not isinstance(type_, Record):
+        return lambda values: (
+            _misfit(type_, "message", path)
+            if any(v is not None for v in values)
+            else pa.nulls(len(values), arrow)
+        )
+    return record_column(field.message_type, type_, arrow, path, reader)
+
+
+def _offsets(containers: list[Any]) -> pa.Array:
+    return pa.array(list(accumulate(map(len, containers), initial=0)), pa.int32())
+
+
+def _key(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.is_repeated and _is_entry(field.message_type)
+
+
+def _is_entry(message: Descriptor) -> bool:
+    return message.GetOptions().map_entry
+
+
+def _misfit(type_: Type, found: str, path: str) -> NoReturn:
+    raise ValueDoesNotFit(path, print_type(type_), found)
