@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
-import pytest
 from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
 from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 from headgate.serve.protocol import Column, Columns, Done, Event, Notice, Rows
@@ -15,11 +19,7 @@ from headgate.testing.errors import Mismatch, StepFailed, UnknownVariable
 from headgate.testing.parse import parse_spec
 from headgate.testing.run import run_step
 from headgate.testing.statements import matches, statement_kind
-from pathlib import Path
 from tests.testing.fake_engine import Answer, FakeEngine, failure, result, run_fake_engine
-from typing import cast
-
-
 
 pytestmark = pytest.mark.unit
 
