@@ -1,17 +1,20 @@
-"""Dates and times in ISO form, to numbers of units since the epoch or midnight, and back. Exact to the nanosecond."""
+"""How specs write values: JSON with exact numbers, dates and times in ISO form. Reading, writing, and what equal means."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+import struct
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TypeAlias
 
 from headgate.testing.errors import MalformedSpec
+
+EXACT = Context(prec=1000)  # digits; enough for every decimal that a format can hold
 
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})?")
 _TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
@@ -58,6 +61,15 @@ def write_moment(units: int, per_second: int, zone: str) -> str:
     seconds, rest = divmod(units, per_second)
     moment = _EPOCH + timedelta(seconds=seconds)
     return moment.strftime("%Y-%m-%dT%H:%M:%S").zfill(19) + _fraction(rest, per_second) + zone
+
+
+def shortest_float(value: float) -> float:
+    """The double with the fewest digits that is the same number in 32 bits."""
+    for digits in range(6, 10):
+        short = float(f"{value:.{digits}g}")
+        if struct.pack("f", short) == struct.pack("f", value):
+            return short
+    return value
 
 
 def _units(fraction: str | None, per_second: int) -> int:

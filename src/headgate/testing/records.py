@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from headgate.registry import wire
 from headgate.registry.client import RegistryClient
-from headgate.registry.schemas import avro_types
+from headgate.registry.schemas import ParsedSchema
 from headgate.schema.written import SchemaFormat
 from headgate.testing.avro_records import AvroCodec
 from headgate.testing.errors import MalformedSpec, UnfitRecord
@@ -87,12 +87,18 @@ class Records:
             self._formats[schema_id] = _OF_TYPE[schema.type]
             match schema.type:
                 case SchemaFormat.AVRO:
-                    self._codecs[schema_id] = AvroCodec(avro_types(parsed))
+                    self._codecs[schema_id] = _avro_codec(parsed)
                 case SchemaFormat.PROTOBUF:
                     self._codecs[schema_id] = ProtobufCodec(parsed)
                 case SchemaFormat.JSON:
                     self._codecs[schema_id] = None
         return self._codecs[schema_id]
+
+
+def _avro_codec(parsed: ParsedSchema) -> AvroCodec:
+    """A schema that is referred to under two names defines its types once."""
+    references = {other.canonical: other.definition for other in parsed.dependencies}
+    return AvroCodec(parsed.definition, list(references.values()))
 
 
 def encode_plain(format_: str, written: Written) -> bytes:
