@@ -145,6 +145,7 @@ def test_what_differs_is_told_with_what_to_write(client: EngineClient, tmp_path:
 
 def test_a_script_that_is_not_there_is_told(tmp_path: Path) -> None:
     told = _headgate(tmp_path, "plan", str(tmp_path / "nosuch.sql"))
+    assert "CLI-0301" in str(told.exception)
     assert "no such file" in str(told.exception)
 
 

@@ -19,7 +19,7 @@ from rich.status import Status
 from headgate.cli.errors import ScriptUnreadable
 from headgate.cli.main import exit_status
 from headgate.cli.output import Output, print_diagnostic
-from headgate.embedded.process import lifeline
+from headgate.embedded.process import lifeline_command
 from headgate.errors import HeadgateError
 from headgate.serve.client import EngineClient, token_file
 from headgate.serve.errors import EngineNotRunning, EngineUnreachable
@@ -77,7 +77,7 @@ def engine_of(project: Path, url: str | None) -> Iterator[Connected]:
     with _stopping() as stack:
         with _saying("starting an engine"):
             engine = stack.enter_context(
-                started_engine(folder, environment=LAZY, by=lifeline(signal.SIGTERM))
+                started_engine(folder, environment=LAZY, by=lifeline_command(signal.SIGTERM))
             )
         yield Connected(engine.client, started=True)
 
