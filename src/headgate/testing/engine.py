@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
-from headgate.embedded.process import lifeline
+from headgate.embedded.process import lifeline_command
 from headgate.serve.client import EngineClient
 from headgate.serve.errors import EngineDidNotStart, EngineError
 from headgate.serve.process import EngineProcess, last_lines, program_environment
@@ -108,7 +108,7 @@ def start_engine(home: Path, project: SpecProject) -> SpecEngine:
     module = (sys.executable, "-m", MODULE, str(theirs.fileno()), str(home), project.write())
     with theirs, log.open("ab") as output:
         process = subprocess.Popen(
-            (*lifeline(signal.SIGTERM), *module), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            (*lifeline_command(signal.SIGTERM), *module), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True, env=program_environment(), pass_fds=[theirs.fileno()],
         )  # fmt: skip
     engine = SpecEngine(project, process, log, ours)
