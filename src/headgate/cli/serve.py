@@ -109,6 +109,10 @@ class Served:
         self._token = secrets.token_urlsafe(32)
         self._url = ""
         self._door = Door(self._open(project), self._token)
+        config = uvicorn.Config(
+            self._door.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=GRACE
+        )
+        self._server = uvicorn.Server(config)
 
     def open_project(self, project: Project) -> None:
         """Close the current project in order, and open another one, whose catalog may be new. Spark is kept.
@@ -123,16 +127,12 @@ class Served:
         self._announce()
 
     def stop(self) -> None:
-        """Let ``run`` end. May be called by any thread."""
+        """Let ``run`` end, or not begin. May be called by any thread."""
         self._server.should_exit = True
 
     def run(self, bound: socket.socket) -> bool:
         """Serve until ``stop`` or a signal, then end in order. True if Spark has died and the process must start again:
         a Python process cannot start a second Spark. What the engine knows is in the catalog and the ledgers."""
-        config = uvicorn.Config(
-            self._door.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=GRACE
-        )
-        self._server = server = uvicorn.Server(config)
         for one in (signal.SIGTERM, signal.SIGINT):
             signal.signal(one, lambda *_: self.stop())
         self._door.engine.start()
@@ -141,7 +141,7 @@ class Served:
             self._announce()
             if self._settings.spark.eager:
                 self._spark.warm_up()
-            server.run(sockets=[bound])
+            self._server.run(sockets=[bound])
             log.info("stopping: tasks end their batches")
         finally:
             self._end()

@@ -27,14 +27,14 @@ def main(descriptor: str, home: str, first: str) -> None:
     set_up_log(settings, folder)
     with socket.socket(fileno=int(descriptor)) as commands, Worlds() as worlds, listen(0) as bound:
         served = Served(folder, settings, _opened(worlds, current[0]))
-        following = threading.Thread(target=_follow, args=(commands, served, worlds, current), daemon=True)
+        following = threading.Thread(target=follow, args=(commands, served, worlds, current), daemon=True)
         following.start()
         spark_died = served.run(bound)
         if spark_died:  # the next process goes on with the same project and the same socket
             become((sys.executable, "-m", MODULE, descriptor, home, current[0].write()))
 
 
-def _follow(commands: socket.socket, served: Served, worlds: Worlds, current: list[SpecProject]) -> None:
+def follow(commands: socket.socket, served: Served, worlds: Worlds, current: list[SpecProject]) -> None:
     """Open the projects that the runner names. ``current`` holds the one that is open."""
     with commands.makefile("r", encoding="utf-8") as lines:
         for line in lines:
