@@ -22,12 +22,12 @@ from headgate.testing.retry import Deadline, until
 
 _PLACE = re.compile(r"\$\$\{|\$\{([^}\s]*)\}")
 
-# Worth putting back into rewritten text: shorter ones would be found where they are not meant.
+# Characters of a value that `put_back` replaces. Shorter values would also match unrelated text.
 MEMORABLE = 6
 
 
 class Variables:
-    """Names set by steps, and built-in ones that are asked for when they are first used."""
+    """The variables of a file: set by steps, or built in. The value of a built-in one is computed when it is used."""
 
     def __init__(self, built_in: Mapping[str, Callable[[], str]] | None = None) -> None:
         self._built_in = dict(built_in or {})
@@ -44,7 +44,7 @@ class Variables:
         raise UnknownVariable(name, similar_names(name, {**self._set, **self._built_in}))
 
     def fill(self, text: str, more: Mapping[str, str] | None = None) -> str:
-        """The text with every variable replaced; ``more`` are variables of this text alone."""
+        """The text with all variables replaced. ``more`` are variables of this text only."""
 
         def value(found: re.Match[str]) -> str:
             name = found[1]
@@ -55,7 +55,7 @@ class Variables:
         return _PLACE.sub(value, text)
 
     def put_back(self, text: str) -> str:
-        """The inverse, as far as it is clear: values of variables that were set, such as the seed, become their names."""
+        """The inverse of ``fill`` for long values, such as the seed: they become the variables again."""
         text = text.replace("${", "$${")
         known = sorted(self._set.items(), key=lambda one: -len(one[1]))
         for name, value in known:
@@ -68,7 +68,7 @@ Found = TypeVar("Found")
 
 
 class Engine(Protocol):
-    """Headgate itself, as a process of its own. After ``restart`` and ``kill`` it runs again, on the same catalog."""
+    """The engine process. After ``restart`` and ``kill`` it runs again, on the same catalog."""
 
     @property
     def client(self) -> EngineClient: ...

@@ -1,7 +1,7 @@
 """The engine process of a run of specs, as the runner sees it.
 
 It serves one project after another and keeps its Spark: a start of Spark costs 6 to 20 seconds, another project well
-under one. The process (`headgate.cli.test_engine`) is told of the next project over a socket that only the runner has.
+under one. The process (`headgate.cli.test_engine`) gets the next project over a socket that only the runner has.
 """
 
 from __future__ import annotations

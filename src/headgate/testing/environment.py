@@ -247,8 +247,8 @@ def _deleted(registry: RegistryClient, name: str, permanent: bool) -> bool:
 
 def _indexes(world: World) -> frozenset[str]:
     url = f"{world.elasticsearch()}/_cat/indices?format=json&expand_wildcards=open,closed"
-    told = httpx.get(url, timeout=TIMEOUT, trust_env=False).raise_for_status().json()
-    return frozenset(one["index"] for one in told if not one["index"].startswith("."))
+    found = httpx.get(url, timeout=TIMEOUT, trust_env=False).raise_for_status().json()
+    return frozenset(one["index"] for one in found if not one["index"].startswith("."))
 
 
 def _delete_indexes(world: World, names: frozenset[str]) -> None:

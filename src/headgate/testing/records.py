@@ -1,4 +1,7 @@
-"""Keys and values of records by format: with a frame that names a schema, or plain."""
+"""Keys and values of records, in a format with a frame that names a schema or in a plain one.
+
+The codecs are independent of those of ``runtime``, so that a spec checks the engine against another reader.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ PLAIN = tuple(name for name in FORMATS if name not in REGISTERED)
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """``is_loose`` where an absent member and null mean the same."""
+    """A decoded value. It ``is_loose`` if an absent member and null mean the same."""
 
     value: Json
     is_loose: bool = False
@@ -39,7 +42,7 @@ class Records:
     """Encodes and decodes with the schemas of a registry, each of which is read once."""
 
     def __init__(self, registry: Callable[[], RegistryClient]) -> None:
-        """``registry`` is asked for when a record first names a schema."""
+        """``registry`` is called when a record first names a schema."""
         self._registry = registry
         self._codecs: dict[int, AvroCodec | ProtobufCodec | None] = {}
         self._formats: dict[int, Format] = {}
@@ -49,7 +52,7 @@ class Records:
         return self._formats[schema_id]
 
     def encode_framed(self, written: Written, schema_id: int, message: str | None = None) -> bytes:
-        """In the format of the schema, with its frame."""
+        """The bytes in the format of the schema, with the frame."""
         codec = self._codec(schema_id)
         match codec:
             case AvroCodec():
@@ -60,7 +63,7 @@ class Records:
                 return wire.encode(schema_id, encode_plain("json", written))
 
     def decode(self, data: bytes, format_: str | None) -> Decoded:
-        """Without a format, the frame tells it; what has none is JSON."""
+        """Decode a key or a value. Without a format, the frame tells it; data without a frame is JSON."""
         if format_ in ("json", "text", "bytes"):
             return Decoded(decode_plain(format_, data))
         if format_ is None and data[:1] != b"\x00":
@@ -102,7 +105,7 @@ def _avro_codec(parsed: ParsedSchema) -> AvroCodec:
 
 
 def encode_plain(format_: str, written: Written) -> bytes:
-    """JSON goes out as it was written, to the last digit and blank."""
+    """The bytes of a value in a plain format. JSON is sent exactly as it was written."""
     match format_, written.value:
         case "json", _:
             return written.text.encode()

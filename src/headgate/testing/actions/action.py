@@ -53,7 +53,7 @@ class Invocation:
         return None if written is None else read_json(written)
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """The options whose names begin so, without the beginning: `config.` for what a topic is configured with."""
+        """The options that begin with a prefix, such as `config.`, by the rest of their names."""
         return {
             key.removeprefix(prefix): value for key, value in self.options.items() if key.startswith(prefix)
         }

@@ -1,4 +1,4 @@
-"""`set` and `set-from-sql`."""
+"""Actions on Headgate itself, its processes and its command line; and on variables and files."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def set_from_sql(call: Invocation, context: SpecContext) -> None:
     def attempt(deadline: Deadline) -> str:
         found = query(context.engine.client, sql, deadline)
         if len(found.rows) != 1 or len(found.columns) != 1 or found.rows[0][0] is None:
-            told = f"It gave {len(found.rows)} rows of {len(found.columns)} columns."
-            raise StepFailed("the query did not give one value", told)
+            shape = f"It gave {len(found.rows)} rows of {len(found.columns)} columns."
+            raise StepFailed("the query did not give one value", shape)
         return shown(found.rows[0][0])
 
     value = context.eventually(attempt)
@@ -55,7 +55,7 @@ def _body_text(call: Invocation, context: SpecContext) -> str:
 
 
 def _place(call: Invocation, context: SpecContext) -> Path:
-    """A path that leads out of the folder is refused, so that a spec changes nothing else."""
+    """The path below `${dir}`. A spec must not write anywhere else."""
     folder = context.folder.resolve()
     path = (folder / call.text("path")).resolve()
     if not path.is_relative_to(folder) or path == folder:
@@ -84,13 +84,13 @@ def headgate(call: Invocation, context: SpecContext) -> None:
         raise StepFailed(
             f"the command did not end within {context.timeout:.0f} s", _output_text(error.stdout)
         ) from error
-    told = _output_text(ended.stdout) + _output_text(ended.stderr)
+    output = _output_text(ended.stdout) + _output_text(ended.stderr)
     if ended.returncode != status:
-        raise StepFailed(f"the command ended with status {ended.returncode} and not {status}", told)
+        raise StepFailed(f"the command ended with status {ended.returncode} and not {status}", output)
     for text in checks:
-        if text not in told:
+        if text not in output:
             wanted = tuple(f"contains: {one}" for one in checks)
-            raise Mismatch(f'the command did not print "{text}"', wanted, tuple(told.splitlines()))
+            raise Mismatch(f'the command did not print "{text}"', wanted, tuple(output.splitlines()))
 
 
 def _with_project(arguments: tuple[str, ...], context: SpecContext) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ def grpc(call: Invocation, context: SpecContext) -> None:
 
 
 def _parts(lines: tuple[str, ...]) -> tuple[str | None, Json]:
-    """What is sent, and what is expected, with `----` between them."""
+    """What is sent and what is expected. A line of dashes stands between them."""
     rule = next(
         (index for index, line in enumerate(lines) if line.strip() and not line.strip().strip("-")),
         len(lines),
