@@ -7,13 +7,13 @@ from typing import cast
 
 import pytest
 
-from headgate.catalog.objects import Kind
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import NewTopicOptions, Topic
 from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
 from headgate.runtime.errors import RecordsLost, TopicTruncated
 from headgate.runtime.sink_task import SinkTask
+from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit

@@ -11,7 +11,6 @@ import pytest
 from headgate.catalog.apply import apply
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
 from headgate.plan.errors import ColumnNameTaken, ViewNoLongerValid
@@ -26,7 +25,7 @@ from headgate.sql.formats import SeedSchema, with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import print_statement
+from headgate.sql.statement import Kind, print_statement
 from tests.plan.planning import Planning
 
 pytestmark = pytest.mark.unit

@@ -10,7 +10,7 @@ from headgate.catalog.changes import ObjectRenamed, StatementRespelled
 from headgate.catalog.definitions import definition_mark, search_path_of, statement_of
 from headgate.catalog.errors import AlreadyExists
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, search_path
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.secrets import Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.control.desired import desired
@@ -23,6 +23,7 @@ from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
 from headgate.sql.script import parse_script
 from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import Kind
 from tests.plan.planning import Planning, record
 
 pytestmark = pytest.mark.unit

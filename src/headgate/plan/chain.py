@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headgate.catalog.definitions import search_path_of, statement_of
-from headgate.catalog.objects import ColumnRef, Kind, Object
+from headgate.catalog.objects import ColumnRef, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.errors import ColumnNameTaken, NotSupportedYet, ViewNoLongerValid
 from headgate.plan.relations import analyse_query, origin_ref, relations_read
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.statement import Kind
 from headgate.sql.views import CreateView
 
 

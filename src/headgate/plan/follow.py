@@ -16,7 +16,7 @@ from headgate.catalog.definitions import facts_of, purified_text, statement_of
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Column, Comment, Kind, Object
+from headgate.catalog.objects import Column, Comment, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.chain import moved, outgrown, view_query
@@ -44,7 +44,7 @@ from headgate.sql.formats import (
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Statement
+from headgate.sql.statement import Kind, Statement
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 from headgate.text.errors import SqlError

@@ -8,7 +8,7 @@ from headgate.catalog.comments import column_comment
 from headgate.catalog.graph import type_at
 from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import SearchPath, resolve, type_name
-from headgate.catalog.objects import RELATIONS, ColumnRef, Kind, Object
+from headgate.catalog.objects import RELATIONS, ColumnRef, Object
 from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.system import SystemRelation
@@ -21,7 +21,7 @@ from headgate.schema.types import Named, Type
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, NamePart, Relation
 from headgate.sql.query.select import analyse
-from headgate.sql.statement import ObjectName, Query
+from headgate.sql.statement import Kind, ObjectName, Query
 from headgate.text.cursor import Identifier
 
 WITHHELD = "withheld"  # the fact of a source that tells of fields without a column

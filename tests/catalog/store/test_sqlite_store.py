@@ -24,7 +24,7 @@ from headgate.catalog.changes import (
     Unit,
 )
 from headgate.catalog.errors import AlreadyExists, CatalogChanged, NotUnicode
-from headgate.catalog.objects import Desired, Kind
+from headgate.catalog.objects import Desired
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader, Store
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
@@ -39,6 +39,7 @@ from headgate.catalog.tasks import (
     TaskStatus,
 )
 from headgate.errors import InternalError
+from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, START, created
 from tests.catalog.strategies import commits
 
