@@ -17,7 +17,7 @@ from headgate.cli.shell import Shell, read_names
 from headgate.serve.client import EngineClient
 from headgate.serve.errors import EngineUnreachable, WrongToken
 from headgate.text.errors import InvalidUtf8
-from tests.serve.client_helpers import TOKEN, served
+from tests.serve.client_helpers import TOKEN, engine_in_thread
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +26,7 @@ SCRIPT = "CREATE TYPE money AS (amount decimal(10,2));\nCREATE VIEW v AS SELECT 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[EngineClient]:
-    with served(tmp_path) as opened:
+    with engine_in_thread(tmp_path) as opened:
         yield opened
 
 

@@ -5,38 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from headgate.errors import Diagnostic
 from headgate.serve.client import EngineClient
-from headgate.serve.errors import (
-    EngineDidNotStart,
-    EngineNotRunning,
-    EngineRefused,
-    EngineUnreachable,
-    UnreadableEvent,
-    WrongToken,
-)
+from headgate.serve.errors import EngineDidNotStart, EngineNotRunning, EngineRefused, EngineUnreachable, UnreadableEvent, WrongToken
 from headgate.serve.process import EngineProcess, start_engine
-from headgate.serve.protocol import (
-    Column,
-    Columns,
-    Done,
-    Event,
-    Failed,
-    Notice,
-    Progress,
-    Rows,
-    Value,
-    read_event,
-    write_event,
-)
+from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Progress, Rows, Value, read_event, write_event
 from headgate.serve.result_table import table_lines
-from tests.testing.fake_engine import TOKEN, FakeEngine, failure, result, run_fake_engine
+from hypothesis import given, strategies as st
+from pathlib import Path
+from tests.testing.fake_engine import FakeEngine, TOKEN, failure, result, run_fake_engine
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -148,7 +128,7 @@ def test_an_address_at_which_nobody_listens_is_told() -> None:
 
 def test_a_refused_request_is_told_with_its_status() -> None:
     with run_fake_engine(lambda sql: [Done("")]) as engine, pytest.raises(EngineRefused, match="404"):
-        engine.client.refuse(engine.client.send("GET", "/nowhere", timeout=5))
+        engine.client.raise_for_status(engine.client.send("GET", "/nowhere", timeout=5))
 
 
 def test_the_engine_of_a_project_is_found_by_its_files(tmp_path: Path) -> None:
@@ -198,7 +178,7 @@ def test_an_engine_that_ignores_its_end_is_killed_with_its_children(tmp_path: Pa
     process = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE)
     assert process.stdout is not None
     child = int(process.stdout.readline())
-    EngineProcess(tmp_path, process, tmp_path / "log").stop(patience=0.3)
+    EngineProcess(tmp_path, process, tmp_path / "log").stop(timeout=0.3)
     process.stdout.close()
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
@@ -207,7 +187,7 @@ def test_an_engine_that_ignores_its_end_is_killed_with_its_children(tmp_path: Pa
 def test_a_command_that_cannot_serve_is_told(tmp_path: Path) -> None:
     """Python itself does not start so."""
     with pytest.raises(EngineDidNotStart) as caught:
-        start_engine(tmp_path, environment={"PYTHONHOME": str(tmp_path)}, patience=60)
+        start_engine(tmp_path, environment={"PYTHONHOME": str(tmp_path)}, timeout=60)
     assert any("init" in line for line in caught.value.last)
 
 

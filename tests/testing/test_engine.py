@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from headgate.cli.serve import Served, Worlds
+from headgate.cli.serve import EngineServer, Worlds
 from headgate.cli.test_engine import follow
 from headgate.control.engine import Project
 from headgate.serve.errors import EngineDidNotStart
@@ -45,7 +45,7 @@ def ends(tmp_path: Path) -> Iterator[tuple[SpecEngine, _Served, list[SpecProject
     ours, theirs = socket.socketpair()
     ours.settimeout(10)
     served, current = _Served(), [FIRST]
-    arguments = (theirs, cast(Served, served), Worlds(), current)
+    arguments = (theirs, cast(EngineServer, served), Worlds(), current)
     thread = threading.Thread(target=follow, args=arguments, daemon=True)
     thread.start()
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from headgate.cli.engine import Connected, ask, check_script, engine_of, read_script, url_option
+from headgate.cli.engine import (
+    ConnectedEngine,
+    check_script,
+    connect_engine,
+    read_script,
+    send_script,
+    url_option,
+)
 from headgate.cli.output import Output, folder_option, output_option, print_answer, print_json, print_table
 from headgate.cli.settings import project_option
 
@@ -24,26 +31,26 @@ if TYPE_CHECKING:
 @url_option
 @output_option
 def apply(file: Path, project: Path, url: str | None, output: Output) -> None:
-    """Make what the script FILE describes. What is there as it says is left alone; a second run does nothing.
+    """Create and change objects so that the catalog has what the script FILE describes. A second run does nothing.
 
-    Views, comments, secrets and the state of tasks are changed where they differ; for anything else that differs,
-    the error says which statement to write. Objects that the script does not name are left alone. The script is
-    planned as a whole before anything of it is done.
+    Views, comments, secrets and the state of tasks are changed if they differ. If anything else differs, the error
+    says which statement to write. Objects that the script does not name are left alone. The whole script is planned
+    before any of it is done.
     """
     text = read_script(file)
     if url is None:
         check_script(text, output)
-    with engine_of(project, url) as connected:
+    with connect_engine(project, url) as connected:
         status = apply_script(connected, text, output)
     sys.exit(status)
 
 
-def apply_script(connected: Connected, text: str, output: Output, *, runs_on: bool = False) -> int:
-    """The exit status. ``runs_on`` if the engine runs on after this."""
-    answered = print_answer(ask(connected.client, "/api/apply", text), output)
-    if connected.started and answered.changed and not runs_on:
-        click.secho(f"notice: {ONLY_NOW}", err=True, fg="yellow")
-    return answered.status
+def apply_script(connected: ConnectedEngine, text: str, output: Output, *, runs_on: bool = False) -> int:
+    """Apply a script and return the exit status. ``runs_on`` means that the engine is not stopped afterwards."""
+    result = print_answer(send_script(connected.client, "/api/apply", text), output)
+    if connected.started and result.changed and not runs_on:
+        click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
+    return result.status
 
 
 @click.command()
@@ -52,22 +59,22 @@ def apply_script(connected: Connected, text: str, output: Output, *, runs_on: bo
 @url_option
 @output_option
 def plan(file: Path, project: Path, url: str | None, output: Output) -> None:
-    """Show what `headgate apply FILE` would do, and do nothing.
+    """Show what `headgate apply FILE` would do, without doing it.
 
-    One row per statement: the object, whether it is created, changed or kept as it is, its columns, and the topics
-    and schemas that would be made.
+    One row per statement: the object, whether it would be created, changed or kept, its columns, and the topics and
+    schemas that would be created.
     """
     text = read_script(file)
     if url is None:
         check_script(text, output)
-    with engine_of(project, url) as connected:
-        status = print_answer(ask(connected.client, "/api/plan", text), output).status
+    with connect_engine(project, url) as connected:
+        status = print_answer(send_script(connected.client, "/api/plan", text), output).status
     sys.exit(status)
 
 
-INTERRUPTED = 130
-ONLY_NOW = (
-    "the engine ran for the time of this command only; what was created runs while an engine does: "
+INTERRUPTED = 130  # the exit status that shells use after Ctrl-C
+ENGINE_WAS_TEMPORARY = (
+    "the engine ran only for this command, and tasks run only while an engine does: "
     "start one with `headgate serve`"
 )
 
@@ -79,10 +86,10 @@ ONLY_NOW = (
 @url_option
 @output_option
 def sql(file: Path | None, command: str | None, project: Path, url: str | None, output: Output) -> None:
-    """Send the statements of FILE (- is standard input) to the project's engine; without any, open a shell.
+    """Send the statements of FILE (- is standard input) to the project's engine. Without FILE and -c, open a shell.
 
-    A script is planned as a whole before anything of it is done. If no engine runs, one is started for the time of
-    the command. The exit status tells the family of an error.
+    The whole script is planned before any of it is done. If no engine runs, one is started for this command. The exit
+    status tells the family of an error.
     """
     if file is not None and command is not None:
         raise click.UsageError("give a file or -c, not both")
@@ -92,30 +99,30 @@ def sql(file: Path | None, command: str | None, project: Path, url: str | None, 
     text = read_script(file or Path("-")) if command is None else command
     if url is None and check_script(text, output) == 0:
         return
-    with engine_of(project, url) as connected:
+    with connect_engine(project, url) as connected:
         status = _send(connected, text, output)
     sys.exit(status)
 
 
-def _send(connected: Connected, text: str, output: Output) -> int:
+def _send(connected: ConnectedEngine, text: str, output: Output) -> int:
     try:
         with closing(connected.client.run(text)) as events:
-            answered = print_answer(events, output)
+            result = print_answer(events, output)
     except KeyboardInterrupt:
         click.echo("cancelled", err=True)
         return INTERRUPTED
-    if connected.started and answered.changed:
-        click.secho(f"notice: {ONLY_NOW}", err=True, fg="yellow")
-    return answered.status
+    if connected.started and result.changed:
+        click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
+    return result.status
 
 
 def _open_shell(project: Path, url: str | None) -> None:
     from headgate.cli.shell import Shell, history_file
 
-    with engine_of(project, url) as connected:
+    with connect_engine(project, url) as connected:
         changed = Shell(connected.client, history_file(project.absolute(), url)).run()
     if connected.started and changed:
-        click.secho(f"notice: {ONLY_NOW}", err=True, fg="yellow")
+        click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
 
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -125,11 +132,11 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 @folder_option
 @output_option
 def doctor(folder: str, output: str) -> None:
-    """Check Python, Java, jars, ports, memory, disk and a world, and say how to repair what is wrong.
+    """Check Python, Java, jars, ports, memory, disk and the world, and say how to repair what is wrong.
 
-    The exit status is 1 if a check fails; a warning does not count.
+    The exit status is 1 if a check fails. Warnings do not count.
     """
-    # Imports the clients of every service, which the other commands do not need.
+    # Imported here, because it imports the clients of all services, which other commands do not need.
     from headgate.embedded.doctor import examine
 
     findings = list(examine(Path(folder)))
@@ -141,12 +148,12 @@ def doctor(folder: str, output: str) -> None:
 
 
 def _show(findings: list[Finding]) -> None:
-    """A repair stands under its finding, where it has room."""
+    """Print the findings. The repair is a line of its own below its finding, because it is long."""
     rows: list[tuple[str | Text, str, str | Text]] = []
     for one in findings:
         rows.append((Text(one.verdict, COLOURS[one.verdict]), one.check, one.found))
         if one.repair:
             rows.append(("", "", Text(one.repair, "dim")))
     print_table(("", "check", "found"), rows)
-    worst = [sum(one.verdict == verdict for one in findings) for verdict in ("fail", "warn")]
-    click.echo(f"\n{len(findings)} checks, {worst[0]} failed, {worst[1]} warnings")
+    failed, warnings = (sum(one.verdict == verdict for one in findings) for verdict in ("fail", "warn"))
+    click.echo(f"\n{len(findings)} checks, {failed} failed, {warnings} warnings")

@@ -29,14 +29,14 @@ from headgate.embedded.world import World
 from headgate.runtime.session import OpenSpark, Spark, SparkSession, open_session
 from headgate.serve.client import EngineAddress
 from headgate.serve.process import HEADGATE
-from headgate.serve.server import Door
+from headgate.serve.server import HttpApi
 
 ENGINE_FILE = "engine.json"
 TOKEN_FILE = "token"
-GRACE = 10  # seconds in which answers that are under way may end when the engine is told to stop
-CHATTY = ("py4j", "httpx", "httpcore", "asyncio")
+SHUTDOWN_TIMEOUT = 10  # seconds in which answers that are under way may end when the engine is told to stop
+NOISY_LOGGERS = ("py4j", "httpx", "httpcore", "asyncio")
 # Tells every failed query of Spark with its values, which may not be logged; failures are told as diagnostics.
-INDISCREET = "SQLQueryContextLogger"
+LOGGER_OF_VALUES = "SQLQueryContextLogger"
 
 log = logging.getLogger(__name__)
 
@@ -57,10 +57,10 @@ def serve(project: Path, port: int | None, world_folder: Path | None) -> None:
     given: dict[str, int | Path] = {"port": settings.port if port is None else port}
     if world_folder is not None:
         given["world"] = world_folder.absolute()
-    set_up_log(settings, folder)
+    set_up_logging(settings, folder)
     settings = settings.model_copy(update=given)
     with Worlds() as worlds, listen(settings.port) as bound:
-        spark_died = Served(folder, settings, worlds.project(folder, settings.world_folder(folder))).run(
+        spark_died = EngineServer(folder, settings, worlds.project(folder, settings.world_folder(folder))).run(
             bound
         )
     if spark_died:
@@ -99,7 +99,7 @@ class Worlds:
         return Project(folder, address)
 
 
-class Served:
+class EngineServer:
     """The engine process of one project at a time. ``home`` is the folder that the settings are relative to."""
 
     def __init__(self, home: Path, settings: Settings, project: Project) -> None:
@@ -108,9 +108,9 @@ class Served:
         self._spark_died = threading.Event()
         self._token = secrets.token_urlsafe(32)
         self._url = ""
-        self._door = Door(self._open(project), self._token)
+        self._door = HttpApi(self._open(project), self._token)
         config = uvicorn.Config(
-            self._door.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=GRACE
+            self._door.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=SHUTDOWN_TIMEOUT
         )
         self._server = uvicorn.Server(config)
 
@@ -220,7 +220,7 @@ def listen(port: int) -> socket.socket:
         raise EnginePortTaken(port) from wrong
 
 
-def set_up_log(settings: Settings, folder: Path) -> None:
+def set_up_logging(settings: Settings, folder: Path) -> None:
     """Log to the file of the settings, or to standard error. Libraries that log every call are silenced."""
     file = settings.log_file(folder)
     if file is not None:
@@ -228,6 +228,6 @@ def set_up_log(settings: Settings, folder: Path) -> None:
     handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
     form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log.level.upper(), format=form, handlers=[handler])
-    for name in CHATTY:
+    for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger(INDISCREET).setLevel(logging.CRITICAL + 1)
+    logging.getLogger(LOGGER_OF_VALUES).setLevel(logging.CRITICAL + 1)

@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-from headgate.cli.serve import Served, Worlds, become, listen, set_up_log
+from headgate.cli.serve import EngineServer, Worlds, become, listen, set_up_logging
 from headgate.cli.settings import read_settings
 from headgate.control.engine import Project
 from headgate.testing.engine import MODULE, SpecProject
@@ -24,9 +24,9 @@ log = logging.getLogger(__name__)
 def main(descriptor: str, home: str, first: str) -> None:
     folder, current = Path(home), [SpecProject.read(first)]
     settings = read_settings(folder)
-    set_up_log(settings, folder)
+    set_up_logging(settings, folder)
     with socket.socket(fileno=int(descriptor)) as commands, Worlds() as worlds, listen(0) as bound:
-        served = Served(folder, settings, _opened(worlds, current[0]))
+        served = EngineServer(folder, settings, _opened(worlds, current[0]))
         following = threading.Thread(target=follow, args=(commands, served, worlds, current), daemon=True)
         following.start()
         spark_died = served.run(bound)
@@ -34,7 +34,7 @@ def main(descriptor: str, home: str, first: str) -> None:
             become((sys.executable, "-m", MODULE, descriptor, home, current[0].write()))
 
 
-def follow(commands: socket.socket, served: Served, worlds: Worlds, current: list[SpecProject]) -> None:
+def follow(commands: socket.socket, served: EngineServer, worlds: Worlds, current: list[SpecProject]) -> None:
     """Open the projects that the runner names. ``current`` holds the one that is open."""
     with commands.makefile("r", encoding="utf-8") as lines:
         for line in lines:

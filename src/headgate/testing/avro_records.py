@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import fastavro
 
 from headgate.testing import notation
-from headgate.testing.errors import UnfitRecord
+from headgate.testing.errors import InvalidRecord
 from headgate.testing.notation import Branch, Json
 
 # A schema as fastavro has parsed it: a name, a list of branches, or an object with a type.
@@ -43,20 +43,20 @@ class AvroCodec:
         self._schema = fastavro.parse_schema(_hidden(definition), named_schemas=self._named)
 
     def encode(self, value: Json) -> bytes:
-        """Raises UnfitRecord."""
+        """Raises InvalidRecord."""
         out = io.BytesIO()
         fastavro.schemaless_writer(out, self._schema, self._datum(self._schema, value, "$"))
         return out.getvalue()
 
     def decode(self, data: bytes) -> Json:
-        """Raises UnfitRecord if the bytes are not exactly one record of the schema."""
+        """Raises InvalidRecord if the bytes are not exactly one record of the schema."""
         source = io.BytesIO(data)
         try:
             datum = fastavro.schemaless_reader(source, self._schema, None, return_named_type=True)
         except Exception as error:
-            raise UnfitRecord("$", f"the bytes are no such record ({type(error).__name__})") from error
+            raise InvalidRecord("$", f"the bytes are no such record ({type(error).__name__})") from error
         if source.read(1):
-            raise UnfitRecord("$", "there are more bytes than the schema has")
+            raise InvalidRecord("$", "there are more bytes than the schema has")
         return self._value(self._schema, datum)
 
     # --- from the notation to what fastavro writes
@@ -72,15 +72,15 @@ class AvroCodec:
                 return self._record(node, value, path)
             case "enum":
                 if value not in node["symbols"]:
-                    raise UnfitRecord(path, f"a symbol of enum {node['name']} is wanted")
+                    raise InvalidRecord(path, f"a symbol of enum {node['name']} is wanted")
                 return value
             case "array":
                 if not isinstance(value, list):
-                    raise UnfitRecord(path, "an array is wanted")
+                    raise InvalidRecord(path, "an array is wanted")
                 return [self._datum(node["items"], item, f"{path}[{at}]") for at, item in enumerate(value)]
             case "map":
                 if not isinstance(value, dict):
-                    raise UnfitRecord(path, "an object is wanted")
+                    raise InvalidRecord(path, "an object is wanted")
                 return {
                     key: self._datum(node["values"], item, f"{path}.{key}") for key, item in value.items()
                 }
@@ -89,10 +89,10 @@ class AvroCodec:
 
     def _record(self, node: Node, value: Json, path: str) -> dict[str, object]:
         if not isinstance(value, dict):
-            raise UnfitRecord(path, f"an object for record {node['name']} is wanted")
+            raise InvalidRecord(path, f"an object for record {node['name']} is wanted")
         unknown = value.keys() - {field["name"] for field in node["fields"]}
         if unknown:
-            raise UnfitRecord(path, f'record {node["name"]} has no field "{sorted(unknown)[0]}"')
+            raise InvalidRecord(path, f'record {node["name"]} has no field "{sorted(unknown)[0]}"')
         return {field["name"]: self._field(field, value, path) for field in node["fields"]}
 
     def _field(self, field: Node, value: dict[str, Json], path: str) -> object:
@@ -100,7 +100,7 @@ class AvroCodec:
         if name in value:
             return self._datum(field["type"], value[name], f"{path}.{name}")
         if _HIDDEN["default"] not in field:
-            raise UnfitRecord(path, f'field "{name}" is missing and has no default')
+            raise InvalidRecord(path, f'field "{name}" is missing and has no default')
         return self._default(field["type"], field[_HIDDEN["default"]])
 
     def _default(self, node: Node, default: Any) -> object:
@@ -137,13 +137,13 @@ class AvroCodec:
                     return self._tagged(branch, self._datum(branch, inner, f"{path}.{name}"))
         if not fitting:
             names = ", ".join(self._names(branch)[0] for branch in branches)
-            raise UnfitRecord(path, f"no branch of the union ({names}) takes the value")
+            raise InvalidRecord(path, f"no branch of the union ({names}) takes the value")
         return self._tagged(*fitting[0])
 
     def _fits(self, branch: Node, value: Json) -> tuple[object] | None:
         try:
             return (self._datum(branch, value, "$"),)
-        except UnfitRecord:
+        except InvalidRecord:
             return None
 
     def _tagged(self, branch: Node, datum: object) -> object:
@@ -223,7 +223,7 @@ def _read_scalar(node: Node, value: Json, path: str) -> object:
             return _read_moment(logical, value)
         return _read_plain(node, kind, value)
     except (ValueError, InvalidOperation, OverflowError, TypeError) as error:
-        raise UnfitRecord(path, f"a value of type {logical or kind} is wanted ({error})") from error
+        raise InvalidRecord(path, f"a value of type {logical or kind} is wanted ({error})") from error
 
 
 def _write_scalar(node: Node, datum: Any) -> Json:

@@ -24,7 +24,7 @@ from headgate.registry.errors import RegistryError
 from headgate.registry.protobuf_files import load_files, place_in_file
 from headgate.registry.schemas import ParsedSchema
 from headgate.testing import notation
-from headgate.testing.errors import UnfitRecord
+from headgate.testing.errors import InvalidRecord
 from headgate.testing.notation import Json, read_json, write_json
 
 _NANOS = 10**9
@@ -49,18 +49,18 @@ class ProtobufCodec:
 
     def encode(self, value: Json, message: str | None = None) -> bytes:
         """The message with its place before it. ``message`` is its full name, or its name within the package; without
-        one it is the first of the file. Raises UnfitRecord."""
+        one it is the first of the file. Raises InvalidRecord."""
         descriptor = self._message(message)
         made = _read_message(descriptor, value, "$")
         return wire.encode_message_indexes(place_in_file(descriptor)) + made.SerializeToString()
 
     def decode(self, data: bytes) -> Json:
-        """Raises UnfitRecord."""
+        """Raises InvalidRecord."""
         try:
             indexes, rest = wire.decode_message_indexes(data)
             return _write_message(GetMessageClass(self._at(indexes)).FromString(rest))
         except (DecodeError, IndexError, RegistryError) as error:
-            raise UnfitRecord("$", f"the bytes are no such message ({error})") from error
+            raise InvalidRecord("$", f"the bytes are no such message ({error})") from error
 
     def _message(self, name: str | None) -> Descriptor:
         known = _messages(self._file)
@@ -70,7 +70,7 @@ class ProtobufCodec:
         found = known.get(name) or known.get(package + name)
         if found is None:
             similar = ", ".join(similar_names(name, known))
-            raise UnfitRecord("$", f'there is no message "{name}"' + (f", but {similar}" if similar else ""))
+            raise InvalidRecord("$", f'there is no message "{name}"' + (f", but {similar}" if similar else ""))
         return found
 
     def _at(self, indexes: tuple[int, ...]) -> Descriptor:
@@ -107,13 +107,13 @@ def _read_message(descriptor: Descriptor, value: Json, path: str) -> Message:
         if _read_well_known(message, value):
             return message
     except (ValueError, TypeError, json_format.ParseError) as error:
-        raise UnfitRecord(path, f"a value for {descriptor.full_name} is wanted") from error
+        raise InvalidRecord(path, f"a value for {descriptor.full_name} is wanted") from error
     if not isinstance(value, dict):
-        raise UnfitRecord(path, f"an object for message {descriptor.full_name} is wanted")
+        raise InvalidRecord(path, f"an object for message {descriptor.full_name} is wanted")
     for name, member in value.items():
         field = descriptor.fields_by_name.get(name)
         if field is None:
-            raise UnfitRecord(path, f'message {descriptor.full_name} has no field "{name}"')
+            raise InvalidRecord(path, f'message {descriptor.full_name} has no field "{name}"')
         if member is not None:
             _set(message, field, member, f"{path}.{name}")
     return message
@@ -125,7 +125,7 @@ def _set(message: Message, field: FieldDescriptor, value: Json, path: str) -> No
             _set_map(getattr(message, field.name), field, value, path)
         elif field.is_repeated:
             if not isinstance(value, list):
-                raise UnfitRecord(path, "an array is wanted")
+                raise InvalidRecord(path, "an array is wanted")
             items = [_read(field, item, f"{path}[{index}]") for index, item in enumerate(value)]
             getattr(message, field.name).extend(items)
         elif field.message_type is not None:
@@ -135,12 +135,12 @@ def _set(message: Message, field: FieldDescriptor, value: Json, path: str) -> No
         else:
             setattr(message, field.name, _read(field, value, path))
     except (ValueError, TypeError) as error:
-        raise UnfitRecord(path, "another kind of value is wanted") from error
+        raise InvalidRecord(path, "another kind of value is wanted") from error
 
 
 def _set_map(target: Any, field: FieldDescriptor, value: Json, path: str) -> None:
     if not isinstance(value, dict):
-        raise UnfitRecord(path, "an object is wanted")
+        raise InvalidRecord(path, "an object is wanted")
     key, inner = _entry(field)
     for name, member in value.items():
         read_key, read = _read_key(key, name), _read(inner, member, f"{path}.{name}")
@@ -169,7 +169,7 @@ def _read(field: FieldDescriptor, value: Json, path: str) -> Any:
         case str() if field.type == FieldDescriptor.TYPE_BYTES:
             return bytes.fromhex(value)
         case _ if is_text and field.enum_type is not None and value not in field.enum_type.values_by_name:
-            raise UnfitRecord(path, f"a value of enum {field.enum_type.full_name} is wanted")
+            raise InvalidRecord(path, f"a value of enum {field.enum_type.full_name} is wanted")
         case _:
             return value
 

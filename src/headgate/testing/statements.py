@@ -7,17 +7,18 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-
 from headgate.errors import Diagnostic, HeadgateError
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows
-from headgate.serve.result_table import shown, table_lines
+from headgate.serve.result_table import table_lines, value_text
 from headgate.testing.compare import ExpectedRows, Result, check_rows, read_rows
 from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.parse import Fails, Prints, Succeeds
-from headgate.testing.retry import SETTLED, Deadline, GiveUp
+from headgate.testing.retry import Deadline, GiveUp, SETTLED
 from headgate.text.lexer import tokenize
+
+
 
 _READ_ONLY = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")
 TASKS = "SELECT name, state, lag FROM headgate_catalog.tasks;"
@@ -131,7 +132,7 @@ def busy_tasks(context: SpecContext, deadline: Deadline, task: str | None = None
     if task is not None and task not in [row[0] for row in rows]:
         return [f"there is no task {task}"]
     return [
-        f"{shown(name)} is {shown(state)} with a lag of {shown(lag)}"
+        f"{value_text(name)} is {value_text(state)} with a lag of {value_text(lag)}"
         for name, state, lag in rows
         if (name == task if task is not None else state in WAITED_FOR) and (state != "running" or lag != 0)
     ]
@@ -183,7 +184,7 @@ def text_of(result: Result) -> list[str]:
     names = [column.name for column in result.columns]
     if len(names) == 1 or "create_sql" in names:
         index = 0 if len(names) == 1 else names.index("create_sql")
-        lines = [line for row in result.rows for line in shown(row[index]).split("\n")]
+        lines = [line for row in result.rows for line in value_text(row[index]).split("\n")]
     else:
         lines = table_lines(result.columns, result.rows)
     lines = [line.rstrip() for line in lines]

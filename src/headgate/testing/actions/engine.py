@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 
 from headgate.serve.process import HEADGATE, program_environment
-from headgate.serve.result_table import shown
+from headgate.serve.result_table import value_text
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
@@ -34,7 +34,7 @@ def set_from_sql(call: Invocation, context: SpecContext) -> None:
         if len(found.rows) != 1 or len(found.columns) != 1 or found.rows[0][0] is None:
             shape = f"It gave {len(found.rows)} rows of {len(found.columns)} columns."
             raise StepFailed("the query did not give one value", shape)
-        return shown(found.rows[0][0])
+        return value_text(found.rows[0][0])
 
     value = context.eventually(attempt)
     if value is not None:
