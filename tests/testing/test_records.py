@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import io
-import fastavro
-import pytest
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+
+import fastavro
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from headgate.registry.schemas import Reference, Schema, parse
 from headgate.schema.written import SchemaFormat
 from headgate.testing import notation
 from headgate.testing.avro_records import AvroCodec
 from headgate.testing.errors import InvalidRecord, MalformedSpec
-from headgate.testing.notation import Branch, Json, equal, is_part, read_json, read_values, without_nulls, write_json
+from headgate.testing.notation import (
+    Branch,
+    Json,
+    equal,
+    is_part,
+    read_json,
+    read_values,
+    without_nulls,
+    write_json,
+)
 from headgate.testing.protobuf_records import ProtobufCodec
-from hypothesis import given, strategies as st
-
-
 
 pytestmark = pytest.mark.unit
 

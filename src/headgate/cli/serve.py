@@ -60,9 +60,9 @@ def serve(project: Path, port: int | None, world_folder: Path | None) -> None:
     set_up_logging(settings, folder)
     settings = settings.model_copy(update=given)
     with Worlds() as worlds, listen(settings.port) as bound:
-        spark_died = EngineServer(folder, settings, worlds.project(folder, settings.world_folder(folder))).run(
-            bound
-        )
+        spark_died = EngineServer(
+            folder, settings, worlds.project(folder, settings.world_folder(folder))
+        ).run(bound)
     if spark_died:
         become((*HEADGATE, *sys.argv[1:]))
 
@@ -110,7 +110,10 @@ class EngineServer:
         self._url = ""
         self._door = HttpApi(self._open(project), self._token)
         config = uvicorn.Config(
-            self._door.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=SHUTDOWN_TIMEOUT
+            self._door.application(),
+            log_level="warning",
+            lifespan="off",
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         )
         self._server = uvicorn.Server(config)
 

@@ -14,14 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from typing import TypeAlias, TypeVar
+
 from headgate.serve.protocol import Column, Row, Value
 from headgate.serve.result_table import value_text
 from headgate.testing.errors import MalformedSpec, Mismatch
 from headgate.testing.notation import canonical, read_json
 from headgate.testing.parse import end_of_brackets, read_quoted
-from typing import TypeAlias, TypeVar
-
-
 
 NULL = "<null>"
 EMPTY = "<empty>"

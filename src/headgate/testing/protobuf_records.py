@@ -70,7 +70,9 @@ class ProtobufCodec:
         found = known.get(name) or known.get(package + name)
         if found is None:
             similar = ", ".join(similar_names(name, known))
-            raise InvalidRecord("$", f'there is no message "{name}"' + (f", but {similar}" if similar else ""))
+            raise InvalidRecord(
+                "$", f'there is no message "{name}"' + (f", but {similar}" if similar else "")
+            )
         return found
 
     def _at(self, indexes: tuple[int, ...]) -> Descriptor:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
 from headgate.registry import wire
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import ParsedSchema
@@ -15,9 +17,6 @@ from headgate.testing.avro_records import AvroCodec
 from headgate.testing.errors import InvalidRecord, MalformedSpec
 from headgate.testing.notation import Json, Written, read_json
 from headgate.testing.protobuf_records import ProtobufCodec
-from typing import Literal, TypeAlias, get_args
-
-
 
 Format: TypeAlias = Literal["avro", "json_sr", "protobuf", "json", "text", "bytes"]
 FORMATS: tuple[str, ...] = get_args(Format)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+
 from headgate.errors import Diagnostic, HeadgateError
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows
@@ -15,10 +16,8 @@ from headgate.testing.compare import ExpectedRows, Result, check_rows, read_rows
 from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.parse import Fails, Prints, Succeeds
-from headgate.testing.retry import Deadline, GiveUp, SETTLED
+from headgate.testing.retry import SETTLED, Deadline, GiveUp
 from headgate.text.lexer import tokenize
-
-
 
 _READ_ONLY = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")
 TASKS = "SELECT name, state, lag FROM headgate_catalog.tasks;"
