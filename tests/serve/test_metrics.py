@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+import pytest
 from dataclasses import dataclass, field
 from datetime import timedelta
-
-import pytest
-
-from headgate.catalog.objects import Kind
 from headgate.catalog.tasks import State, TaskStatus
 from headgate.serve.metrics import metrics
-from tests.catalog.building import NOW, Building
+from headgate.sql.statement import Kind
+from tests.catalog.building import Building, NOW
+
+
 
 pytestmark = pytest.mark.unit
 
