@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
 from headgate.connectors.errors import ConflictingOptions, InvalidOption, OptionMissing
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
@@ -10,10 +13,7 @@ from headgate.connectors.registry import registry_client
 from headgate.registry.errors import InvalidRegistrySetting
 from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
-from pathlib import Path
 from tests.registry.certificates import Authority
-
-
 
 pytestmark = pytest.mark.unit
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import pytest
 from dataclasses import dataclass, field
 from datetime import timedelta
+
+import pytest
+
 from headgate.catalog.tasks import State, TaskStatus
 from headgate.serve.metrics import metrics
 from headgate.sql.statement import Kind
-from tests.catalog.building import Building, NOW
-
-
+from tests.catalog.building import NOW, Building
 
 pytestmark = pytest.mark.unit
 
