@@ -5,17 +5,37 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from pathlib import Path
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from headgate.errors import Diagnostic
 from headgate.serve.client import EngineClient
-from headgate.serve.errors import EngineDidNotStart, EngineNotRunning, EngineRefused, EngineUnreachable, UnreadableEvent, WrongToken
+from headgate.serve.errors import (
+    EngineDidNotStart,
+    EngineNotRunning,
+    EngineRefused,
+    EngineUnreachable,
+    UnreadableEvent,
+    WrongToken,
+)
 from headgate.serve.process import EngineProcess, start_engine
-from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Progress, Rows, Value, read_event, write_event
-from hypothesis import given, strategies as st
-from pathlib import Path
-from tests.testing.fake_engine import FakeEngine, TOKEN, failure, result, run_fake_engine
-
-
+from headgate.serve.protocol import (
+    Column,
+    Columns,
+    Done,
+    Event,
+    Failed,
+    Notice,
+    Progress,
+    Rows,
+    Value,
+    read_event,
+    write_event,
+)
+from tests.testing.fake_engine import TOKEN, FakeEngine, failure, result, run_fake_engine
 
 pytestmark = pytest.mark.unit
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import pytest
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from starlette.testclient import TestClient
+
 from headgate.control.cancellation import Cancellation
 from headgate.control.engine import Engine, Project
 from headgate.runtime.session import Spark
 from headgate.serve.protocol import Columns, Done, Failed, Notice, Rows, read_event, write_event
-from headgate.serve.server import Emit, HttpApi, MAX_UNSENT_EVENTS, StatementStreams
-from pathlib import Path
-from pyspark.sql import SparkSession
-from starlette.testclient import TestClient
-from typing import Any
-
-
+from headgate.serve.server import MAX_UNSENT_EVENTS, Emit, HttpApi, StatementStreams
 
 pytestmark = pytest.mark.unit
 
