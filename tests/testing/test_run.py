@@ -44,7 +44,6 @@ class _Machine:
         self.busy: set[str] = set()
         self.seen: list[tuple[str, int]] = []
         self.meeting: threading.Barrier | None = None
-        self.ending = threading.Event()
 
     def answer(self, sql: str) -> list[Event]:
         name = sql.split()[1].rstrip(";")
@@ -139,10 +138,12 @@ def test_a_job_that_cannot_open_its_environment_ends_the_run(machine: _Machine, 
 
 def test_an_interrupted_run_ends_its_jobs_at_once(machine: _Machine, tmp_path: Path) -> None:
     files = _files(tmp_path, a="> SELECT never;\n1\n", b="> SELECT never;\n1\n", c="> SELECT c;\n1\n")
+    began = time.monotonic()
     with run_fake_engine(machine.answer) as engine:
         outcomes = run_files([files[2], *files[:2]], Settings(300, jobs=2), machine.open_job(engine))
         assert next(outcomes).path == str(files[2].path)
         with pytest.raises(KeyboardInterrupt):
             outcomes.throw(KeyboardInterrupt)  # type: ignore[attr-defined]
-    assert sorted(machine.closed) == [1, 2]
-    assert engine.ended.count("kill") == 2
+    assert sorted(machine.closed) == sorted(machine.opened)
+    assert time.monotonic() - began < 60
+    assert "kill" in engine.ended
