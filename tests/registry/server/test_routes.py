@@ -348,33 +348,6 @@ def test_an_invalid_schema_is_an_error_or_a_message(door: Door) -> None:
     assert "malformed" in answer["messages"][0]
 
 
-@pytest.mark.parametrize(
-    ("level", "taken"),
-    [
-        ("BACKWARD", {"added with default", "removed", "removed with default"}),
-        ("FORWARD", {"added with default", "added", "removed with default"}),
-        ("FULL", {"added with default", "removed with default"}),
-        ("NONE", {"added with default", "added", "removed", "removed with default", "retyped"}),
-    ],
-)
-def test_each_level_takes_its_own_changes(door: Door, level: str, taken: set[str]) -> None:
-    plain: dict[str, object] = {"name": "x", "type": "int"}
-    optional: dict[str, object] = {"name": "y", "type": "int", "default": 0}
-    changes: dict[str, tuple[list[dict[str, object]], list[dict[str, object]]]] = {
-        "added with default": ([plain], [plain, optional]),
-        "added": ([plain], [plain, {"name": "y", "type": "int"}]),
-        "removed": ([plain, {"name": "y", "type": "int"}], [plain]),
-        "removed with default": ([plain, optional], [plain]),
-        "retyped": ([plain], [{"name": "x", "type": "string"}]),
-    }
-    door.ok("PUT", "/config", {"compatibility": level})
-    for change, (before, after) in changes.items():
-        subject = change.replace(" ", "-")
-        door.register(subject, _record(before))
-        answer = door.ok("POST", f"/compatibility/subjects/{subject}/versions", _record(after))
-        assert answer["is_compatible"] is (change in taken), change
-
-
 def test_a_transitive_level_looks_at_every_version(door: Door) -> None:
     door.ok("PUT", "/config", {"compatibility": "NONE"})
     door.register("a", _record([{"name": "x", "type": "string"}]))
@@ -405,16 +378,6 @@ def test_the_other_types_are_checked_too(door: Door) -> None:
     assert "/properties/n" in answer["messages"][0]
     other_type = door.ok("POST", "/compatibility/subjects/j/versions?verbose=true", avro("x"))
     assert not other_type["is_compatible"]
-
-
-def test_a_protobuf_field_that_changes_its_type_is_named(door: Door) -> None:
-    proto = 'syntax = "proto3"; package shop; message Order { %s id = 1; }'
-    door.register("p", {"schemaType": "PROTOBUF", "schema": proto % "int64"})
-    changed = {"schemaType": "PROTOBUF", "schema": proto % "string"}
-    answer = door.ok("POST", "/compatibility/subjects/p/versions?verbose=true", changed)
-    assert not answer["is_compatible"]
-    assert "Order" in answer["messages"][0]
-    assert "id" in answer["messages"][0]
 
 
 def test_another_compatibility_check_can_be_put_in(tmp_path: Path) -> None:
