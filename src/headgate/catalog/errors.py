@@ -9,7 +9,7 @@ from headgate.schema.names import force_quotes
 
 
 class CatalogError(HeadgateError):
-    """Family CAT."""
+    """An error of the catalog: CAT-…."""
 
 
 class UnknownObject(CatalogError, code="CAT-0101"):

@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class ConnectorError(HeadgateError):
-    """Family CON."""
+    """An error of a connection: CON-…."""
 
 
 class OptionMissing(ConnectorError, code="CON-0101"):

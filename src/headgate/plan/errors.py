@@ -1,4 +1,5 @@
-"""What is wrong with a statement that reads well: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks, PLN-05xx scripts for apply."""
+"""What is wrong with a statement that is well formed: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks, PLN-05xx
+scripts for apply."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ INLINE_ERRORS = "VALUE DECODING ERRORS"  # where the column of inline errors com
 
 
 class PlanError(HeadgateError):
-    """Family PLN."""
+    """An error of a statement that is well formed: PLN-…."""
 
 
 class NotSupportedYet(PlanError, code="PLN-0101"):
@@ -109,47 +110,6 @@ class ColumnCollision(PlanError, code="PLN-0201"):
         return super().hint()
 
 
-class ColumnNameTaken(PlanError, code="PLN-0216"):
-    """A source followed a schema with a new field, and the source already has a column of that name from another part
-    of the record."""
-
-    source: str
-    column: str
-    field: str
-    other: str
-    cure: str
-    MESSAGE = 'cannot select * from source "{source}": {field} has the name of column "{column}", which holds {other}'
-    DETAIL = "The field came with a schema change that the source followed. Queries that name their columns are not affected."
-    HINT = (
-        "Name the columns, or leave it out with * EXCEPT ({column}); a sink reads a view that does. To have the "
-        "field, create the source again with {cure}."
-    )
-
-
-class SchemaCannotChange(PlanError, code="PLN-0409"):
-    """ON SCHEMA CHANGE is written for a source whose schema cannot change."""
-
-    source: str
-    policy: str
-    format: str
-    inline: bool  # whether the schema is written in the statement, so that PIN is what happens
-    MESSAGE = 'ON SCHEMA CHANGE = {policy} of source "{source}" would have no effect'
-    DETAIL = "FORMAT {format} has no schema that could change."
-    HINT = "Leave the option out. What does not fit the format is left to ON ERROR."
-
-    def detail(self) -> str | None:
-        if self.inline:
-            return (
-                f"The schema of its values stands in the statement (FORMAT {self.format}), and cannot change."
-            )
-        return super().detail()
-
-    def hint(self) -> str | None:
-        if self.inline:
-            return "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to follow the schemas of a registry."
-        return super().hint()
-
-
 class KeyFormatMissing(PlanError, code="PLN-0202"):
     """A clause needs the columns of the record's key, and the statement gives only the format of the value."""
 
@@ -244,6 +204,23 @@ class PatternWithoutGroups(PlanError, code="PLN-0215"):
     HINT = "Put what shall be a column in parentheses, with a name if you like: (?<name>…)."
 
 
+class ColumnNameTaken(PlanError, code="PLN-0216"):
+    """A source followed a schema with a new field, and the source already has a column of that name from another part
+    of the record."""
+
+    source: str
+    column: str
+    field: str
+    other: str
+    cure: str
+    MESSAGE = 'cannot select * from source "{source}": {field} has the name of column "{column}", which holds {other}'
+    DETAIL = "The field came with a schema change that the source followed. Queries that name their columns are not affected."
+    HINT = (
+        "Name the columns, or leave it out with * EXCEPT ({column}); a sink reads a view that does. To have the "
+        "field, create the source again with {cure}."
+    )
+
+
 class SinkKeyMissing(PlanError, code="PLN-0301"):
     """A sink writes the newest row per key and has no KEY clause."""
 
@@ -321,11 +298,31 @@ class SinkFeedsItself(PlanError, code="PLN-0306"):
         return f"sink {sinks}, whose records it reads again" if self.over else "it"
 
 
-class DesiredStateError(HeadgateError):
-    """Family PLN."""
+class SchemaCannotChange(PlanError, code="PLN-0409"):
+    """ON SCHEMA CHANGE is written for a source whose schema cannot change."""
+
+    source: str
+    policy: str
+    format: str
+    inline: bool  # whether the schema is written in the statement, so that PIN is what happens
+    MESSAGE = 'ON SCHEMA CHANGE = {policy} of source "{source}" would have no effect'
+    DETAIL = "FORMAT {format} has no schema that could change."
+    HINT = "Leave the option out. What does not fit the format is left to ON ERROR."
+
+    def detail(self) -> str | None:
+        if self.inline:
+            return (
+                f"The schema of its values stands in the statement (FORMAT {self.format}) and cannot change."
+            )
+        return super().detail()
+
+    def hint(self) -> str | None:
+        if self.inline:
+            return "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to follow the schemas of a registry."
+        return super().hint()
 
 
-class ObjectDiffers(DesiredStateError, code="PLN-0501"):
+class ObjectDiffers(PlanError, code="PLN-0501"):
     """A script for apply defines an object that exists with another definition, and no statement can change one into
     the other."""
 
@@ -340,7 +337,7 @@ class ObjectDiffers(DesiredStateError, code="PLN-0501"):
     )
 
 
-class NotDesiredState(DesiredStateError, code="PLN-0502"):
+class NotDesiredState(PlanError, code="PLN-0502"):
     """A script for apply contains a statement that does something once instead of describing an object."""
 
     statement: str

@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class PurifyError(HeadgateError):
-    """Family PLN: found before planning, but about the statement."""
+    """An error that is found by asking the systems outside: PLN-…."""
 
 
 class NoSchemaForTopic(PurifyError, code="PLN-0401"):

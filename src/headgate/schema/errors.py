@@ -7,7 +7,7 @@ from headgate.schema.types import MAX_DEPTH, MAX_PRECISION
 
 
 class SchemaError(HeadgateError):
-    """Family SCH."""
+    """An error of a schema, type or value: SCH-…."""
 
 
 class TypeSyntax(SchemaError, code="SCH-0101"):
