@@ -26,8 +26,8 @@ from headgate.runtime.errors import (
     SparkGone,
     SparkRefused,
 )
+from headgate.runtime.formats.avro_plan import written_out
 from headgate.runtime.formats.avro_reader import tree_of
-from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
 from headgate.schema.written import WrittenSchema

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.plan.sides import SchemaSide
-from headgate.runtime.formats.avro_schemas import varint
+from headgate.runtime.formats.avro_plan import varint
 from headgate.runtime.formats.side import Writers
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written

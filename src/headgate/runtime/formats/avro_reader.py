@@ -17,17 +17,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, place_of
-from headgate.runtime.formats.avro_inlay import Inlay, find_inlays, laid_in, taken_out
-from headgate.runtime.formats.avro_meaning import OtherMeaning, meant
-from headgate.runtime.formats.avro_schemas import (
+from headgate.runtime.formats.avro_logical_types import OtherMeaning, meant
+from headgate.runtime.formats.avro_plan import (
     DefinedOtherwise,
+    Inlay,
     Tree,
     alone,
     apart,
     defined_once,
+    find_inlays,
     grown,
     is_simple,
+    laid_in,
     resolves,
+    taken_out,
     together,
     tree,
     varint,

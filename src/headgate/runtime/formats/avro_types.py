@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.runtime.formats.avro_schemas import Tree
+from headgate.runtime.formats.avro_plan import Tree
 from headgate.runtime.formats.side import first_of, first_within
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type

@@ -8,8 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.plan.sides import SchemaSide
-from headgate.runtime.formats.avro_inlay import find_inlays, laid_in
-from headgate.runtime.formats.avro_schemas import tree
+from headgate.runtime.formats.avro_plan import find_inlays, laid_in, tree
 from headgate.runtime.formats.side import Writers
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from headgate.runtime.formats.avro_meaning import OtherMeaning, meant
-from headgate.runtime.formats.avro_schemas import DefinedOtherwise, written_out
+from headgate.runtime.formats.avro_logical_types import OtherMeaning, meant
+from headgate.runtime.formats.avro_plan import DefinedOtherwise, written_out
 
 pytestmark = pytest.mark.unit
 

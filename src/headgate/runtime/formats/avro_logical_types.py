@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from headgate.runtime.formats.avro_schemas import NAMED, Tree, kind_of, meaning
+from headgate.runtime.formats.avro_plan import NAMED, Tree, kind_of, meaning
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.avro.read import PRIMITIVES, annotated, annotated_fixed
