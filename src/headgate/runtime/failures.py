@@ -26,8 +26,7 @@ from headgate.runtime.errors import (
     SparkGone,
     SparkRefused,
 )
-from headgate.runtime.formats.avro_plan import written_out
-from headgate.runtime.formats.avro_reader import tree_of
+from headgate.runtime.formats.avro_plan import to_json_text, writer_tree
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
 from headgate.schema.written import WrittenSchema
@@ -179,7 +178,7 @@ def _explained(data: bytes | None, writer: WrittenSchema | None) -> tuple[str, s
         return MALFORMED, None
     body = io.BytesIO(data[5:])
     try:
-        schema = parse_schema(json.loads(written_out(tree_of(writer))))
+        schema = parse_schema(json.loads(to_json_text(writer_tree(writer))))
         fastavro.schemaless_reader(body, schema, None)
     except EOFError:
         return "it ends before its schema does", None

@@ -8,8 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.plan.sides import SchemaSide
-from headgate.runtime.formats.avro_plan import find_inlays, laid_in, tree
+from headgate.runtime.formats.avro_plan import find_nested, flatten
 from headgate.runtime.formats.side import Writers
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.tree import Record
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
@@ -29,8 +31,8 @@ READ = {
 
 def names(schema: object, *others: object) -> list[str]:
     """The fields that the first schema is read by."""
-    trees = [tree(one) for one in (schema, *others)]
-    return [field["name"] for field in laid_in(trees[0], find_inlays(trees))["fields"]]
+    records = [one for one in map(load_tree, (schema, *others)) if isinstance(one, Record)]
+    return [field.name for field in flatten(records[0], find_nested(records)).fields]
 
 
 @pytest.mark.unit

@@ -1,28 +1,51 @@
-"""Avro schemas as trees: how many writers are read at once, and which reader has room for all that was followed.
+"""How Avro records of many schema ids are read at once: the schemas that Spark gets, made from the trees of the writers.
 
-One `from_avro` per writer costs code: with some twenty of them Java no longer compiles what Spark generates. But Avro has
-a type for "written with one of these": the union. So writers become the branches of one union, each record gets the
-number of its branch before it, and Avro itself goes by that number. Two records of a union may not have the same name,
-so records are renamed, which Avro does not mind; enums and fixed are compared by name, so theirs stay.
-
-In a tree every name stands for itself: it is replaced by what it names, wherever it is used.
+- One `from_avro` per writer is too much code: with about twenty of them Java no longer compiles what Spark generates. Avro
+  itself has a type for "written with one of these": the union. So the writers become the branches of one union, every
+  record gets the number of its branch in front, and Avro picks the branch by that number. Two records of a union cannot
+  have the same name, so records are renamed. Avro does not compare their names. It does compare the names of enums and
+  fixed, so these stay.
+- One reader has room for all schemas that a source followed (`merged_reader`).
+- A record that is always present inside another is, in bytes, just its fields. They are read as fields of the outer record
+  (`flatten`). Spark makes every inner row anew and asks its settings for each field of it: for one record of two fields
+  that was a sixth of all CPU time.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import count
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.schema.formats.avro.read import PRIMITIVES, connect_decimal
+from headgate.schema.formats.avro.read import connect_decimal, load_tree
+from headgate.schema.formats.avro.tree import (
+    Array,
+    AvroType,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Name,
+    Primitive,
+    Record,
+    Union,
+    children,
+    is_null,
+    kind_of,
+    rebuild,
+    to_json,
+    values_of,
+    walk,
+    without_docs,
+)
+from headgate.schema.formats.documents import Json
+from headgate.schema.written import WrittenSchema
 
-NAMED = ("record", "error", "enum", "fixed")
-# What makes other values of the same bytes; all else in a schema is for people.
+# The attributes that make other values of the same bytes. All other attributes are for people.
 MEANING = ("logicalType", "precision", "scale", "connect.name", "connect.parameters")
 WIDER = {
     frozenset(("int", "long")): "long",
@@ -30,373 +53,327 @@ WIDER = {
     frozenset(("int", "double")): "double",
     frozenset(("float", "double")): "double",
 }
-
-Tree = Any  # JSON: a name, a list of branches, or an object
-
-
-def tree(schema: Tree, references: Sequence[Tree] = ()) -> Tree:
-    known: dict[str, Tree] = {}
-    for reference in references:
-        for part in reference if isinstance(reference, list) else [reference]:
-            _tree(part, known, "")
-    return _tree(schema, known, "")
+NULL = Primitive("null")
+_UNUSED = Fixed(Name("nothing", "headgate"), 1)
 
 
-def _tree(node: Tree, known: dict[str, Tree], namespace: str) -> Tree:
-    match node:
-        case str():
-            full = _full_name(node, namespace)
-            return known.get(full, known.get(node, node))
-        case list():
-            return [_tree(branch, known, namespace) for branch in node]
-        case {"type": str(kind)} if kind in NAMED:
-            full = _full_name(str(node["name"]), node.get("namespace", namespace) or "")
-            made = {key: value for key, value in node.items() if key not in ("namespace", "doc")}
-            made["name"] = full
-            if "fields" in node:
-                inside = full.rpartition(".")[0]
-                made["fields"] = [{**f, "type": _tree(f["type"], known, inside)} for f in node["fields"]]
-            known[full] = made
-            return made
-        case {"type": dict() | list() as inner}:
-            return _tree(inner, known, namespace)
-        case {"type": "null"}:
-            return "null"
-        case {"type": str(kind)}:
-            made = {key: value for key, value in said(node).items() if key != "doc"}
-            for key in ("items", "values"):
-                if key in node:
-                    made[key] = _tree(node[key], known, namespace)
-            found = _tree(kind, known, namespace)
-            return made if found == kind else found
-        case _:
-            return node
+class NameConflict(Exception):
+    """A name would stand for two different types."""
 
 
-def said(node: Mapping[str, Tree]) -> dict[str, Tree]:
-    """A node in words that Spark knows: with Connect's decimals as Avro's; and without what makes a string of Java of the
-    bytes, with another character for those that are wrong."""
-    made = {key: value for key, value in node.items() if key != "avro.java.string"}
-    precision, scale = connect_decimal(node) if node.get("type") == "bytes" else (None, None)
-    if precision is None or scale is None or "logicalType" in node:
-        return made
-    return {**made, "logicalType": "decimal", "precision": precision, "scale": scale}
+# trees
 
 
-def _full_name(name: str, namespace: str) -> str:
-    return f"{namespace}.{name}" if namespace and "." not in name else name
+def writer_tree(schema: WrittenSchema) -> AvroType:
+    """The tree of a schema without docs, in the words that Spark knows."""
+    whole = load_tree(schema.text, [text for _, text in schema.references])
+    return rebuild(without_docs(whole), spark_node)
 
 
-def is_simple(node: Tree) -> bool:
+def spark_node(node: AvroType) -> AvroType:
+    """The node with a decimal of Kafka Connect as a decimal of Avro, and without `avro.java.string`.
+
+    That attribute makes Avro decode texts to Java strings, which replaces bytes that are not UTF-8 by another character.
+    """
+    if not isinstance(node, Primitive | Array | Map):
+        return node
+    attributes = {key: value for key, value in node.attributes.items() if key != "avro.java.string"}
+    if kind_of(node) == "bytes" and "logicalType" not in attributes:
+        precision, scale = connect_decimal(attributes)
+        if precision is not None and scale is not None:
+            attributes |= {"logicalType": "decimal", "precision": precision, "scale": scale}
+    return replace(node, attributes=attributes)
+
+
+def is_simple(node: AvroType) -> bool:
     """Whether the names of its records do not matter: nothing has an alias, no union has two types besides null, and no
-    record holds itself."""
+    record contains itself."""
+    nodes = list(walk(node))
+    records = [one for one in nodes if isinstance(one, Record)]
+    return all(map(_is_simple, nodes)) and not any(map(contains_itself, records))
+
+
+def _is_simple(node: AvroType) -> bool:
     match node:
-        case list():
-            return len([b for b in node if b != "null"]) == 1 and all(map(is_simple, node))
-        case dict():
-            parts = [node.get("items"), node.get("values"), *(f["type"] for f in node.get("fields", ()))]
-            aliased = "aliases" in node or any("aliases" in field for field in node.get("fields", ()))
-            return not aliased and all(map(is_simple, parts))
-        case str():
-            return node in PRIMITIVES or node == "null"
+        case Union():
+            return len(values_of(node)) == 1
+        case Record():
+            return not node.aliases and not any(member.aliases for member in node.fields)
+        case Enum() | Fixed():
+            return not node.aliases
         case _:
             return True
 
 
-# what Spark takes for one number
-
-_NOTHING = "headgate.nothing"
-
-
-def apart(schema: Tree) -> Tree:
-    """The schema with one more branch, which nothing is written with, in every union of just two sizes of a number: Spark
-    makes one column of such a union, and does not tell which of both it was."""
-    return _apart(schema, [])
+def contains_itself(record: Record) -> bool:
+    return any(one is record for child in children(record) for one in walk(child))
 
 
-def _apart(node: Tree, made: list[Tree]) -> Tree:
-    match node:
-        case list():
-            branches = [_apart(branch, made) for branch in node]
-            if {kind_of(b) for b in node} - {"null"} in ({"int", "long"}, {"float", "double"}):
-                made.append(_NOTHING if made else {"type": "fixed", "name": _NOTHING, "size": 1})
-                branches.append(made[-1])
-            return branches
-        case dict():
-            parts = {k: _apart(node[k], made) for k in ("type", "items", "values") if k in node}
-            fields = [_apart(field, made) for field in node["fields"]] if "fields" in node else None
-            return {**node, **parts} if fields is None else {**node, **parts, "fields": fields}
-        case _:
-            return node
+def meaning(node: AvroType) -> dict[str, Json]:
+    if isinstance(node, Union):
+        return {}
+    return {key: node.attributes[key] for key in MEANING if key in node.attributes}
 
 
-# many writers in one schema
+def is_same(a: AvroType, b: AvroType) -> bool:
+    """Whether two trees are the same schema. Nodes themselves compare by identity."""
+    return a is b or to_json(a) == to_json(b)
 
 
-def together(trees: Sequence[Tree]) -> tuple[str, list[int]]:
-    """One union of the trees, and the numbers of those that are its branches: not those that define an enum or a fixed
-    otherwise than one before them."""
-    branches: list[Tree] = []
+# texts for Spark
+
+
+def to_json_text(node: AvroType) -> str:
+    """The schema as text with the names that it has. Raises NameConflict."""
+    found: dict[str, Json] = {}
+    for one in walk(node):
+        if isinstance(one, Record | Enum | Fixed):
+            printed = to_json(one)
+            if found.setdefault(one.name.full, printed) != printed:
+                raise NameConflict
+    return json.dumps(to_json(node))
+
+
+def mark_ambiguous_unions(node: AvroType) -> AvroType:
+    """Add an unused branch to unions such as `[int, long]`. Without it Spark merges both into one column, and the branch
+    is lost."""
+
+    def marked(one: AvroType) -> AvroType:
+        kinds = {kind_of(value) for value in values_of(one)}
+        ambiguous = isinstance(one, Union) and kinds in ({"int", "long"}, {"float", "double"})
+        return Union((*one.branches, _UNUSED)) if isinstance(one, Union) and ambiguous else one
+
+    return rebuild(node, marked)
+
+
+def writer_union(trees: Sequence[AvroType]) -> tuple[str, list[int]]:
+    """The text of one union of the trees, and the numbers of the trees that are its branches. A tree is left out if it
+    defines an enum or a fixed in another way than one before it."""
+    branches: list[AvroType] = []
     members: list[int] = []
-    defined: dict[str, Tree] = {}
+    defined: dict[str, Enum | Fixed] = {}
     for number, one in enumerate(trees):
         names = dict(defined)
         try:
-            branches.append(_renamed(one, names, [0], f"headgate_{number}"))
-        except DefinedOtherwise:
+            branches.append(_renamed(one, names, f"headgate_{number}"))
+        except NameConflict:
             continue
         members.append(number)
         defined = names
-    return json.dumps(branches), members
+    return json.dumps(to_json(Union(tuple(branches)))), members
+
+
+def standalone(node: AvroType) -> AvroType:
+    """The tree with a name of its own for every record. Raises NameConflict for two enums or fixed of one name."""
+    return _renamed(node, {}, "headgate")
+
+
+def _renamed(node: AvroType, defined: dict[str, Enum | Fixed], prefix: str) -> AvroType:
+    numbers = count(1)
+
+    def renamed(one: AvroType) -> AvroType:
+        match one:
+            case Record():
+                return replace(one, name=Name(f"{prefix}_{next(numbers)}"))
+            case Enum() | Fixed():
+                first = defined.setdefault(one.name.full, one)
+                if _bytes_of(first) != _bytes_of(one):
+                    raise NameConflict
+                return first
+            case _:
+                return one
+
+    return rebuild(node, renamed)
+
+
+def _bytes_of(node: Enum | Fixed) -> tuple[object, ...]:
+    """What decides how values are written."""
+    return kind_of(node), node.symbols if isinstance(node, Enum) else node.size, meaning(node)
 
 
 def varint(number: int) -> bytes:
-    """As Avro writes a number that is not negative, before which a sign was put as its lowest bit."""
+    """A number of at least 0 as Avro writes it, if its sign is its lowest bit already."""
     head = b""
     while number > 0x7F:
         head, number = head + bytes((number & 0x7F | 0x80,)), number >> 7
     return head + bytes((number,))
 
 
-def alone(one: Tree) -> str:
-    """The text of a tree, in which every name is defined but once."""
-    return json.dumps(_renamed(one, {}, [0], "headgate"))
+# one reader for all schemas that were followed
 
 
-def written_out(one: Tree) -> str:
-    """The text of a tree with the names that it has, or `DefinedOtherwise`."""
-    return json.dumps(defined_once(one))
+def merged_reader(trees: Sequence[AvroType]) -> AvroType | None:
+    """A reader for the values of all trees: a field that one of them lacks is null. None if Avro cannot resolve them to
+    one type. Only for simple trees."""
+    merged: AvroType | None = rebuild(trees[0], _without_defaults)
+    for tree in trees[1:]:
+        merged = None if merged is None else _merged(merged, tree)
+    return merged
 
 
-def defined_once(one: Tree) -> Tree:
-    return _once(one, {})
+def _merged(a: AvroType, b: AvroType) -> AvroType | None:
+    (old, old_null), (new, new_null) = _value_type(a), _value_type(b)
+    made = _merged_type(old, new)
+    return Union((NULL, made)) if made is not None and (old_null or new_null) else made
 
 
-def _once(node: Tree, defined: dict[str, Tree]) -> Tree:
-    match node:
-        case list():
-            return [_once(branch, defined) for branch in node]
-        case {"type": str(kind), "name": str(name)} if kind in NAMED:
-            if name in defined and defined[name] != node:
-                raise DefinedOtherwise
-            if name in defined:
-                return name
-            defined[name] = node
-            # Without a namespace of its own it would be in that of what is around it.
-            made = node if "." in name else {**node, "namespace": ""}
-            fields = [{**f, "type": _once(f["type"], defined)} for f in node.get("fields", ())]
-            return {**made, "fields": fields} if fields else made
-        case dict():
-            return {**node, **{k: _once(node[k], defined) for k in ("items", "values") if k in node}}
+def _merged_type(old: AvroType, new: AvroType) -> AvroType | None:
+    match old, new:
+        case Record(), Record():
+            return _merged_record(old, new)
+        case Array(), Array():
+            items = _merged(old.items, new.items)
+            return None if items is None else replace(old, items=items)
+        case Map(), Map():
+            values = _merged(old.values, new.values)
+            return None if values is None else replace(old, values=values)
+        case Enum(), Enum() if old.name == new.name:
+            added = (symbol for symbol in new.symbols if symbol not in old.symbols)
+            return replace(old, symbols=(*old.symbols, *added))
+        case _ if kind_of(old) == kind_of(new):
+            return old if is_readable_as(new, old) else None
         case _:
-            return node
+            wider = _wider(old, new)
+            return None if wider is None else Primitive(wider)
 
 
-class DefinedOtherwise(Exception):
-    """A name would stand for two things."""
-
-
-def _renamed(node: Tree, defined: dict[str, Tree], count: list[int], prefix: str) -> Tree:
-    match node:
-        case list():
-            return [_renamed(branch, defined, count, prefix) for branch in node]
-        case {"fields": list(fields)}:
-            count[0] += 1
-            name = f"{prefix}_{count[0]}"
-            inner = [{**f, "type": _renamed(f["type"], defined, count, prefix)} for f in fields]
-            return {**node, "name": name, "fields": inner}
-        case {"type": "enum" | "fixed", "name": str(name)}:
-            if name not in defined:
-                defined[name] = node
-                return node
-            if _bytes_of(defined[name]) != _bytes_of(node):
-                raise DefinedOtherwise
-            return name
-        case dict():
-            parts = {k: _renamed(node[k], defined, count, prefix) for k in ("items", "values") if k in node}
-            return {**node, **parts}
-        case _:
-            return node
-
-
-def _bytes_of(node: Mapping[str, Tree]) -> Tree:
-    return [node["type"], node.get("symbols"), node.get("size"), meaning(node)]
-
-
-# one reader for all that was followed
-
-
-def grown(trees: Sequence[Tree]) -> Tree | None:
-    """A reader for the values of all: what one of them lacks is null. None if Avro cannot resolve them to one type."""
-    return reduce(lambda a, b: None if a is None else _grown(a, b), trees[1:], _without_defaults(trees[0]))
-
-
-def _grown(a: Tree, b: Tree) -> Tree | None:
-    (old, old_null), (new, new_null) = _place(a), _place(b)
-    made = _grown_type(old, new)
-    return None if made is None else ["null", made] if old_null or new_null else made
-
-
-def _grown_type(old: Tree, new: Tree) -> Tree | None:
-    if kind_of(old) != kind_of(new):
-        return _wider(old, new)
-    match kind_of(old):
-        case "record":
-            return _grown_record(old, new)
-        case "array" | "map" as kind:
-            part = "items" if kind == "array" else "values"
-            inner = _grown(old[part], new[part])
-            return None if inner is None else {**old, part: inner}
-        case "enum" if old["name"] == new["name"]:
-            return {
-                **old,
-                "symbols": [*old["symbols"], *(s for s in new["symbols"] if s not in old["symbols"])],
-            }
-        case _:
-            return old if resolves(new, old) else None
-
-
-def _grown_record(old: Tree, new: Tree) -> Tree | None:
-    theirs = {field["name"]: field["type"] for field in new["fields"]}
+def _merged_record(old: Record, new: Record) -> Record | None:
+    theirs = {member.name: member.type for member in new.fields}
     fields = []
-    for field in old["fields"]:
-        name, type_ = field["name"], field["type"]
-        made = _grown(type_, theirs[name]) if name in theirs else type_
+    for member in old.fields:
+        made = _merged(member.type, theirs[member.name]) if member.name in theirs else member.type
         if made is None:
             return None
-        optional = "default" in field or name not in theirs
-        fields.append(_optional(name, made) if optional else {"name": name, "type": made})
-    ours = {field["name"] for field in fields}
-    fields += [
-        _optional(name, _without_defaults(type_)) for name, type_ in theirs.items() if name not in ours
-    ]
-    return {**old, "fields": fields}
+        optional = member.has_default or member.name not in theirs
+        fields.append(_optional(member.name, made) if optional else Field(member.name, made))
+    ours = {member.name for member in fields}
+    added = [(name, type_) for name, type_ in theirs.items() if name not in ours]
+    fields += [_optional(name, rebuild(type_, _without_defaults)) for name, type_ in added]
+    return replace(old, fields=tuple(fields))
 
 
-def _optional(name: str, type_: Tree) -> Tree:
-    return {"name": name, "type": ["null", _place(type_)[0]], "default": None}
+def _optional(name: str, type_: AvroType) -> Field:
+    return Field(name, Union((NULL, _value_type(type_)[0])), has_default=True, default=None)
 
 
-def _without_defaults(node: Tree) -> Tree:
+def _without_defaults(node: AvroType) -> AvroType:
     match node:
-        case list():
-            return [_without_defaults(branch) for branch in node]
-        case {"fields": list(fields)}:
-            bare = [{"name": f["name"], "type": _without_defaults(f["type"])} for f in fields]
-            return {**node, "fields": bare}
-        case dict():
-            made = {key: value for key, value in node.items() if key != "default"}
-            return {**made, **{k: _without_defaults(made[k]) for k in ("items", "values") if k in made}}
+        case Record():
+            return replace(node, fields=tuple(Field(member.name, member.type) for member in node.fields))
+        case Enum():
+            return replace(node, default=None)
         case _:
             return node
 
 
-def resolves(writer: Tree, reader: Tree) -> bool:
-    """Whether Avro reads every value of the writer as the reader's type, without another meaning."""
-    (have, have_null), (want, want_null) = _place(writer), _place(reader)
+def is_readable_as(writer: AvroType, reader: AvroType) -> bool:
+    """Whether Avro reads every value of the writer as the reader's type, and the value means the same. Only for simple
+    trees."""
+    (have, have_null), (want, want_null) = _value_type(writer), _value_type(reader)
     if have_null and not want_null:
         return False
-    if kind_of(have) != kind_of(want):
-        return _wider(have, want) == kind_of(want)
-    match kind_of(have):
-        case "record":
-            theirs = {field["name"]: field["type"] for field in have["fields"]}
+    match have, want:
+        case Record(), Record():
+            theirs = {member.name: member.type for member in have.fields}
             return all(
-                resolves(theirs[f["name"]], f["type"]) if f["name"] in theirs else "default" in f
-                for f in want["fields"]
+                is_readable_as(theirs[member.name], member.type)
+                if member.name in theirs
+                else member.has_default
+                for member in want.fields
             )
-        case "array":
-            return resolves(have["items"], want["items"])
-        case "map":
-            return resolves(have["values"], want["values"])
-        case "enum":
-            return bool(have["name"] == want["name"]) and set(have["symbols"]) <= set(want["symbols"])
-        case "fixed":
-            return bool(have["name"] == want["name"]) and _bytes_of(have) == _bytes_of(want)
-        case _:
+        case Array(), Array():
+            return is_readable_as(have.items, want.items)
+        case Map(), Map():
+            return is_readable_as(have.values, want.values)
+        case Enum(), Enum():
+            return have.name == want.name and set(have.symbols) <= set(want.symbols)
+        case Fixed(), Fixed():
+            return have.name == want.name and _bytes_of(have) == _bytes_of(want)
+        case _ if kind_of(have) == kind_of(want):
             return meaning(have) == meaning(want)
+        case _:
+            return _wider(have, want) == kind_of(want)
 
 
-def _wider(a: Tree, b: Tree) -> str | None:
+def _wider(a: AvroType, b: AvroType) -> str | None:
     """The number that holds both numbers."""
     return None if meaning(a) or meaning(b) else WIDER.get(frozenset((kind_of(a), kind_of(b))))
 
 
-def _place(node: Tree) -> tuple[Tree, bool]:
-    """The type of a place, and whether it may be null. Only of what is simple."""
-    if not isinstance(node, list):
+def _value_type(node: AvroType) -> tuple[AvroType, bool]:
+    """The type of a place in a simple tree, and whether it may be null."""
+    if not isinstance(node, Union):
         return node, False
-    return next(branch for branch in node if branch != "null"), "null" in node
+    return values_of(node)[0], any(is_null(branch) for branch in node.branches)
 
 
-def kind_of(node: Tree) -> str:
-    kind = node["type"] if isinstance(node, dict) else node
-    return "record" if kind == "error" else str(kind)
-
-
-def meaning(node: Tree) -> dict[str, Tree]:
-    return {key: node[key] for key in MEANING if key in node} if isinstance(node, dict) else {}
+# records inside records
 
 
 @dataclass(frozen=True, slots=True)
-class Inlay:
-    """The record of a field: the names of the reader's fields in it, and those of them that are inlaid themselves."""
+class NestedRecord:
+    """The record of a field: the names of the reader's fields in it, and those of them that are flattened too."""
 
     names: tuple[str, ...]
-    inlays: Mapping[str, Inlay]
+    nested: Mapping[str, NestedRecord]
 
 
-def find_inlays(schemas: Sequence[Tree]) -> dict[str, Inlay]:
+def find_nested(records: Sequence[Record]) -> dict[str, NestedRecord]:
     """The fields that are records in all schemas, of which the first is the reader's."""
-    return _found(schemas) if all(map(is_simple, schemas)) else {}
+    return _nested(records) if all(map(is_simple, records)) else {}
 
 
-def _found(schemas: Sequence[Tree]) -> dict[str, Inlay]:
+def _nested(records: Sequence[Record]) -> dict[str, NestedRecord]:
     found = {}
-    for name in _names(schemas[0]):
-        records = [f["type"] for schema in schemas for f in schema["fields"] if f["name"] == name]
-        if len(records) == len(schemas) and all(kind_of(r) == "record" and r["fields"] for r in records):
-            found[name] = Inlay(_names(records[0]), _found(records))
+    for name in _names(records[0]):
+        types = [member.type for record in records for member in record.fields if member.name == name]
+        inner = [type_ for type_ in types if isinstance(type_, Record) and type_.fields]
+        if len(inner) == len(records):
+            found[name] = NestedRecord(_names(inner[0]), _nested(inner))
     return found
 
 
-def laid_in(record: Tree, inlays: Mapping[str, Inlay]) -> Tree:
-    """The record as it is written or read, with fields for the inlaid records."""
-    return {**record, "fields": [field for one in record["fields"] for field in _laid_in(one, inlays)]}
+def flatten(record: Record, nested: Mapping[str, NestedRecord]) -> Record:
+    """The record with the fields of nested records in their places."""
+    fields = [field for member in record.fields for field in _flattened(member, nested)]
+    return replace(record, fields=tuple(fields))
 
 
-def _laid_in(field: Tree, inlays: Mapping[str, Inlay], place: Place | None = None) -> Iterator[Tree]:
-    here = Place.of(field["name"]) if place is None else place
-    if (inlay := inlays.get(field["name"])) is None:
-        yield {**field, "name": here.name}
+def _flattened(
+    member: Field, nested: Mapping[str, NestedRecord], at: _FlatField | None = None
+) -> Iterator[Field]:
+    here = _FlatField.of(member.name) if at is None else at
+    inner = nested.get(member.name)
+    if inner is None or not isinstance(member.type, Record):
+        yield replace(member, name=here.name)
         return
-    for inner in field["type"]["fields"]:
-        yield from _laid_in(inner, inlay.inlays, here.within(inlay, inner["name"]))
+    for one in member.type.fields:
+        yield from _flattened(one, inner.nested, here.within(inner, one.name))
 
 
-def taken_out(read: Column, inlays: Mapping[str, Inlay]) -> Column:
-    """What was read, with the records where they belong. A change of fields is what Spark can look through: whoever asks
-    for a field of such a record gets what was read."""
+def unflatten(read: Column, nested: Mapping[str, NestedRecord]) -> Column:
+    """What was read, with the nested records where they belong. Spark can look through a change of fields: a query that
+    uses a field of such a record gets the field that was read."""
     made, spare = read, []
-    for name, inlay in inlays.items():
-        place = Place.of(name)
-        made = made.withField(name, _record(read, inlay, place))
-        spare += [leaf for leaf in _leaves(inlay, place) if leaf != name]
+    for name, record in nested.items():
+        at = _FlatField.of(name)
+        made = made.withField(name, _record(read, record, at))
+        spare += [leaf for leaf in _leaves(record, at) if leaf != name]
     return made.dropFields(*spare) if spare else made
 
 
-def _record(read: Column, inlay: Inlay, place: Place) -> Column:
+def _record(read: Column, record: NestedRecord, around: _FlatField) -> Column:
     fields = []
-    for name in inlay.names:
-        at, inner = place.within(inlay, name), inlay.inlays.get(name)
+    for name in record.names:
+        at, inner = around.within(record, name), record.nested.get(name)
         value = read.getField(at.name) if inner is None else _record(read, inner, at)
         fields.append(value.alias(name))
     return F.struct(*fields)
 
 
-def _leaves(inlay: Inlay, place: Place) -> Iterator[str]:
-    for name in inlay.names:
-        at, inner = place.within(inlay, name), inlay.inlays.get(name)
+def _leaves(record: NestedRecord, around: _FlatField) -> Iterator[str]:
+    for name in record.names:
+        at, inner = around.within(record, name), record.nested.get(name)
         if inner is None:
             yield at.name
         else:
@@ -404,24 +381,24 @@ def _leaves(inlay: Inlay, place: Place) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a field stands, and the name that it is read under. ``leads``: it is the first of all that stands in the
-    outermost field."""
+class _FlatField:
+    """A field of a nested record. The first field inside an outermost field has its name, because `unflatten` puts the
+    record there; ``leads`` marks it."""
 
     path: tuple[str, ...]
     leads: bool
 
     @staticmethod
-    def of(name: str) -> Place:
-        return Place((name,), True)
+    def of(name: str) -> _FlatField:
+        return _FlatField((name,), True)
 
     @property
     def name(self) -> str:
         return self.path[0] if self.leads else "_headgate_".join(self.path)
 
-    def within(self, inlay: Inlay, name: str) -> Place:
-        return Place((*self.path, name), self.leads and name == inlay.names[0])
+    def within(self, record: NestedRecord, name: str) -> _FlatField:
+        return _FlatField((*self.path, name), self.leads and name == record.names[0])
 
 
-def _names(record: Tree) -> tuple[str, ...]:
-    return tuple(str(field["name"]) for field in record["fields"])
+def _names(record: Record) -> tuple[str, ...]:
+    return tuple(member.name for member in record.fields)

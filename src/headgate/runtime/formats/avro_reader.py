@@ -7,36 +7,34 @@ record into another costs a tenth of all CPU time: Spark makes the inner row ane
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, place_of
-from headgate.runtime.formats.avro_logical_types import OtherMeaning, meant
+from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
 from headgate.runtime.formats.avro_plan import (
-    DefinedOtherwise,
-    Inlay,
-    Tree,
-    alone,
-    apart,
-    defined_once,
-    find_inlays,
-    grown,
+    NameConflict,
+    NestedRecord,
+    contains_itself,
+    find_nested,
+    flatten,
+    is_readable_as,
     is_simple,
-    laid_in,
-    resolves,
-    taken_out,
-    together,
-    tree,
+    mark_ambiguous_unions,
+    merged_reader,
+    standalone,
+    to_json_text,
+    unflatten,
     varint,
-    written_out,
+    writer_tree,
+    writer_union,
 )
-from headgate.runtime.formats.avro_types import differs, misread, reshape
+from headgate.runtime.formats.avro_types import needs_conversion, out_of_range, to_columns
 from headgate.runtime.formats.convert import conform
 from headgate.runtime.formats.side import (
     MAGIC,
@@ -51,17 +49,17 @@ from headgate.runtime.formats.side import (
     known_frame,
     wrong_frame,
 )
-from headgate.schema.formats.avro.docs import without_docs
-from headgate.schema.formats.avro.read import from_avro as avro_type
+from headgate.schema import types as t
+from headgate.schema.formats.avro.read import read_tree
+from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, Record, canonical_text
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
-from headgate.schema.types import Array, Json, Map, Record, Text, Type, Uuid
-from headgate.schema.written import WrittenSchema
+from headgate.schema.types import Type
 
 # Five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it. Negative, because a record that ends
 # before a text or an array takes it for a length: of a positive one Avro makes room for 1.5 GB before it reads on.
 END = -1_554_098_975
-GROWN, FROZEN = "grown", "frozen"
+MERGED, CREATED = "merged", "created"
 PERMISSIVE = {"mode": "PERMISSIVE"}
 END_FIELD, WHOLE_FIELD = "headgate_end", "headgate_whole"
 _END_BYTES = bytes((0xBD, 0xAC, 0x8D, 0xCA, 0x0B))
@@ -80,11 +78,11 @@ class AvroReader:
         self._side = side
         self._writers = writers
         self._by_id = side.framed and side.first.id is not None
-        self._parts, self._other = _parts(side, writers)
+        self._parts, self._conflicts = _parts(side, writers)
         self._target = place_of(side).type
         first, *others = self._parts
         self._is_target = not others and to_spark(first.type) == to_spark(self._target)
-        self.brings_over = not self._is_target or first.reshaped
+        self.brings_over = not self._is_target or first.needs_conversion
 
     def costly(self, data: Column) -> Column:
         if self._by_id:
@@ -100,7 +98,7 @@ class AvroReader:
 
     def _as_frozen(self, data: Column) -> Column:
         """The statement has the schema, and no registry: it holds for every record, whatever id a frame names."""
-        text = self._parts[0].reader
+        text = self._parts[0].reader_text
         if not self._side.framed:
             return from_avro(F.concat(data, F.lit(_END_BYTES)), text, PERMISSIVE)
         return F.when(is_framed(data), from_avro(F.concat(*_body(data)), text, PERMISSIVE))
@@ -125,8 +123,8 @@ class AvroReader:
             return malformed
         if self._side.first.id is None:
             return F.when(~is_framed(data), F.lit(MAGIC)).otherwise(malformed)
-        for path in sorted({*self._other.values()}):
-            ids = [id_ for id_, other in self._other.items() if other == path]
+        for path in sorted({*self._conflicts.values()}):
+            ids = [id_ for id_, at in self._conflicts.items() if at == path]
             told = f"what is at {path} has another meaning in its schema than in the source's"
             malformed = F.when(has_id(data, ids), F.lit(told)).otherwise(malformed)
         return wrong_frame(data, self._writers, malformed, checked=True)  # by `fits`, which is asked first
@@ -186,149 +184,153 @@ class _Part:
     reader."""
 
     def __init__(
-        self, name: str, reader: _Written, writers: _Writers, *more: tuple[_Written, _Writers]
+        self, name: str, reader: _Version, writers: _Versions, *more: tuple[_Version, _Versions]
     ) -> None:
         self.name = name
-        self.type = avro_type(reader.schema.text, texts(reader.schema))
-        self.reshaped = differs(reader.whole)
-        self._schema = reader
+        self.type = read_tree(reader.whole)
+        self.needs_conversion = needs_conversion(reader.whole)
+        self._reader = reader
         groups = [(reader, writers), *more]
-        self._inlays = find_inlays([one.tree for of, written in groups for one in (of, *written)])
-        self.reader = reader.text(self._inlays)
-        self.reads = [read for of, written in groups for read in _reads(written, of, self._inlays)]
+        self._nested = find_nested([one.record for of, written in groups for one in (of, *written)])
+        self.reader_text = reader.text(self._nested)
+        self.reads = [read for of, written in groups for read in _reads(written, of, self._nested)]
 
     def value(self, read: Column) -> Column:
-        return reshape(self._whole(read), self._schema.whole, self.type)
+        return to_columns(self._whole(read), self._reader.whole, self.type)
 
     def wrong(self, read: Column, plain: bool) -> Column | None:
-        """What tells why a value is none though Avro reads it: NULL where it is one."""
-        by_type = misread(self._whole(read), self._schema.whole, self.type)
+        """Why a value is not of its type though Avro reads it: NULL where it is."""
+        by_type = out_of_range(self._whole(read), self._reader.whole, self.type)
         return first_of((by_type, wrong_text(self.value(read), self.type, plain=plain)))
 
     def _whole(self, read: Column) -> Column:
-        if not self._schema.flat:
+        if not self._reader.flat:
             return read[WHOLE_FIELD]
-        return taken_out(read, self._inlays).dropFields(END_FIELD)
+        return unflatten(read, self._nested).dropFields(END_FIELD)
 
 
 def _parts(side: SchemaSide, writers: Writers) -> tuple[list[_Part], dict[int, str]]:
-    """All parts; and the ids that none of them reads, with the path of what means something else there."""
-    frozen = _Written(side.first, [])
+    """All parts; and the ids that none of them reads, each with the path where its values mean something else."""
+    frozen = _Version(writer_tree(side.first), [])
     own, older = _by_shape(writers, own=True), _by_shape(writers, own=False, flat=frozen.flat)
     for alike in (own.pop(frozen.shape, None), older.pop(frozen.shape, None)):
         frozen.ids += alike.ids if alike is not None else []
-    old, meant_parts, other = _by_meaning(frozen, list(older.values()))
-    made = _grown(side) if own else None
-    new = [w for w in own.values() if made is not None and w.is_simple and resolves(w.tree, made)]
-    if made is None or not new:
-        parts = [_Part(GROWN, frozen, [frozen, *old])]
+    old, converted, conflicts = _by_logical_types(frozen, list(older.values()))
+    merged = _merged(side) if own else None
+    new = [w for w in own.values() if merged is not None and w.is_simple and is_readable_as(w.record, merged)]
+    if merged is None or not new:
+        parts = [_Part(MERGED, frozen, [frozen, *old])]
     else:
-        parts = _grown_parts(_Written(WrittenSchema(alone(made)), []), [frozen, *new], frozen, old)
+        parts = _merged_parts(_Version(merged, []), [frozen, *new], frozen, old)
     left = [w for w in own.values() if w not in new]
     parts += [_Part(f"own{w.ids[0]}", w, [w]) for w in left]
-    return [*parts, *meant_parts], other
+    return [*parts, *converted], conflicts
 
 
-def _by_meaning(
-    frozen: _Written, old: Sequence[_Written]
-) -> tuple[list[_Written], list[_Part], dict[int, str]]:
-    """What Avro may resolve to the frozen schema itself, what it must resolve to one with another meaning at some places,
-    and the ids that cannot be read, with the first such place."""
-    alike: list[_Written] = []
-    found: dict[tuple[str, bool], list[_Written]] = {}
-    other: dict[int, str] = {}
+def _by_logical_types(
+    frozen: _Version, old: Sequence[_Version]
+) -> tuple[list[_Version], list[_Part], dict[int, str]]:
+    """The schemas that Avro may resolve to the frozen schema itself; the parts for those that it must resolve to one with
+    other logical types; and the ids that cannot be read, each with the first path that prevents it."""
+    alike: list[_Version] = []
+    found: dict[tuple[str, bool], tuple[AvroType, list[_Version]]] = {}
+    conflicts: dict[int, str] = {}
     for writer in old:
         try:
-            reader = meant(writer.whole, frozen.whole)
-            if reader == frozen.whole and writer.flat == frozen.flat:
+            reader = with_writer_logical_types(writer.whole, frozen.whole)
+            if reader is frozen.whole and writer.flat == frozen.flat:
                 alike.append(writer)
                 continue
-            text = alone(reader) if frozen.is_simple else written_out(reader)
-            found.setdefault((text, writer.flat), []).append(writer)
-        except OtherMeaning as place:
-            other |= dict.fromkeys(writer.ids, place.path)
-        except DefinedOtherwise:
-            other |= dict.fromkeys(writer.ids, ROOT)
+            named = standalone(reader) if frozen.is_simple else reader
+            found.setdefault((to_json_text(named), writer.flat), (named, []))[1].append(writer)
+        except LogicalTypeConflict as conflict:
+            conflicts |= dict.fromkeys(writer.ids, conflict.path)
+        except NameConflict:
+            conflicts |= dict.fromkeys(writer.ids, ROOT)
     parts = []
-    for (text, flat), writers in found.items():
-        target = _Written(WrittenSchema(text), [], flat)
-        parts.append(_Part(f"meant{writers[0].ids[0]}", target, writers))
-    return alike, parts, other
+    for (_, flat), (reader, writers) in found.items():
+        parts.append(_Part(f"meant{writers[0].ids[0]}", _Version(reader, [], flat), writers))
+    return alike, parts, conflicts
 
 
-def _grown_parts(reader: _Written, new: _Writers, frozen: _Written, old: _Writers) -> list[_Part]:
-    """What is older than the frozen schema gets the defaults that stand in it, and nothing of what came later."""
+def _merged_parts(reader: _Version, new: _Versions, frozen: _Version, old: _Versions) -> list[_Part]:
+    """Records that are older than the frozen schema get the defaults of that schema, and no field that came later."""
     if not old:
-        return [_Part(GROWN, reader, new)]
-    if to_spark(avro_type(frozen.schema.text, texts(frozen.schema))) == to_spark(
-        avro_type(reader.schema.text)
-    ):
-        return [_Part(GROWN, reader, new, (frozen, old))]
-    return [_Part(GROWN, reader, new), _Part(FROZEN, frozen, old)]
+        return [_Part(MERGED, reader, new)]
+    if to_spark(read_tree(frozen.whole)) == to_spark(read_tree(reader.whole)):
+        return [_Part(MERGED, reader, new, (frozen, old))]
+    return [_Part(MERGED, reader, new), _Part(CREATED, frozen, old)]
 
 
-def _grown(side: SchemaSide) -> Tree | None:
+def _merged(side: SchemaSide) -> AvroType | None:
     """The reader for all schemas that were followed, if there is one that gives the side's type."""
-    schemas = [_Written(schema, []) for schema in side.schemas]
+    schemas = [_Version(writer_tree(schema), []) for schema in side.schemas]
     if not all(schema.flat and schema.is_simple for schema in schemas):
         return None
-    made = grown([schema.tree for schema in schemas])
+    merged = merged_reader([schema.whole for schema in schemas])
     try:
-        fits = made is not None and to_spark(avro_type(alone(made))) == to_spark(place_of(side).type)
-    except DefinedOtherwise:  # an enum that grew in one place and was dropped from another
+        named = None if merged is None else standalone(merged)
+    except NameConflict:  # an enum that got a symbol in one place and not in another
         return None
-    return made if fits else None
+    return named if named and to_spark(read_tree(named)) == to_spark(place_of(side).type) else None
 
 
-def _reads(writers: _Writers, reader: _Written, inlays: Mapping[str, Inlay]) -> list[_Read]:
-    """As few as can be."""
-    text = reader.text(inlays)
+def _reads(writers: _Versions, reader: _Version, nested: Mapping[str, NestedRecord]) -> list[_Read]:
+    """As few reads as possible."""
+    text = reader.text(nested)
     by_union = [w for w in writers if reader.is_simple and w.is_simple]
-    union, members = together([w.ended(inlays) for w in by_union])
+    union, members = writer_union([w.ended(nested) for w in by_union])
     joined = [by_union[number] for number in members]
     if len(joined) < 2:
         joined = []
-    reads = [_Read(w.text(inlays), text, w.ids) for w in writers if w not in joined]
+    reads = [_Read(w.text(nested), text, w.ids) for w in writers if w not in joined]
     branches = {id_: number for number, w in enumerate(joined) for id_ in w.ids}
     return [_Read(union, text, list(branches), branches), *reads] if branches else reads
 
 
-class _Written:
-    """A schema that records are written with, under some ids."""
+class _Version:
+    """A schema that records of some ids are written with, or are read by.
 
-    def __init__(self, schema: WrittenSchema, ids: list[int], flat: bool = True) -> None:
-        self.schema = schema
+    ``record`` is what Spark reads: the schema itself if it is ``flat``, otherwise a record with the schema as its only
+    field. A record without fields is not flat, because Spark cannot drop the end of it. Neither is one that contains
+    itself: the end would be expected inside it too.
+    """
+
+    def __init__(self, whole: AvroType, ids: list[int], flat: bool = True) -> None:
+        self.whole = whole
         self.ids = ids
-        self.shape = _shape(schema)
-        self.whole = tree_of(schema)
-        self.flat = flat and _is_record(self.whole)
-        self.tree = self.whole if self.flat else _wrapped(self.whole)
-        self.is_simple = is_simple(self.tree)
+        self.record = Record(Name("headgate_wrapped"), (Field(WHOLE_FIELD, whole),))
+        self.flat = False
+        if flat and isinstance(whole, Record) and whole.fields:
+            self.flat = not whole.is_error and not contains_itself(whole)
+            self.record = whole if self.flat else self.record
+        self.is_simple = is_simple(self.record)
 
-    def text(self, inlays: Mapping[str, Inlay]) -> str:
-        return json.dumps(apart(defined_once(self.ended(inlays))))
+    @cached_property
+    def shape(self) -> str:
+        """Equal for schemas that differ only in what does not show in the bytes."""
+        return canonical_text(self.whole, normalize=True)
 
-    def ended(self, inlays: Mapping[str, Inlay]) -> Tree:
-        record = laid_in(self.tree, inlays)
-        return {**record, "fields": [*record["fields"], {"name": END_FIELD, "type": "int"}]}
+    def text(self, nested: Mapping[str, NestedRecord]) -> str:
+        return to_json_text(mark_ambiguous_unions(self.ended(nested)))
+
+    def ended(self, nested: Mapping[str, NestedRecord]) -> Record:
+        """The record with the end behind its fields."""
+        record = flatten(self.record, nested)
+        return replace(record, fields=(*record.fields, Field(END_FIELD, Primitive("int"))))
 
 
-_Writers = Sequence[_Written]
+_Versions = Sequence[_Version]
 
 
-def _by_shape(writers: Writers, *, own: bool, flat: bool = True) -> dict[str, _Written]:
-    """The ids that are newer than the frozen schema, or the others; together where their bytes are alike."""
-    found: dict[str, _Written] = {}
+def _by_shape(writers: Writers, *, own: bool, flat: bool = True) -> dict[str, _Version]:
+    """The ids that are newer than the frozen schema, or the others, grouped by equal shape."""
+    found: dict[str, _Version] = {}
     for id_, schema in sorted(writers.known.items()):
         if (id_ in writers.own) is own:
-            found.setdefault(_shape(schema), _Written(schema, [], flat)).ids.append(id_)
+            version = _Version(writer_tree(schema), [], flat)
+            found.setdefault(version.shape, version).ids.append(id_)
     return found
-
-
-def _shape(schema: WrittenSchema) -> str:
-    """The schema without what does not show in the bytes: its docs."""
-    parts = (schema.text, *texts(schema))
-    return json.dumps([without_docs(json.loads(_json(text))) for text in parts], sort_keys=True)
 
 
 def _body(data: Column) -> tuple[Column, Column]:
@@ -336,27 +338,7 @@ def _body(data: Column) -> tuple[Column, Column]:
     return F.substring(data, 6, 2**31 - 1), F.lit(_END_BYTES)
 
 
-def texts(schema: WrittenSchema) -> tuple[str, ...]:
-    return tuple(text for _, text in schema.references)
-
-
-def tree_of(schema: WrittenSchema) -> Tree:
-    return tree(json.loads(_json(schema.text)), [json.loads(_json(text)) for text in texts(schema)])
-
-
-def _wrapped(whole: object) -> dict[str, Tree]:
-    fields = [{"name": WHOLE_FIELD, "type": whole}]
-    return {"type": "record", "name": "headgate_wrapped", "fields": fields}
-
-
-def _is_record(schema: object) -> bool:
-    """With fields: of one without them Spark cannot drop the end."""
-    return isinstance(schema, dict) and schema.get("type") == "record" and bool(schema.get("fields"))
-
-
-def _json(schema: str) -> str:
-    return schema if schema.lstrip()[:1] in ("{", "[", '"') else json.dumps(schema)
-
+# texts
 
 FEW = 16  # texts of a record
 _UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z"
@@ -376,14 +358,14 @@ def _texts(column: Column, type_: Type, *, many: bool = False) -> Iterator[Colum
     """The texts of a value, those of a list together: Spark makes no code to look at them one by one. ``many``: the column
     is an array of such values."""
     match type_:
-        case Text():
+        case t.Text():
             yield _joined(column) if many else column
-        case Record(fields):
+        case t.Record(fields):
             for field in fields:
                 yield from _texts(column.getField(field.name), field.type, many=many)
-        case Array(element):
+        case t.Array(element):
             yield from _texts(_flat(column) if many else column, element, many=True)
-        case Map(value):
+        case t.Map(value):
             keys = F.transform(column, F.map_keys) if many else F.map_keys(column)
             values = F.transform(column, F.map_values) if many else F.map_values(column)
             yield _joined(_flat(keys) if many else keys)
@@ -405,20 +387,20 @@ def wrong_text(column: Column, type_: Type, path: str = ROOT, *, plain: bool = F
     """Why a value is not of its type, or NULL; None if nothing of the type needs a look. ``plain``: also texts that are
     nothing more."""
     match type_:
-        case Text() if plain:
+        case t.Text() if plain:
             return F.when(~F.is_valid_utf8(column), F.lit(f"what is at {path} is not valid UTF-8"))
-        case Json():
+        case t.Json():
             return F.when(~_is_json(column), F.lit(f"what is at {path} is not JSON"))
-        case Uuid():
+        case t.Uuid():
             return F.when(~column.rlike(_UUID), F.lit(f"what is at {path} is not a uuid"))
-        case Record(fields):
+        case t.Record(fields):
             return first_of(
                 wrong_text(column.getField(f.name), f.type, field_path(path, f.name), plain=plain)
                 for f in fields
             )
-        case Array(element):
+        case t.Array(element):
             return _first(column, element, element_path(path), plain)
-        case Map(value):
+        case t.Map(value):
             wrong_value = _first(F.map_values(column), value, value_path(path), plain)
             if not plain:
                 return wrong_value
