@@ -34,10 +34,15 @@ class Framed:
     payload: bytes
 
 
+def header(schema_id: int) -> bytes:
+    """The first bytes of a record of the schema. A record may hold any number of four bytes; `encode` checks its range."""
+    return bytes((MAGIC,)) + schema_id.to_bytes(HEADER_LENGTH - 1, "big")
+
+
 def encode(schema_id: int, payload: bytes) -> bytes:
     if not 0 <= schema_id <= MAX_ID:
         raise SchemaIdOutOfRange(schema_id)
-    return bytes((MAGIC,)) + schema_id.to_bytes(4, "big") + payload
+    return header(schema_id) + payload
 
 
 def decode(record: bytes) -> Framed:

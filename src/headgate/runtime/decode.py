@@ -16,8 +16,9 @@ from headgate.plan.debezium import AFTER, OP, has_op
 from headgate.plan.definitions import SourceColumn
 from headgate.plan.sides import FieldPath, SidePlan, place_of
 from headgate.plan.source import SourcePlan
+from headgate.runtime.formats import frame
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
+from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers
 from headgate.runtime.formats.text_readers import PLAIN
 
 # What a record that stops a job is told to the driver by: before its source, partition and offset; of one with a schema
@@ -198,8 +199,8 @@ def _meets(path: FieldPath, broken: Iterable[FieldPath]) -> bool:
 
 def _changed(source: int, side: str, ids: Iterable[int]) -> Column:
     """False for a record with another id; one with these fails the job with its place."""
-    stop = _stop(source, CHANGED, F.lit(side), framed_id(F.col(side)))
-    return F.when(has_id(F.col(side), ids), stop).otherwise(F.lit(False))
+    stop = _stop(source, CHANGED, F.lit(side), frame.schema_id(F.col(side)))
+    return F.when(frame.has_schema_id(F.col(side), ids), stop).otherwise(F.lit(False))
 
 
 def _header(name: str) -> Column:

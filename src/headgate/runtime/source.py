@@ -23,7 +23,8 @@ from headgate.purify.references import kafka_server, registry_server
 from headgate.purify.topics import topic_name
 from headgate.registry.client import RegistryClient
 from headgate.runtime.decode import Decoder
-from headgate.runtime.formats.side import Writers, framed_id, has_id
+from headgate.runtime.formats import frame
+from headgate.runtime.formats.side import Writers
 from headgate.runtime.schemas import SideSchemas
 from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.formats import Format, RegistryFormat
@@ -203,7 +204,7 @@ class SourceReader:
         for name, side in self.schemas.items():
             side.learn(schema_id)
             if side.asks and self._raw is not None:
-                ids = self._raw.select(framed_id(F.col(name)).alias("id")).distinct().limit(MOST_IDS)
+                ids = self._raw.select(frame.schema_id(F.col(name)).alias("id")).distinct().limit(MOST_IDS)
                 for row in ids.where("id IS NOT NULL").collect():
                     side.learn(row["id"])
 
@@ -222,7 +223,11 @@ class SourceReader:
         if not growing:
             return []
         place = F.struct("partition", "offset")
-        found = raw().where(has_id(F.col("value"), growing)).groupBy(framed_id(F.col("value")).alias("id"))
+        found = (
+            raw()
+            .where(frame.has_schema_id(F.col("value"), growing))
+            .groupBy(frame.schema_id(F.col("value")).alias("id"))
+        )
         first = {row["id"]: row["first"] for row in found.agg(F.min(place).alias("first")).collect()}
         return [
             Arrived(schema, f"{self.topic_name}/{first[id_]['partition']}/{first[id_]['offset']}")
@@ -240,8 +245,10 @@ class SourceReader:
         }
         found = [
             raw()
-            .where(has_id(F.col(side), each))
-            .select("partition", "offset", F.lit(side).alias("side"), framed_id(F.col(side)).alias("id"))
+            .where(frame.has_schema_id(F.col(side), each))
+            .select(
+                "partition", "offset", F.lit(side).alias("side"), frame.schema_id(F.col(side)).alias("id")
+            )
             for side, each in ids.items()
             if each
         ]

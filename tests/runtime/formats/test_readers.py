@@ -18,8 +18,9 @@ from pyspark.sql import functions as F
 
 from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
 from headgate.runtime.decode import settled
+from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import NO_WRITERS, UNKNOWN_ID, Writers
+from headgate.runtime.formats.side import NO_WRITERS, Writers
 from headgate.schema.formats.regex import read_pattern
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.spark import in_own_jvm

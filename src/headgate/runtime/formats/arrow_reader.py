@@ -22,15 +22,16 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
 from headgate.plan.sides import SchemaSide, place_of, schema_place
+from headgate.registry.wire import HEADER_LENGTH, header
+from headgate.runtime.formats import frame
 from headgate.runtime.formats.convert import conform
-from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
+from headgate.runtime.formats.side import Writers
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
 from headgate.schema.written import WrittenSchema
 
-FRAME = 5  # bytes: a zero and the schema's id
 NO_SCHEMA = "its frame names no known schema"
 _ALONE = 4  # so few bodies are not halved any more
 
@@ -117,9 +118,11 @@ class ArrowReader:
 
     def costly(self, data: Column) -> Column:
         elsewhere = [id_ for part in self._others for id_ in part.ids]
-        rest = F.when(~has_id(data, elsewhere), data) if elsewhere else data
+        rest = F.when(~frame.has_schema_id(data, elsewhere), data) if elsewhere else data
         parts = [self._main.read(rest, self._make)]
-        parts += [part.read(F.when(has_id(data, part.ids), data), self._make) for part in self._others]
+        parts += [
+            part.read(F.when(frame.has_schema_id(data, part.ids), data), self._make) for part in self._others
+        ]
         return F.struct(*parts)
 
     def fits(self, data: Column, inner: Column) -> Column:
@@ -128,12 +131,12 @@ class ArrowReader:
         good = reason.isNull()
         if not self._side.framed:
             return good
-        wrong = wrong_frame(data, self._writers, F.lit(""))
+        wrong = frame.frame_error(data, self._writers, F.lit(""))
         return F.when(reason == F.lit(NO_SCHEMA), wrong == F.lit("")).otherwise(good)
 
     def reason(self, data: Column, inner: Column) -> Column:
         told = self._told(inner)
-        return wrong_frame(data, self._writers, told) if self._side.framed else told
+        return frame.frame_error(data, self._writers, told) if self._side.framed else told
 
     def _told(self, inner: Column) -> Column:
         return F.coalesce(*[inner[part.name]["reason"] for part in (self._main, *self._others)])
@@ -142,11 +145,11 @@ class ArrowReader:
         value = inner[self._main.name]["v"]
         for part in self._others:
             brought = conform(inner[part.name]["v"], part.type, self._target.type)
-            value = F.when(has_id(data, part.ids), brought).otherwise(value)
+            value = F.when(frame.has_schema_id(data, part.ids), brought).otherwise(value)
         return value
 
     def schema_id(self, data: Column) -> Column:
-        return framed_id(data) if self._side.framed else F.lit(None).cast("int")
+        return frame.schema_id(data) if self._side.framed else F.lit(None).cast("int")
 
 
 class _Part:
@@ -196,7 +199,7 @@ class BatchDecoder:
 
     def __init__(self, decoding: Decoding, make: MakeBodies) -> None:
         self._type = arrow_type(decoding.target)
-        self._start = FRAME if decoding.framed else 0
+        self._start = HEADER_LENGTH if decoding.framed else 0
         self._writers = {
             _frame(writer, decoding.framed): make(decoding, writer) for writer in decoding.writers
         }
@@ -228,8 +231,8 @@ class BatchDecoder:
     def _parsed(
         self, rows: Sequence[bytes | None], reasons: list[str | None], made: _Made
     ) -> Iterator[tuple[Bodies, list[int], list[Any]]]:
-        for frame, (numbers, bodies) in self._by_frame(rows, reasons).items():
-            reader = self._writers[frame]
+        for prefix, (numbers, bodies) in self._by_frame(rows, reasons).items():
+            reader = self._writers[prefix]
             parsed, wrong = reader.parse(bodies)
             for place, trouble in wrong.items():
                 if isinstance(trouble, Bad):
@@ -245,7 +248,7 @@ class BatchDecoder:
         self, rows: Sequence[bytes | None], reasons: list[str | None]
     ) -> dict[bytes, tuple[list[int], list[bytes]]]:
         """Numbers and bodies of the rows, by the schemas that their frames name."""
-        groups: dict[bytes, tuple[list[int], list[bytes]]] = {frame: ([], []) for frame in self._writers}
+        groups: dict[bytes, tuple[list[int], list[bytes]]] = {prefix: ([], []) for prefix in self._writers}
         start = self._start
         for number, row in enumerate(rows):
             if row is None:
@@ -294,4 +297,4 @@ class _Made:
 
 
 def _frame(writer: WrittenSchema, framed: bool) -> bytes:
-    return b"\x00" + (writer.id or 0).to_bytes(4, "big") if framed else b""
+    return header(writer.id or 0) if framed else b""

@@ -16,6 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, place_of
+from headgate.registry.wire import header
+from headgate.runtime.formats import frame
 from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
 from headgate.runtime.formats.avro_plan import (
     NameConflict,
@@ -36,19 +38,7 @@ from headgate.runtime.formats.avro_plan import (
 )
 from headgate.runtime.formats.avro_types import needs_conversion, out_of_range, to_columns
 from headgate.runtime.formats.convert import conform
-from headgate.runtime.formats.side import (
-    MAGIC,
-    MALFORMED,
-    Writers,
-    first_of,
-    first_within,
-    framed_id,
-    has_id,
-    id_bytes,
-    is_framed,
-    known_frame,
-    wrong_frame,
-)
+from headgate.runtime.formats.side import MALFORMED, Writers, first_of, first_within
 from headgate.schema import types as t
 from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, Record, canonical_text
@@ -101,7 +91,7 @@ class AvroReader:
         text = self._parts[0].reader_text
         if not self._side.framed:
             return from_avro(F.concat(data, F.lit(_END_BYTES)), text, PERMISSIVE)
-        return F.when(is_framed(data), from_avro(F.concat(*_body(data)), text, PERMISSIVE))
+        return F.when(frame.is_framed(data), from_avro(F.concat(*_body(data)), text, PERMISSIVE))
 
     def fits(self, data: Column, inner: Column) -> Column:
         """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
@@ -113,7 +103,7 @@ class AvroReader:
                 good = good & utf8
         if not self._by_id:
             return good
-        return F.when(good, F.lit(True)).otherwise(known_frame(data, self._writers))
+        return F.when(good, F.lit(True)).otherwise(frame.raise_if_unknown_id(data, self._writers))
 
     def reason(self, data: Column, inner: Column) -> Column:
         malformed: Column = F.lit(MALFORMED)
@@ -122,12 +112,14 @@ class AvroReader:
         if not self._side.framed:
             return malformed
         if self._side.first.id is None:
-            return F.when(~is_framed(data), F.lit(MAGIC)).otherwise(malformed)
+            return F.when(~frame.is_framed(data), F.lit(frame.WRONG_MAGIC)).otherwise(malformed)
         for path in sorted({*self._conflicts.values()}):
             ids = [id_ for id_, at in self._conflicts.items() if at == path]
             told = f"what is at {path} has another meaning in its schema than in the source's"
-            malformed = F.when(has_id(data, ids), F.lit(told)).otherwise(malformed)
-        return wrong_frame(data, self._writers, malformed, checked=True)  # by `fits`, which is asked first
+            malformed = F.when(frame.has_schema_id(data, ids), F.lit(told)).otherwise(malformed)
+        return frame.frame_error(
+            data, self._writers, malformed, checked=True
+        )  # by `fits`, which is asked first
 
     def _ended(self, inner: Column) -> Column:
         """Whether a body ended where its schema says. NULL if it could not be read."""
@@ -149,7 +141,7 @@ class AvroReader:
         return value
 
     def schema_id(self, data: Column) -> Column:
-        return framed_id(data) if self._side.framed else F.lit(None).cast("int")
+        return frame.schema_id(data) if self._side.framed else F.lit(None).cast("int")
 
 
 # what is read together
@@ -169,14 +161,14 @@ class _Read:
         body = _body(data)
         if self.branches:
             return from_avro(F.concat(self._branch(data), *body), self.writer, options)
-        return F.when(has_id(data, self.ids), from_avro(F.concat(*body), self.writer, options))
+        return F.when(frame.has_schema_id(data, self.ids), from_avro(F.concat(*body), self.writer, options))
 
     def _branch(self, data: Column) -> Column:
         """The number of the branch as Avro writes it; NULL for other ids, which makes all that is read NULL. Spark looks
         through a map from its beginning, where the newest stand: most records have one of them."""
         newest = sorted(self.ids, reverse=True)
-        pairs = [F.lit(part) for id_ in newest for part in (id_bytes(id_), varint(2 * self.branches[id_]))]
-        return F.try_element_at(F.create_map(*pairs), F.substring(data, 1, 5))
+        pairs = [F.lit(part) for id_ in newest for part in (header(id_), varint(2 * self.branches[id_]))]
+        return F.try_element_at(F.create_map(*pairs), frame.header_of(data))
 
 
 class _Part:
@@ -335,7 +327,7 @@ def _by_shape(writers: Writers, *, own: bool, flat: bool = True) -> dict[str, _V
 
 def _body(data: Column) -> tuple[Column, Column]:
     """What stands behind the frame, and the end of it."""
-    return F.substring(data, 6, 2**31 - 1), F.lit(_END_BYTES)
+    return frame.body_of(data), F.lit(_END_BYTES)
 
 
 # texts

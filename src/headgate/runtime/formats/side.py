@@ -12,9 +12,6 @@ from pyspark.sql import functions as F
 from headgate.plan.sides import FieldPath
 from headgate.schema.written import WrittenSchema
 
-UNKNOWN_ID = "headgate-unknown-schema-id:"
-MAGIC = "its first byte is not the 0 of a registry's frame"
-SHORT = "it is too short for a registry's frame"
 MALFORMED = "it is not what its schema says"
 NOT_UTF8 = "it is not valid UTF-8"
 
@@ -79,51 +76,3 @@ def first_within(values: Column, look: Callable[[Column], Column | None]) -> Col
         return reason
 
     return F.get(F.array_compact(F.transform(values, told)), 0)
-
-
-def is_framed(data: Column) -> Column:
-    return (F.length(data) >= 5) & (F.substring(data, 1, 1) == F.lit(b"\x00"))
-
-
-def framed_id(data: Column) -> Column:
-    """The id of the frame, NULL where there is no frame."""
-    return F.when(is_framed(data), _number(data))
-
-
-def _number(data: Column) -> Column:
-    """Four bytes without a sign: in bytes that are no frame after all it may be more than an int holds."""
-    return F.conv(F.hex(F.substring(data, 2, 4)), 16, 10).cast("bigint")
-
-
-def id_bytes(id_: int) -> bytes:
-    """How a frame with this id begins."""
-    return b"\x00" + id_.to_bytes(4, "big")
-
-
-def has_id(data: Column, ids: Iterable[int]) -> Column:
-    """Whether the bytes name one of the ids; compared as bytes, which is cheaper than to make a number of them."""
-    return F.substring(data, 1, 5).isin([id_bytes(id_) for id_ in sorted(ids)])
-
-
-def known_frame(data: Column, writers: Writers) -> Column:
-    """False for a record that does not fit; an id that nobody knows yet raises, so that it is learned."""
-    told = has_id(data, {*writers.known, *writers.refused})
-    raised = _unknown(data).cast("boolean")
-    return F.when(is_framed(data) & ~told, raised).otherwise(F.lit(False))
-
-
-def _unknown(data: Column) -> Column:
-    return F.raise_error(F.concat(F.lit(UNKNOWN_ID), _number(data)))
-
-
-def wrong_frame(data: Column, writers: Writers, otherwise: Column, *, checked: bool = False) -> Column:
-    """What is wrong with the frame of a record that does not fit; ``otherwise`` if its frame is good. ``checked``: an id
-    that nobody knows has raised already."""
-    refused = F.concat(F.lit("schema id "), _number(data), F.lit(" is not known to the registry"))
-    reason = F.when(F.length(data) < 5, F.lit(SHORT)).when(~is_framed(data), F.lit(MAGIC))
-    if writers.refused:
-        reason = reason.when(has_id(data, writers.refused), refused)
-    if checked:
-        return reason.otherwise(otherwise)
-    known = has_id(data, writers.known)
-    return reason.when(~known, _unknown(data).cast("string")).otherwise(otherwise)
