@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from headgate.registry.auth import Basic, Bearer, Tls
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import (
     InvalidRegistrySetting,
@@ -28,11 +27,11 @@ from headgate.registry.errors import (
     WrongCredentials,
 )
 from headgate.registry.schemas import Reference, Schema
-from headgate.registry.server import app
 from headgate.registry.server.__main__ import listen
+from headgate.registry.server.requests import User, Users
+from headgate.registry.server.routes import create_app
 from headgate.registry.server.store import Store
-from headgate.registry.server.users import User, Users
-from headgate.registry.transport import Retries
+from headgate.registry.transport import Basic, Bearer, Retries, Tls
 from tests.registry.certificates import Authority
 from tests.registry.running import avro, registry, serving
 
@@ -354,7 +353,7 @@ def test_a_registry_behind_tls_is_trusted_by_its_authority(tmp_path: Path) -> No
         "ssl_ca_certs": authority.certificate,
         "ssl_cert_reqs": ssl.CERT_REQUIRED,
     }
-    with serving(app.create(store), "https", **settings) as url:
+    with serving(create_app(store), "https", **settings) as url:
         with RegistryClient([url], tls=Tls(authority.certificate, own.certificate, own.key)) as client:
             assert client.subjects() == ()
         with (

@@ -16,9 +16,9 @@ from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client
 from headgate.registry.client import RegistryClient
-from headgate.sql.ast.connections import ConnectionKind, CreateConnection
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.values import SecretReference
+from headgate.sql.connections import ConnectionKind, CreateConnection
+from headgate.sql.options import SecretReference
+from headgate.sql.statement import ObjectName
 
 EMBEDDED = "embedded"  # stands for the address of a service of the embedded world
 SERVICES: dict[ConnectionKind, str] = {
@@ -57,6 +57,10 @@ class Connections:
         """The client of a registry connection."""
         key = _client_key(catalog, server)
         return self._registries.get(key, lambda: registry_client(self._options_of(catalog, server, "URL")))
+
+    def of(self, catalog: Catalog) -> Clients:
+        """The clients of this catalog's connections."""
+        return Clients(self, catalog)
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         """Check that the system of a connection that is being created answers. Raises the system's refusal."""
@@ -159,3 +163,17 @@ def _client_key(catalog: Catalog, server: ConnectionRef) -> ClientKey:
     connection = catalog.get(server)
     secrets = tuple(catalog.secrets[d.on] for d in connection.dependencies if d.use is Use.SECRET)
     return connection.id, connection.purified, secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The clients of one catalog's connections, for code that does not know the catalog."""
+
+    connections: Connections
+    catalog: Catalog
+
+    def kafka(self, server: ConnectionRef) -> KafkaCluster:
+        return self.connections.kafka(self.catalog, server)
+
+    def registry(self, server: ConnectionRef) -> RegistryClient:
+        return self.connections.registry(self.catalog, server)

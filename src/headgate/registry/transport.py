@@ -1,8 +1,8 @@
-"""HTTP to a registry that may be slow, restarting, or one of several: time-outs, fail-over, retries.
+"""HTTP to a registry that may be slow, restarting, or one of several: credentials, time-outs, fail-over, retries.
 
-Out: the registry's JSON, or what it says in its own error body; an error of ours when there is no way to an answer.
-Retried are: connections that fail, HTTP 429 and 5xx. A deletion whose answer was lost is not sent again, because
-the second one would fail; everything else in this API can be repeated.
+Returns the registry's JSON, also that of its own error answers. Raises an error if no answer can be had. Failed
+connections, HTTP 429 and 5xx are retried. A DELETE whose answer was lost is not sent again, because the second one
+would fail; every other call of this API can be repeated. Secrets are left out of every printed form.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import ipaddress
 import random
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TypeAlias
+from pathlib import Path
+from typing import TypeAlias, assert_never
 from urllib.parse import unquote
 
 import httpx
 
 from headgate.errors import InternalError
-from headgate.registry.auth import Basic, Credentials, Tls, httpx_auth, user_of
 from headgate.registry.errors import (
     InvalidRegistrySetting,
     NotAllowed,
@@ -32,6 +32,75 @@ from headgate.registry.errors import (
     WrongCredentials,
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Basic:
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    token: str = field(repr=False)
+
+
+Credentials: TypeAlias = Basic | Bearer
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files in PEM form. Without `ca` the system's authorities are trusted. `certificate` is the client's own."""
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    key_password: str | None = field(default=None, repr=False)
+
+    def context(self) -> ssl.SSLContext:
+        """Raises InvalidRegistrySetting if a file is missing or is not what it should be."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+        except (OSError, ssl.SSLError) as failure:
+            raise InvalidRegistrySetting("ca", f'"{self.ca}" holds no certificates') from failure
+        if self.certificate is not None:
+            try:
+                # Without a password OpenSSL would ask for one on the terminal.
+                context.load_cert_chain(self.certificate, self.key, self.key_password or "")
+            except (OSError, ssl.SSLError) as failure:
+                problem = f'"{self.certificate}" and its key cannot be used together'
+                raise InvalidRegistrySetting("certificate", problem) from failure
+        elif self.key is not None:
+            raise InvalidRegistrySetting("key", "there is no certificate for it")
+        return context
+
+
+def user_of(credentials: Credentials | None) -> str | None:
+    return credentials.user if isinstance(credentials, Basic) else None
+
+
+class Bearing(httpx.Auth):
+    """Puts a token on every request."""
+
+    def __init__(self, token: str) -> None:
+        self._header = f"Bearer {token}"
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers["Authorization"] = self._header
+        yield request
+
+
+def httpx_auth(credentials: Credentials | None) -> httpx.Auth | None:
+    match credentials:
+        case None:
+            return None
+        case Basic(user, password):
+            return httpx.BasicAuth(user, password)
+        case Bearer(token):
+            return Bearing(token)
+        case _:
+            assert_never(credentials)
+
+
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -40,8 +109,12 @@ _HEADERS = {"Accept": f"{CONTENT_TYPE}, application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Seconds. The pause doubles from ``first`` to ``longest``, and is cut by chance to between half and all of it. After
-    ``within`` no attempt begins: one that hangs takes its whole time-out, and tasks wait side by side for the answer."""
+    """How often and for how long a call is retried. All times are in seconds.
+
+    The pause doubles from `first` to `longest`; a random factor between a half and one spreads clients out. No
+    attempt begins after `within`, because each attempt may take its whole time-out and other tasks wait for the
+    answer.
+    """
 
     attempts: int = 4
     first: float = 0.2
@@ -51,14 +124,14 @@ class Retries:
     sleep: Callable[[float], None] = time.sleep
 
     def pause(self, attempt: int, asked_for: float | None) -> None:
-        """Wait before the next attempt; a registry that says how long to wait (Retry-After) is obeyed, within reason."""
+        """Wait before the next attempt. Obeys Retry-After up to `longest_asked_for`."""
         delay = min(self.longest, self.first * 2**attempt) * random.uniform(0.5, 1)
         self.sleep(max(delay, min(asked_for or 0.0, self.longest_asked_for)))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the registry said: its JSON, or with an HTTP status from 400 its error code and message."""
+    """The registry's JSON. From HTTP status 400 on it holds an error code and a message."""
 
     url: str
     status: int
@@ -71,7 +144,7 @@ class Answer:
 
     @property
     def registry_code(self) -> int:
-        """The HTTP status where the registry has no code of its own; Apicurio then says 0."""
+        """The registry's own error code, otherwise the HTTP status. Apicurio sends 0 if it has no code."""
         code = self.body.get("error_code") if isinstance(self.body, dict) else None
         return code if isinstance(code, int) and code else self.status
 
@@ -86,7 +159,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """An attempt that may be repeated."""
+    """An attempt that failed and may be repeated."""
 
     error: RegistryError
     retry_after: float | None = None
@@ -113,7 +186,7 @@ class Transport:
             verify=_context(tls, self.urls),
             timeout=timeout,
             headers=_HEADERS,
-            # A proxy from the environment is for the world outside, not for this machine; nor is .netrc for us.
+            # A proxy from the environment is not meant for a registry on this machine, and neither is .netrc.
             trust_env=not all(_is_loopback(url) for url in self.urls),
         )
 
@@ -126,7 +199,7 @@ class Transport:
         query: Mapping[str, str | int] | None = None,
         body: Json = None,
     ) -> Answer:
-        """``what`` says in a verb phrase what is being done, for errors: "read subject x"."""
+        """`what` is a verb phrase for error messages: "read subject x"."""
         request = _Request(method, path, what, dict(query or {}), body)
         began = time.monotonic()
         for attempt in range(self._retries.attempts):
@@ -144,7 +217,7 @@ class Transport:
         self._http.close()
 
     def _try_each_url(self, request: _Request) -> Answer | _Failed:
-        """The URL that answered last goes first: a dead one costs its time-out once only."""
+        """Try the URL that answered last first, so that a dead one costs its time-out only once."""
         start, count = self._preferred, len(self.urls)
         failed: _Failed | None = None
         for position in range(start, start + count):
@@ -201,7 +274,7 @@ def _read(url: str, response: httpx.Response) -> Answer:
     except ValueError:
         unread = Answer(url, response.status_code, None, content_type)
     if response.status_code >= 500:
-        return unread  # a gateway's error page; the status says enough
+        return unread  # an error page of a gateway: the status is enough
     if response.is_redirect:
         raise unread.unreadable("it sends the client elsewhere")
     raise unread.unreadable("it is an HTML page" if "html" in content_type else "it is not JSON")
@@ -214,7 +287,7 @@ def _reason(failure: httpx.TransportError) -> str:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds, from a number or a date."""
+    """Seconds to wait, from a number or a date."""
     text = response.headers.get("retry-after", "")
     try:
         return float(text)
@@ -227,7 +300,7 @@ def _retry_after(response: httpx.Response) -> float | None:
 
 
 def _without_credentials(urls: Sequence[str]) -> tuple[tuple[str, ...], Credentials | None]:
-    """The URLs without user and password, which must never be shown, and those two as credentials."""
+    """The URLs without user and password, which must never be shown, and both as credentials."""
     if not urls:
         raise InvalidRegistrySetting("url", "there is none")
     plain, found = [], None
@@ -245,7 +318,7 @@ def _without_credentials(urls: Sequence[str]) -> tuple[tuple[str, ...], Credenti
 
 
 def _context(tls: Tls | None, urls: Sequence[str]) -> ssl.SSLContext:
-    """For plain HTTP one that trusts nobody: loading the system's authorities takes longer than a call does."""
+    """For plain HTTP a context that trusts nothing: loading the system's authorities takes longer than a call."""
     if tls is None and all(url.startswith("http://") for url in urls):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return (tls or Tls()).context()

@@ -7,32 +7,24 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Iterable
-from pathlib import Path
-
 import fastavro
+from collections.abc import Iterable
 from fastavro.schema import parse_schema
-from pyspark.errors import AnalysisException, PySparkException
-
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.registry.wire import HEADER_LENGTH
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import (
-    BadRecord,
-    DiskFull,
-    NotANumber,
-    RecordsWentAway,
-    SchemaChanged,
-    SparkGone,
-    SparkRefused,
-)
+from headgate.runtime.errors import BadRecord, DiskFull, NotANumber, RecordsWentAway, SchemaChanged, SparkGone, SparkRefused
 from headgate.runtime.formats.avro_plan import to_json_text, writer_tree
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
 from headgate.schema.written import WrittenSchema
 from headgate.sql.query.casts import NO_CAST
+from pathlib import Path
+from pyspark.errors import AnalysisException, PySparkException
+
+
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +90,7 @@ def translated(
         return error
     text = _words(error)
     told = _STOPPED.search(text)
-    reader = next((one for one in sources if told and one.object.id == int(told["source"])), None)
+    reader = next((one for one in sources if told and one.id == int(told["source"])), None)
     if told is not None and reader is not None:
         place = int(told["partition"]), int(told["offset"])
         if told["id"] is not None:
@@ -132,7 +124,7 @@ def _schema_changed(
     reader: SourceReader, partition: int, offset: int, side: str, schema_id: int
 ) -> SchemaChanged:
     differences = reader.schemas[side].describe(schema_id)
-    name, topic = reader.object.name, reader.topic_name
+    name, topic = reader.name, reader.topic_name
     return SchemaChanged(name, topic, partition, offset, side, schema_id, differences)
 
 
@@ -144,9 +136,7 @@ def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
         log.warning("a bad record could not be read again: %s", translated(error))
         found = None
     if found is None:
-        return BadRecord(
-            reader.object.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None
-        )
+        return BadRecord(reader.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None)
     return bad_record(reader, partition, offset, found["side"], found["reason"], found["schema_id"])
 
 
@@ -159,7 +149,7 @@ def bad_record(
     if reason == MALFORMED and schema_id is not None:
         data = raw if raw is not None else _read_again(reader, partition, offset, side)
         reason, path = _explained(data, reader.writer(schema_id, side))
-    name, topic = reader.object.name, reader.topic_name
+    name, topic = reader.name, reader.topic_name
     return BadRecord(name, topic, partition, offset, side, _sentence(reason), path, schema_id)
 
 

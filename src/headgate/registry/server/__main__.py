@@ -1,6 +1,6 @@
-"""``python -m headgate.registry.server --data DIR --port N [--host H] [--user-file F]``
+"""`python -m headgate.registry.server --data DIR --port N [--host H] [--user-file F]`
 
-Listens until it is told to stop (SIGTERM, SIGINT), and says on its standard output where.
+Prints its address on standard output and listens until SIGTERM or SIGINT.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 import uvicorn
 
 from headgate.errors import HeadgateError
-from headgate.registry.server import app, users
 from headgate.registry.server.errors import OpenToTheNetwork, PortTaken
+from headgate.registry.server.requests import Users, read_users
+from headgate.registry.server.routes import create_app
 from headgate.registry.server.store import Store
-from headgate.registry.server.users import Users
 
 
 def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s", level=logging.INFO)
     try:
-        known = users.read(asked.user_file) if asked.user_file is not None else Users()
+        known = read_users(asked.user_file) if asked.user_file is not None else Users()
         if not known.by_name and not is_loopback(asked.host):
             raise OpenToTheNetwork(asked.host)
         with listen(asked.host, asked.port) as listening, closing(Store(asked.data)) as store:
@@ -42,15 +42,15 @@ def serve(store: Store, known: Users, listening: socket.socket) -> None:
     sys.stdout.write(f"registry listens on http://{host}:{port}\n")
     sys.stdout.flush()
     config = uvicorn.Config(
-        app.create(store, users=known), log_level="warning", access_log=False, lifespan="off"
+        create_app(store, users=known), log_level="warning", access_log=False, lifespan="off"
     )
     uvicorn.Server(config).run(sockets=[listening])
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any free one."""
+    """A listening socket. Port 0 takes any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's delay off only where the protocol is named: without it every answer takes 40 ms more.
+    # asyncio turns Nagle's delay off only if the protocol is named. With the delay every answer takes 40 ms more.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,0 +1,161 @@
+"""`->` and `->>`: a part of a JSON value, as JSON or as text. A chain of them becomes one look-up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from headgate.schema.render import print_type
+from headgate.schema.types import Json, Text
+from headgate.sql.query.errors import NotJson, UnsupportedQuery
+from headgate.sql.query.scope import Scope, Visitor, call, text
+from headgate.sql.query.types import Typed
+
+
+def json_access(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    as_text = isinstance(node, exp.JSONExtractScalar)
+    steps, inner = _steps(node.expression), node
+    while isinstance(inner.this, exp.JSONExtract | exp.JSONExtractScalar):
+        inner = inner.this
+        if isinstance(inner, exp.JSONExtractScalar):
+            raise NotJson("text")
+        steps = _steps(inner.expression) + steps
+    owner = visitor.visit(inner.this, scope)
+    if owner.type is not None and not isinstance(owner.type, Json):
+        raise NotJson(print_type(owner.type))
+    operand = inner.this.copy()  # read again: a visit may replace its node
+    node.replace(part_as_text(operand, steps) if as_text else part_as_json(operand, steps))
+    return Typed(Text() if as_text else Json())
+
+
+def _steps(key: exp.Expr) -> list[Step]:
+    """The steps of a JSON path: a member by name, an element by number."""
+    if isinstance(key, exp.JSONPath):
+        return [_part(part) for part in key.expressions[1:]]
+    if isinstance(key, exp.Literal):
+        return [key.name if key.is_string else int(key.name)]
+    raise UnsupportedQuery(
+        "a JSON key that is not a literal", "Write the key as a string or a number from 0."
+    )
+
+
+def _part(part: exp.Expr) -> Step:
+    found = part.this
+    if isinstance(part, exp.JSONPathKey | exp.JSONPathSubscript) and isinstance(found, str | int):
+        return found
+    raise UnsupportedQuery("this JSON path", "Write one `->` for each member.")
+
+
+def from_lambda(node: exp.Lambda) -> exp.Expr:
+    """`f(a -> 'b')`: sqlglot takes every arrow in a call for a lambda's, and what follows the key for its body."""
+    left = node.expressions[0]
+    column = exp.column(left.copy()) if isinstance(left, exp.Identifier) else left.copy()
+    body = exp.Paren(this=node.this.copy())
+    key: exp.Expr = body.this
+    while not isinstance(key, exp.Literal | exp.JSONPath) and isinstance(key.this, exp.Expr):
+        key = key.this
+    key.replace(exp.JSONExtract(this=column, expression=key.copy()))
+    made: exp.Expr = body.this
+    node.replace(made)
+    return made
+
+
+Step = str | int
+
+_NUMBER = "(-?[0-9][-+.0-9eE]*)"
+_UNFIT = frozenset("'?")  # what the paths of get_json_object cannot hold in a key
+_PART, _AT, _FOUND = "hg_part", "hg_at", "hg_found"
+_BACKSLASH = call("chr", exp.Literal.number(92))
+_ESCAPED = (  # and what hides it
+    (call("concat", _BACKSLASH, _BACKSLASH), call("chr", exp.Literal.number(1))),
+    (call("concat", _BACKSLASH, text('"')), call("chr", exp.Literal.number(2))),
+)
+
+
+def part_as_text(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
+    """`->>`: a string without its quotes, NULL for a null, the JSON text of anything else."""
+    found = exp.column(_FOUND)
+    return _told(_found(document, steps), {"s": _rest(found), "n": _rest(found), "z": exp.Null()})
+
+
+def part_as_json(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
+    """`->`: JSON text, also of strings and of a null; NULL only where there is no such part."""
+    found = exp.column(_FOUND)
+    listed = call("to_json", call("array", _rest(found)))
+    inside = call(
+        "substr",
+        listed,
+        exp.Literal.number(2),
+        exp.Sub(this=_length(listed), expression=exp.Literal.number(2)),
+    )
+    return _told(_found(document, steps), {"s": inside, "n": _rest(found), "z": text("null")})  # fmt: skip
+
+
+def _found(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
+    found, path = _marked(document), ""
+    for step in steps:
+        if isinstance(step, str) and _UNFIT & set(step):
+            members = call("from_json", _looked_up(found, path), text("map<string,string>"))
+            found, path = call("try_element_at", members, text("s" + step)), ""
+        else:
+            path += f"[{step}]" if isinstance(step, int) else f"['s{step}']"
+    return _looked_up(found, path)
+
+
+def _looked_up(document: exp.Expr, path: str) -> exp.Expr:
+    return call("get_json_object", document, text("$" + path)) if path else document
+
+
+def _marked(document: exp.Expr) -> exp.Expr:
+    part = exp.column(_PART)
+    numbers = call("regexp_replace", part, text(_NUMBER), text('"n$1"'))
+    outside = call("replace", numbers, text("null"), text('"z"'))
+    return _by_strings(document, outside, call("concat", text("s"), part), '"')
+
+
+def _unmarked(document: exp.Expr) -> exp.Expr:
+    part = exp.column(_PART)
+    string = call("concat", text('"'), _rest(part), text('"'))
+    inside = _by_letter(part, {"s": string, "n": _rest(part), "z": text("null")}, exp.Null())
+    return _by_strings(document, part, inside, "")
+
+
+def _by_strings(document: exp.Expr, outside: exp.Expr, inside: exp.Expr, quote: str) -> exp.Expr:
+    """The document with its parts outside and inside of strings changed, put together with ``quote`` between them."""
+    even = exp.EQ(
+        this=exp.Mod(this=exp.column(_AT), expression=exp.Literal.number(2)), expression=exp.Literal.number(0)
+    )
+    each = exp.Lambda(
+        this=call("if", even, outside, inside), expressions=[exp.to_identifier(_PART), exp.to_identifier(_AT)]
+    )
+    for escaped, hidden in _ESCAPED:
+        document = call("replace", document, escaped.copy(), hidden.copy())
+    changed: exp.Expr = call(
+        "array_join", call("transform", call("split", document, text('"')), each), text(quote)
+    )
+    for escaped, hidden in _ESCAPED:
+        changed = call("replace", changed, hidden.copy(), escaped.copy())
+    return changed
+
+
+def _told(found: exp.Expr, scalars: dict[str, exp.Expr]) -> exp.Expr:
+    """What was found, looked at once and told by its first letter; true, false and nested values have none of ours."""
+    told = _by_letter(exp.column(_FOUND), scalars, _unmarked(exp.column(_FOUND)))
+    each = exp.Lambda(this=told, expressions=[exp.to_identifier(_FOUND)])
+    return call("element_at", call("transform", call("array", found), each), exp.Literal.number(1))
+
+
+def _by_letter(value: exp.Expr, cases: dict[str, exp.Expr], otherwise: exp.Expr) -> exp.Expr:
+    case = exp.Case(this=call("left", value.copy(), exp.Literal.number(1)), default=otherwise)
+    for letter, result in cases.items():
+        case = case.when(text(letter), result, copy=False)
+    return case
+
+
+def _rest(value: exp.Expr) -> exp.Expr:
+    return call("substr", value.copy(), exp.Literal.number(2))
+
+
+def _length(value: exp.Expr) -> exp.Expr:
+    return call("length", value.copy())

@@ -1,0 +1,451 @@
+"""A query's text -> what it gives and the Spark SQL that gives it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from headgate.errors import HeadgateError
+from headgate.schema.names import print_name
+from headgate.schema.render import print_type
+from headgate.schema.types import Named, Record, Text, Type
+from headgate.sql.query.calls import function_name
+from headgate.sql.query.casts import cast_to
+from headgate.sql.query.errors import (
+    DuplicateAlias,
+    IncompatibleBranches,
+    MalformedQuery,
+    UnknownAlias,
+    UnsupportedQuery,
+    WrongColumnCount,
+)
+from headgate.sql.query.expressions import Expressions
+from headgate.sql.query.from_clause import FromClause
+from headgate.sql.query.functions import GENERATORS
+from headgate.sql.query.grouping import check_grouped, group_items, has_sets, refuse_aggregates
+from headgate.sql.query.scope import (
+    AnalysedQuery,
+    Column,
+    FindRelation,
+    NamePart,
+    Relation,
+    Scope,
+    Source,
+    WrittenType,
+    every_column,
+    identifier,
+    mention_owner,
+    name_part,
+    resolve,
+    take_field,
+)
+from headgate.sql.query.text import FUNCTION_MARK, Normalised, normalise, parse, with_room
+from headgate.sql.query.types import Typed, common
+
+Projection = tuple[exp.Expr, tuple[Column, ...]]
+
+
+def analyse(
+    text: str, find_relation: FindRelation, resolve: Callable[[Named], Type] | None = None
+) -> AnalysedQuery:
+    """Everything that can be known of a query without running it. Errors point into ``text``."""
+    normalised = normalise(text)
+    return with_room(_depth(normalised.text), lambda: _Analyser(normalised, find_relation, resolve).run())
+
+
+def _depth(text: str) -> int:
+    depth = most = 0
+    for found in re.finditer(r"[()]|\bCASE\b|\bcase\b", text):
+        depth += -1 if found[0] == ")" else found[0] == "("
+        most = max(most, depth)
+    return most + text.count("||") // 4
+
+
+def _no_named_types(named: Named) -> Type:
+    raise UnsupportedQuery(f"type {print_name(named.parts)}")
+
+
+class _Analyser:
+    def __init__(
+        self, normalised: Normalised, find_relation: FindRelation, resolve: Callable[[Named], Type] | None
+    ) -> None:
+        self.normalised = normalised
+        self.expressions = Expressions(normalised, resolve or _no_named_types, self.query)
+        self.from_clause = FromClause(self.expressions, find_relation, self.query)
+        self.common_tables = 0
+
+    def run(self) -> AnalysedQuery:
+        tree = parse(self.normalised)
+        columns = self.query(tree, None)
+        for number, column in enumerate(columns):
+            if column.null:
+                _make_text(tree, number)
+        reads = self.from_clause.reads
+        return AnalysedQuery(
+            columns=tuple(replace(c, type=Text(), null=False) if c.null else c for c in columns),
+            reads=tuple(dict.fromkeys(reads)),
+            spark_sql=_without_variables(tree.sql(dialect="spark", comments=False)),
+            stateless=len(reads) == 1 and not self.expressions.stateful,
+            untyped=tuple(dict.fromkeys(self.expressions.untyped)),
+            mentions=tuple(m for _, m in sorted(self.expressions.mentions.items())),
+            types=tuple(map(WrittenType, self.normalised.type_spans, self.normalised.types)),
+        )
+
+    def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
+        scope = Scope(outer=outer)
+        if with_ := node.args.get("with_"):
+            self._common_tables(with_, scope)
+        match node:
+            case exp.Select():
+                return self._select(node, scope)
+            case exp.SetOperation():
+                return self._set_operation(node, scope)
+            case exp.Subquery():
+                columns = self.query(node.this, scope)
+                self._order_and_limit(node, Scope(outer=scope, outputs=columns))
+                return columns
+            case exp.Values():
+                return self._values(node, scope)
+            case exp.Table():
+                raise UnsupportedQuery("TABLE", "Write SELECT * FROM the relation.")
+            case _:
+                raise UnsupportedQuery(type(node).__name__.upper())
+
+    def _common_tables(self, with_: exp.Expr, scope: Scope) -> None:
+        """Each gets a name of its own for Spark: sqlglot moves those of subqueries to the top."""
+        if with_.args.get("recursive"):
+            raise UnsupportedQuery("WITH RECURSIVE")
+        for table in with_.expressions:
+            alias = table.args["alias"]
+            name = name_part(alias.this).name
+            if name in scope.tables:
+                raise DuplicateAlias(name, "WITH")
+            columns = self.from_clause.renamed(self.query(table.this, scope), alias, f'"{name}"')
+            self.common_tables += 1
+            spark_name = f"common_{self.common_tables}"
+            alias.set("this", identifier(spark_name))
+            if alias.args.get("columns"):
+                alias.set("columns", [identifier(column.name) for column in columns])
+            table.set("materialized", None)
+            scope.tables[name] = Relation(name, spark_name, columns)
+
+    def _set_operation(self, node: exp.SetOperation, scope: Scope) -> tuple[Column, ...]:
+        left, right = self.query(node.this, scope), self.query(node.expression, scope)
+        what = type(node).__name__.upper()
+        if len(left) != len(right):
+            raise WrongColumnCount(f"the right side of {what}", len(left), len(right))
+        self.expressions.stateful = True
+        columns = tuple(_merged(what, a, b) for a, b in zip(left, right, strict=True))
+        self._order_and_limit(node, Scope(outer=scope, outputs=columns))
+        return columns
+
+    def _values(self, node: exp.Values, scope: Scope) -> tuple[Column, ...]:
+        rows = []
+        for row in node.expressions:
+            items = list(row.expressions) if isinstance(row, exp.Tuple) else [row]
+            rows.append([self.expressions.visit(item, scope) for item in items])
+        for values in rows:
+            if len(values) != len(rows[0]):
+                raise WrongColumnCount("a row of VALUES", len(rows[0]), len(values))
+        return tuple(_column_of_values(n, list(v)) for n, v in enumerate(zip(*rows, strict=True), start=1))
+
+    def _select(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
+        _refuse(node)
+        self.from_clause.read(node, scope)
+        if where := node.args.get("where"):
+            self.expressions.visit(where, scope)
+            refuse_aggregates(where, "WHERE", self.expressions.span(where))
+        columns = self._projections(node, scope)
+        seeing = scope.seeing(columns)
+        columns = self._grouping(node, seeing, columns)
+        for name in ("having", "qualify"):
+            if clause := node.args.get(name):
+                self.expressions.visit(clause, seeing)
+        for window in node.args.get("windows") or ():
+            self.expressions.visit(window, scope)
+        check_grouped(node, scope, self.expressions.span)
+        self._order_and_limit(node, seeing)
+        if node.args.get("distinct"):
+            self.expressions.stateful = True
+        return columns
+
+    # SELECT list
+
+    def _projections(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
+        found = [p for expression in list(node.expressions) for p in self._projection(expression, scope)]
+        node.set("expressions", [expression for expression, _ in found])
+        return tuple(column for _, columns in found for column in columns)
+
+    def _projection(self, node: exp.Expr, scope: Scope) -> list[Projection]:
+        inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+        if isinstance(node, exp.Star):
+            return _star(node, scope.sources)
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            return self._qualified_star(node, node.this, scope)
+        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):
+            return self._record_star(node.this, scope)
+        if isinstance(inner, exp.Anonymous) and function_name(inner) in GENERATORS:
+            return [self._rows(node, inner, scope)]
+        if isinstance(node, exp.Aliases):
+            raise UnsupportedQuery("a list of aliases on what gives one column")
+        return [self._value(node, inner, scope)]
+
+    def _value(self, node: exp.Expr, plain: exp.Expr, scope: Scope) -> Projection:
+        name, origin = written_name(node), _origin(plain, scope)
+        holder = exp.Paren(this=node)  # so that a node that replaces itself has a parent to do it in
+        typed = self.expressions.visit(node, scope)
+        value = holder.this.this if isinstance(holder.this, exp.Alias) else holder.this
+        name = name or (origin.name if origin else accessed_name(value)) or "?column?"
+        doc, came_from = (origin.doc, origin.origin) if origin else (_field_doc(plain, typed), None)
+        column = Column(name, typed.type, typed.nullable, doc, came_from, typed.null)
+        return _aliased_as(value, name), (column,)
+
+    def _qualified_star(self, node: exp.Column, star: exp.Star, scope: Scope) -> list[Projection]:
+        """alias.*, or record.* where there is no such alias."""
+        parts = node.parts[:-1]
+        owner = scope.owner([*(name_part(part) for part in parts), NamePart("*", True)])
+        if owner is not None and owner[1] == len(parts):
+            mention_owner(self.expressions, node, owner)
+            return _star(star, [owner[0]])
+        if owner is None and scope.column(name_part(parts[0])) is None:
+            raise scope.missing_alias(parts[0].name).at(self.expressions.span(node))
+        names = ("this", "table", "db", "catalog")
+        record = exp.Column(**{n: part.copy() for n, part in zip(names, reversed(parts), strict=False)})
+        return self._record_star(record, scope)
+
+    def _record_star(self, record: exp.Expr, scope: Scope) -> list[Projection]:
+        holder = exp.Paren(this=record)
+        typed = self.expressions.visit(record, scope)
+        if not isinstance(typed.type, Record):
+            raise UnsupportedQuery("x.* of what is no record")
+        chosen: list[Projection] = []
+        for field in typed.type.fields:
+            name, inner = take_field(NamePart(field.name, True), typed)
+            dot = exp.Dot(this=holder.this.copy(), expression=identifier(name))
+            chosen.append((_aliased_as(dot, name), (Column(name, inner.type, inner.nullable, inner.doc),)))
+        return chosen
+
+    def _rows(self, node: exp.Expr, call: exp.Anonymous, scope: Scope) -> Projection:
+        """explode(m) AS (k, v): one expression, several columns."""
+        function, columns = self.from_clause.rows_of(call, scope)
+        match node:
+            case exp.Aliases():
+                names = [name_part(alias).name for alias in node.expressions]
+            case exp.Alias():
+                names = [node.alias]
+            case _ if len(columns) == 1:
+                names = [function]
+            case _:
+                names = [column.name for column in columns]
+        if not names:
+            raise UnsupportedQuery(
+                f"{function} without names of its columns", f"Write {function}(…) AS (a, b, …)."
+            )
+        if columns and len(columns) != len(names):
+            raise WrongColumnCount("the list of aliases", len(columns), len(names))
+        known = columns or tuple(Column(name, None) for name in names)
+        aliases = exp.Aliases(this=call.copy(), expressions=[identifier(name) for name in names])
+        return aliases, tuple(replace(c, name=name) for name, c in zip(names, known, strict=True))
+
+    # the clauses after it
+
+    def _grouping(self, node: exp.Select, scope: Scope, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        group = node.args.get("group")
+        if group is None:
+            return columns
+        self.expressions.stateful = True
+        items = list(group_items(group))
+        if not items and not group.args.get("all"):
+            raise MalformedQuery("GROUP BY names nothing")
+        for item in items:
+            if isinstance(item, exp.Literal):
+                _require_position(item, "GROUP BY", columns)
+                continue
+            holder = exp.Paren(this=item) if item.parent is None else item.parent
+            self.expressions.visit(item, scope)
+            refuse_aggregates(holder, "GROUP BY", self.expressions.span(holder))
+        return tuple(replace(c, nullable=True) for c in columns) if has_sets(group) else columns
+
+    def _order_and_limit(self, node: exp.Expr, scope: Scope) -> None:
+        for name in ("order", "sort", "cluster", "distribute"):
+            if clause := node.args.get(name):
+                self.expressions.stateful = True
+                for item in list(clause.expressions):
+                    self._order_item(item, scope)
+        for name in ("limit", "offset"):
+            if clause := node.args.get(name):
+                self.expressions.stateful = True
+                if not isinstance(clause, exp.Fetch) and not isinstance(
+                    clause.expression, exp.Var | exp.Column
+                ):
+                    self.expressions.visit(clause.expression, Scope())
+                elif not isinstance(clause, exp.Fetch) and clause.expression.name.upper() != "ALL":
+                    raise MalformedQuery(f"{name.upper()} takes a number")
+
+    def _order_item(self, item: exp.Expr, scope: Scope) -> None:
+        """A name alone means an output first; inside an expression, an input first."""
+        value = item.this if isinstance(item, exp.Ordered) else item
+        if isinstance(value, exp.Literal):
+            _require_position(value, "ORDER BY", scope.outputs)
+        if isinstance(value, exp.Column) and len(value.parts) == 1:
+            output = scope.output(name_part(value.this))
+            if output is not None:
+                value.set("this", identifier(output.name))
+                return
+        self.expressions.visit(item, scope)
+
+
+def _require_position(item: exp.Literal, clause: str, columns: tuple[Column, ...]) -> None:
+    if item.name.isdigit() and not 1 <= int(item.name) <= len(columns):
+        raise MalformedQuery(f"{clause} {item.name} is no position among the {len(columns)} columns")
+
+
+def _refuse(node: exp.Select) -> None:
+    for name, what in (("into", "INTO"), ("locks", "FOR UPDATE"), ("pivots", "PIVOT")):
+        if node.args.get(name):
+            raise UnsupportedQuery(what)
+    distinct = node.args.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        hint = "Number the rows with row_number() OVER (PARTITION BY …) and keep the first."
+        raise UnsupportedQuery("DISTINCT ON", hint)
+    if not node.expressions:
+        raise MalformedQuery("it has no columns")
+
+
+def _merged(what: str, left: Column, right: Column) -> Column:
+    shared = common([Typed(c.type, c.nullable, c.null) for c in (left, right)])
+    if shared is None:
+        assert left.type is not None
+        assert right.type is not None
+        types = print_type(left.type), print_type(right.type)
+        raise IncompatibleBranches(f'column "{left.name}" of {what}', *types)
+    return Column(left.name, shared.type, shared.nullable, null=shared.null)
+
+
+def _column_of_values(number: int, values: list[Typed]) -> Column:
+    shared = common(values)
+    if shared is None:
+        known = [print_type(v.type) for v in values if v.type is not None]
+        other = next(k for k in known if k != known[0])
+        raise IncompatibleBranches(f"column {number} of VALUES", known[0], other)
+    return Column(f"col{number}", shared.type, shared.nullable, null=shared.null)
+
+
+def _origin(node: exp.Expr, scope: Scope) -> Column | None:
+    """The column that a projection is nothing but, for its docs and its name."""
+    node = node.unnest()
+    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+        return None
+    try:
+        _, column, fields = resolve([name_part(part) for part in node.parts], scope)
+    except HeadgateError:
+        return None
+    return None if fields else column
+
+
+def _field_doc(node: exp.Expr, typed: Typed) -> str | None:
+    """The doc of the field that a projection is nothing but."""
+    return typed.doc if isinstance(node.unnest(), exp.Column | exp.Dot) else None
+
+
+def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
+    if not sources:
+        raise UnknownAlias("*")
+    left_out = [name_part(e) for e in (star.args.get("except_") or star.args.get("except") or ())]
+    known = every_column(sources)
+    for name in left_out:
+        if not any(_leaves_out(name, column.name) for _, column in known):
+            raise Scope(sources=sources).missing(name.name)
+    for column, withheld in (each for source in sources for each in source.withheld):
+        if not any(_leaves_out(name, column) for name in left_out):
+            raise withheld
+    return [
+        (_aliased_as(expression, column.name), (column,))
+        for expression, column in known
+        if not any(_leaves_out(name, column.name) for name in left_out)
+    ]
+
+
+def _leaves_out(name: NamePart, column: str) -> bool:
+    return name.name == column or (not name.quoted and name.name.lower() == column.lower())
+
+
+def _aliased_as(expression: exp.Expr, name: str) -> exp.Expr:
+    return exp.Alias(this=expression, alias=identifier(name))
+
+
+def _make_text(node: exp.Expr, number: int) -> None:
+    """A column of nothing but NULL is text, as in PostgreSQL: Spark's void cannot be kept or written."""
+    match node:
+        case exp.SetOperation():
+            _make_text(node.this, number)
+            _make_text(node.expression, number)
+        case exp.Subquery():
+            _make_text(node.this, number)
+        case exp.Values():
+            for row in node.expressions:
+                row.expressions[number].replace(cast_to(row.expressions[number].copy(), Text()))
+        case exp.Select():
+            value = node.expressions[number].this
+            value.replace(cast_to(value.copy(), Text()))
+        case _:
+            pass
+
+
+def _without_variables(sql: str) -> str:
+    """Spark puts the values of its settings in place of `${name}`, also inside strings."""
+    return sql.replace("${", "\\u0024{")
+
+
+_NAMED: dict[type, str] = {
+    exp.Case: "case",
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "current_timestamp",
+    exp.Localtimestamp: "localtimestamp",
+    exp.CurrentUser: "current_user",
+    exp.Extract: "extract",
+    exp.Exists: "exists",
+    exp.Trim: "btrim",
+    exp.Substring: "substring",
+    exp.StrPosition: "position",
+    exp.Array: "array",
+}
+_SAME_AS_INNER = (
+    exp.Cast,
+    exp.Paren,
+    exp.Window,
+    exp.Filter,
+    exp.WithinGroup,
+    exp.IgnoreNulls,
+    exp.RespectNulls,
+)
+
+
+def written_name(node: exp.Expr) -> str | None:
+    """The name that an expression has before names are found: alias, function; of a cast its operand's."""
+    match node:
+        case exp.Alias():
+            return str(node.alias).removeprefix(FUNCTION_MARK)
+        case exp.Anonymous():
+            return str(node.name).removeprefix(FUNCTION_MARK).lower()
+        case _ if isinstance(node, _SAME_AS_INNER):
+            inner = node.this
+            return str(inner.name) if isinstance(inner, exp.Column) else written_name(inner)
+        case _:
+            return _NAMED.get(type(node))
+
+
+def accessed_name(value: exp.Expr) -> str | None:
+    """A field gives its name to the column, an element the name of its array."""
+    match value:
+        case exp.Dot():
+            return str(value.expression.name)
+        case exp.Bracket():
+            return accessed_name(value.this)
+        case exp.Column():
+            return str(value.name)
+        case _:
+            return None

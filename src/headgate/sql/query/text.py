@@ -1,0 +1,330 @@
+"""The text of a query, read as a tree of sqlglot."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from headgate.errors import HeadgateError, Span
+from headgate.schema.parse import read_type
+from headgate.schema.types import Type
+from headgate.sql.query.errors import MalformedQuery, QueryTooDeep
+from headgate.text.cursor import Cursor
+from headgate.text.lexer import Token, TokenKind, tokenize
+
+FUNCTION_MARK = "hgf_"
+_NOT_BLANK = re.compile(r"[^\n]")
+TYPE_MARK = "hgt_"
+MAX_DEPTH = 1000
+
+# Words before a parenthesis that are grammar, not the name of a function.
+_GRAMMAR = frozenset(
+    [
+        "ALL",
+        "AND",
+        "ANY",
+        "AS",
+        "BETWEEN",
+        "BY",
+        "CASE",
+        "CROSS",
+        "CUBE",
+        "DISTINCT",
+        "ELSE",
+        "EXCEPT",
+        "FROM",
+        "FULL",
+        "GROUP",
+        "HAVING",
+        "ILIKE",
+        "IN",
+        "INNER",
+        "INTERSECT",
+        "IS",
+        "JOIN",
+        "LATERAL",
+        "LIKE",
+        "LIMIT",
+        "MATERIALIZED",
+        "NATURAL",
+        "NOT",
+        "OFFSET",
+        "ON",
+        "OR",
+        "ORDER",
+        "OUTER",
+        "OVER",
+        "PARTITION",
+        "PIVOT",
+        "RECURSIVE",
+        "RLIKE",
+        "ROLLUP",
+        "ROW",
+        "SELECT",
+        "SEMI",
+        "ANTI",
+        "SETS",
+        "SIMILAR",
+        "SOME",
+        "TABLESAMPLE",
+        "THEN",
+        "TO",
+        "UNION",
+        "UNNEST",
+        "UNPIVOT",
+        "USING",
+        "VALUES",
+        "WHEN",
+        "WHERE",
+        "WITH",
+        "WITHIN",
+    ]
+)
+# Words that are grammar before a parenthesis only if one of these follows it; otherwise functions of Spark.
+_GRAMMAR_BEFORE = {
+    "EXISTS": frozenset({"SELECT", "WITH", "VALUES", "("}),
+    "FILTER": frozenset({"WHERE"}),
+    "ARRAY": frozenset({"SELECT"}),
+}
+_AFTER_NO_COMMA = frozenset(
+    {",", ")", "]", ";", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
+)
+_CASTS = frozenset({"CAST", "TRY_CAST"})
+# Functions with a grammar of their own between the parentheses, and the words that show that it is used.
+_KEYWORD_CALLS = {
+    "EXTRACT": frozenset({"FROM"}),
+    "POSITION": frozenset({"IN"}),
+    "SUBSTRING": frozenset({"FROM", "FOR"}),
+    "TRIM": frozenset({"FROM", "BOTH", "LEADING", "TRAILING"}),
+}
+_SAME_IN_POSTGRES = {"RLIKE": "~", "REGEXP": "~", "<=>": "IS NOT DISTINCT FROM"}
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    text: str
+    types: tuple[Type, ...]  # placeholder number -> type
+    breaks: tuple[tuple[int, int], ...]  # (offset here, offset in the original), ascending
+    length: int  # of the original
+    type_spans: tuple[Span, ...] = ()  # of the types, in the original
+
+    def original(self, offset: int) -> int:
+        """The offset in the text as it was written."""
+        after = bisect_right(self.breaks, (offset, 1 << 60))
+        here, there = self.breaks[after - 1]
+        # What replaces a token may be longer than the token was.
+        end = self.breaks[after][1] if after < len(self.breaks) else self.length
+        return max(there, min(there + offset - here, end))
+
+    def span(self, start: int, end: int) -> Span:
+        return Span(self.original(start), max(self.original(start) + 1, self.original(end)))
+
+
+def normalise(text: str) -> Normalised:
+    return _Normaliser(text).run()
+
+
+class _Normaliser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokenize(text)
+        self.parts: list[str] = []
+        self.length = 0
+        self.breaks: list[tuple[int, int]] = [(0, 0)]
+        self.types: list[Type] = []
+        self.type_spans: list[Span] = []
+        self.open: list[bool] = []  # for every open parenthesis: whether it is that of a CAST
+
+    def run(self) -> Normalised:
+        at, index = 0, 0
+        while self.tokens[index].kind is not TokenKind.END:
+            token = self.tokens[index]
+            self._copy(at, token.start)
+            at = token.end
+            written, type_follows = self._token(token, index)
+            self._put(written, token.start)
+            index += 1
+            if type_follows:
+                at, index = self._type(index)
+        self._copy(at, len(self.text))
+        breaks, spans = tuple(self.breaks), tuple(self.type_spans)
+        return Normalised("".join(self.parts), tuple(self.types), breaks, len(self.text), spans)
+
+    def _token(self, token: Token, index: int) -> tuple[str, bool]:
+        """How the token is written, and whether a type follows it."""
+        match token.kind:
+            case TokenKind.QUOTED:
+                mark = FUNCTION_MARK if self.tokens[index + 1].word == "(" else ""
+                return '"' + mark + token.value.replace('"', '""') + '"', False
+            case TokenKind.STRING:
+                return "'" + token.value.replace("'", "''") + "'", False
+            case TokenKind.WORD:
+                return self._word(token, index)
+            case TokenKind.SYMBOL:
+                return self._symbol(token, index)
+            case _:
+                return token.value, False
+
+    def _word(self, token: Token, index: int) -> tuple[str, bool]:
+        if token.word == "AS" and self.open and self.open[-1]:
+            self.open[-1] = False
+            return token.value, True
+        if token.word in _SAME_IN_POSTGRES:
+            return _SAME_IN_POSTGRES[token.word], False
+        if self.tokens[index + 1].word == "(" and self._is_function(token, index):
+            return FUNCTION_MARK + token.value, False
+        return token.value, False
+
+    def _is_function(self, token: Token, index: int) -> bool:
+        if token.word in _GRAMMAR or token.word in _CASTS:
+            return False
+        if token.word in _GRAMMAR_BEFORE:
+            return self.tokens[index + 2].word not in _GRAMMAR_BEFORE[token.word]
+        keywords = _KEYWORD_CALLS.get(token.word)
+        return keywords is None or not self._uses(keywords, index + 1)
+
+    def _uses(self, keywords: frozenset[str], index: int) -> bool:
+        """Whether one of the words stands directly inside the parenthesis that opens at the index."""
+        depth = 0
+        for token in self.tokens[index:]:
+            depth += (token.word == "(") - (token.word == ")")
+            if depth == 0:
+                return False
+            if depth == 1 and token.kind is TokenKind.WORD and token.word in keywords:
+                return True
+        return False
+
+    def _symbol(self, token: Token, index: int) -> tuple[str, bool]:
+        if token.word == "(":
+            self.open.append(index > 0 and self.tokens[index - 1].word in _CASTS)
+            if len(self.open) > MAX_DEPTH:
+                raise QueryTooDeep(MAX_DEPTH).at(token.span)
+        elif token.word == ")" and self.open:
+            self.open.pop()
+        elif token.word == "::":
+            return "::", True
+        elif token.word == ",":
+            self._refuse_nothing_after(token, index)
+        return _SAME_IN_POSTGRES.get(token.word, token.value), False
+
+    def _refuse_nothing_after(self, comma: Token, index: int) -> None:
+        """sqlglot reads over a comma too many; a slip like that deserves an error."""
+        after = self.tokens[index + 1]
+        if after.kind is TokenKind.END or after.word in _AFTER_NO_COMMA:
+            raise MalformedQuery("nothing stands after this comma").at(comma.span)
+
+    def _type(self, index: int) -> tuple[int, int]:
+        """Read the type at the index and put a placeholder. Returns the offset and the index behind the type."""
+        before = self.tokens[index - 1].end
+        cursor = Cursor(self.text, self.tokens, index)
+        start = cursor.token.start
+        type_ = read_type(cursor)
+        span = cursor.span_from(start)
+        self._put(f" {TYPE_MARK}{len(self.types)} ", before)
+        self.types.append(type_)
+        self.type_spans.append(span)
+        return span.end, cursor.index
+
+    def _copy(self, start: int, end: int) -> None:
+        """Between tokens are blanks and comments; sqlglot would take some of those for hints."""
+        if start < end:
+            self._put(_NOT_BLANK.sub(" ", self.text[start:end]), start)
+
+    def _put(self, written: str, original: int) -> None:
+        if written:
+            self.breaks.append((self.length, original))
+            self.parts.append(written)
+            self.length += len(written)
+
+
+_STARTS = re.compile(r"\s*(?:\(\s*)*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
+
+
+def parse(normalised: Normalised) -> exp.Expr:
+    if not _STARTS.match(normalised.text):
+        raise MalformedQuery("it begins with no SELECT, VALUES or WITH")
+    try:
+        tree = sqlglot.parse_one(normalised.text, read="postgres")
+    except ParseError as error:
+        raise _malformed(error, normalised) from None
+    except TokenError as error:
+        raise MalformedQuery(str(error).splitlines()[0]) from None
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise MalformedQuery("it is no SELECT, VALUES or WITH")
+    return tree
+
+
+def _malformed(error: ParseError, normalised: Normalised) -> HeadgateError:
+    if not error.errors:
+        return MalformedQuery(str(error).splitlines()[0])
+    first = error.errors[0]
+    # line and column are those of the last character of the token that was not understood
+    lines = normalised.text.split("\n")
+    line, column = int(first.get("line") or 1), int(first.get("col") or 1)
+    end = sum(len(text) + 1 for text in lines[: line - 1]) + column
+    highlight = first.get("highlight") or " "
+    start = max(0, end - len(highlight))
+    return MalformedQuery(_reason(first, highlight)).at(normalised.span(start, end))
+
+
+def _reason(first: dict[str, object], highlight: str) -> str:
+    reason = str(first.get("description") or "").rstrip(".").lower().replace(FUNCTION_MARK, "")
+    reason = re.sub(r"but got <token.*sentinel.*>", "but the query ends", reason)
+    reason = re.sub(r"required keyword: '.*' missing for <class .*>", "something is missing", reason)
+    shown = highlight.replace(FUNCTION_MARK, "").strip()
+    return f'{reason} near "{shown}"' if shown and "near" not in reason else reason
+
+
+FRAMES = 60_000  # a level of parentheses takes about 20
+STACK = 512 * 1024 * 1024  # address space only; pages are touched as the stack grows
+_EASY = 40  # levels that fit into an ordinary stack, also when the caller is deep in it already
+
+Result = TypeVar("Result")
+_one_at_a_time = threading.Lock()  # the stack size and the limit are settings of the whole process
+
+
+def with_room(depth: int, work: Callable[[], Result]) -> Result:
+    """Do the work on a stack that is deep enough for a query of this depth."""
+    if depth <= _EASY:
+        try:
+            return work()
+        except RecursionError:
+            pass
+    try:
+        return _on_big_stack(work)
+    except RecursionError:
+        raise QueryTooDeep(MAX_DEPTH) from None
+
+
+def _on_big_stack(work: Callable[[], Result]) -> Result:
+    done: list[Result] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits for this one
+            failed.append(error)
+
+    with _one_at_a_time:
+        limit, size = sys.getrecursionlimit(), threading.stack_size(STACK)
+        sys.setrecursionlimit(FRAMES)
+        try:
+            thread = threading.Thread(target=run, name="deep query")
+            thread.start()
+            thread.join()
+        finally:
+            sys.setrecursionlimit(limit)
+            threading.stack_size(size)
+    if failed:
+        raise failed[0]
+    return done[0]
