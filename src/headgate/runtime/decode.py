@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
 from headgate.plan.debezium import AFTER, OP, has_op
 from headgate.plan.definitions import SourceColumn, SourceLayout
 from headgate.plan.sides import FieldPath, SidePlan, place_of
@@ -15,9 +19,6 @@ from headgate.runtime.formats import frame
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers
 from headgate.runtime.formats.text_readers import PLAIN
-from pyspark.sql import Column, DataFrame, functions as F
-
-
 
 # What a record that stops a job is told to the driver by: before its source, partition and offset; of one with a schema
 # that cannot be followed, also its side and id.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import to_avro
+
 from headgate.plan.definitions import RecordEncoding
 from headgate.runtime.formats.frame import framed
 from headgate.runtime.json_text import json_ready
 from headgate.schema.formats.spark_ddl import spark_identifier
-from pyspark.sql import Column, functions as F
-from pyspark.sql.avro.functions import to_avro
-
 
 
 def encode(side: RecordEncoding) -> Column:
