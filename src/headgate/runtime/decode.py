@@ -17,7 +17,7 @@ from headgate.plan.definitions import SourceColumn, SourceLayout
 from headgate.plan.sides import FieldPath, SidePlan, place_of
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers
+from headgate.runtime.formats.side import NO_WRITERS, SideReader, WriterSchemas
 from headgate.runtime.formats.text_readers import PLAIN
 
 # What a record that stops a job is told to the driver by: before its source, partition and offset; of one with a schema
@@ -39,7 +39,11 @@ class Decoder:
     a thousand calls into the JVM, which with many small tasks was most of a batch's time."""
 
     def __init__(
-        self, plan: SourceLayout, key: Writers = NO_WRITERS, value: Writers = NO_WRITERS, source: int = 0
+        self,
+        plan: SourceLayout,
+        key: WriterSchemas = NO_WRITERS,
+        value: WriterSchemas = NO_WRITERS,
+        source: int = 0,
     ) -> None:
         """``source`` is the id by which the driver finds the source of a record that stopped a job."""
         self.plan = plan
@@ -77,10 +81,10 @@ class Decoder:
         are left out.
         """
         present = raw.where("key IS NOT NULL OR value IS NOT NULL")
-        read = present if self._costly is None else settled(present.select("*", self._costly))
+        read = present if self._costly is None else evaluate_once(present.select("*", self._costly))
         decoded = read.select(*self._decoded).select("*", *self._values)
         if self._brings_over:
-            decoded = settled(decoded)
+            decoded = evaluate_once(decoded)
         return decoded.select("*", self._problem)
 
     def good(self, decoded: DataFrame) -> DataFrame:
@@ -98,7 +102,7 @@ class Decoder:
         return records.select(*self._columns)
 
 
-def settled(computed: DataFrame) -> DataFrame:
+def evaluate_once(computed: DataFrame) -> DataFrame:
     """The same records, their columns computed once however often a query mentions them. Spark otherwise puts what a
     projection computes into every filter and projection above it (RUNTIME: 160 decodings of a record for 40 ids), but
     nothing passes a sample, and this one takes all. (Behind `explode` of an array every row is copied, a tenth of all CPU
@@ -106,7 +110,7 @@ def settled(computed: DataFrame) -> DataFrame:
     return computed.sample(fraction=1.0, seed=0)
 
 
-def number_of(records: DataFrame) -> int:
+def count_rows(records: DataFrame) -> int:
     """`count` does not go by the session's settings in another thread than its own: without them there are no times."""
     counted = records.select(F.count(F.lit(1))).first()
     return int(counted[0]) if counted is not None else 0
@@ -137,7 +141,7 @@ def _present(plan: SourceLayout) -> Column | None:
     return present & (event[OP] != F.lit(DELETED) if has_op(plan.value) else event[AFTER].isNotNull())
 
 
-def _reader(side: SidePlan | None, writers: Writers) -> SideReader | None:
+def _reader(side: SidePlan | None, writers: WriterSchemas) -> SideReader | None:
     return None if side is None else side_reader(side, writers)
 
 
@@ -174,7 +178,7 @@ def _column(column: SourceColumn) -> Column:
             return value if origin.as_bytes else value.cast("string")
 
 
-def _usable(source: int, value: Column, column: SourceColumn, writers: Mapping[str, Writers]) -> Column:
+def _usable(source: int, value: Column, column: SourceColumn, writers: Mapping[str, WriterSchemas]) -> Column:
     """The column, but for records whose schema made something else of it: to use those stops whoever does."""
     part, path = _place(column)
     side = writers.get(part)

@@ -18,7 +18,7 @@ from headgate.plan.sides import CsvSide, JsonSide, RegexSide, SchemaSide, TextSi
 from headgate.registry.client import RegistryClient
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats import frame
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.side import WriterSchemas
 from headgate.runtime.schemas import SideSchemas
 from headgate.schema.written import WrittenSchema
 
@@ -58,7 +58,7 @@ class SourceReader:
         self.topic_name = source.topic
         self.start_at = source.start_offsets
         self.cluster: KafkaCluster = clients.kafka(source.connection)
-        self._made: tuple[tuple[Writers, Writers], Decoder] | None = None
+        self._made: tuple[tuple[WriterSchemas, WriterSchemas], Decoder] | None = None
         self._raw: DataFrame | None = None  # decoded last
         self.schemas = {
             "key": SideSchemas(

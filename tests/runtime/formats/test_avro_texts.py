@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.runtime.formats.avro_reader import wrong_text
+from headgate.runtime.formats.avro_reader import text_error
 from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type, Uuid
 
 pytestmark = pytest.mark.spark
@@ -21,7 +21,7 @@ ID = "16fd95b0-65b7-4249-9b66-1547cd95923d"
 
 
 def reasons(session: SparkSession, type_: Type, ddl: str, values: list[object]) -> list[str | None]:
-    wrong = wrong_text(F.col("v"), type_)
+    wrong = text_error(F.col("v"), type_)
     assert wrong is not None
     rows = session.createDataFrame([(v,) for v in values], f"v {ddl}").select(wrong.alias("why")).collect()
     return [row["why"] for row in rows]
@@ -59,4 +59,4 @@ def test_a_text_is_found_wherever_it_lies(session: SparkSession) -> None:
 
 def test_types_without_such_texts_need_no_look(session: SparkSession) -> None:
     assert session.version
-    assert wrong_text(F.col("v"), Record((Field("a", Array(Text())),))) is None
+    assert text_error(F.col("v"), Record((Field("a", Array(Text())),))) is None

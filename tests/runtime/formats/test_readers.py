@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
-from headgate.runtime.decode import settled
+from headgate.runtime.decode import evaluate_once
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import NO_WRITERS, Writers
+from headgate.runtime.formats.side import NO_WRITERS, WriterSchemas
 from headgate.schema.formats.regex import read_pattern
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.spark import in_own_jvm
@@ -29,14 +29,14 @@ pytestmark = pytest.mark.spark
 
 
 def read(
-    session: SparkSession, side: SidePlan, bodies: Sequence[bytes], writers: Writers = NO_WRITERS
+    session: SparkSession, side: SidePlan, bodies: Sequence[bytes], writers: WriterSchemas = NO_WRITERS
 ) -> list[Any]:
     """What each of the bytes is, or why it is nothing."""
     reader = side_reader(side, writers)
     rows = [(number, bytearray(body)) for number, body in enumerate(bodies)]
     data, inner = F.col("data"), F.col("inner")
     raw = session.createDataFrame(rows, "number int, data binary")
-    barred = settled(raw.withColumn("inner", reader.costly(data)))
+    barred = evaluate_once(raw.withColumn("inner", reader.costly(data)))
     fits = F.coalesce(reader.fits(data, inner), F.lit(False))
     valued = barred.select("*", reader.value(data, inner).alias("value"))
     told = valued.select(
@@ -140,7 +140,7 @@ PROTO = written('syntax = "proto3"; message M { int32 n = 1; map<string, string>
 
 
 def test_values_reasons_and_frames_come_through_spark(session: SparkSession) -> None:
-    writers = Writers({3: JSON}, frozenset((9,)))
+    writers = WriterSchemas({3: JSON}, frozenset((9,)))
     bodies = [
         framed(3, b'{"n": 1, "at": "01:02:03"}'),
         framed(3, b'{"n": "x"}'),
@@ -159,22 +159,22 @@ def test_values_reasons_and_frames_come_through_spark(session: SparkSession) -> 
         session,
         SchemaSide("PROTOBUF", (PROTO,)),
         [framed(4, b"\x08\x05\x12\x06\x0a\x01a\x12\x01b", (0,))],
-        Writers({4: PROTO}),
+        WriterSchemas({4: PROTO}),
     )
     assert proto == [{"n": 5, "m": {"a": "b"}}]
 
 
 def test_an_id_that_nobody_knows_yet_raises_so_that_it_is_learned(session: SparkSession) -> None:
     with pytest.raises(PySparkException, match=f"{UNKNOWN_ID}77"):
-        read(session, SchemaSide("JSON SCHEMA", (JSON,)), [framed(77, b"{}")], Writers({3: JSON}))
+        read(session, SchemaSide("JSON SCHEMA", (JSON,)), [framed(77, b"{}")], WriterSchemas({3: JSON}))
 
 
 def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(
     session: SparkSession,
 ) -> None:
-    reader = side_reader(SchemaSide("JSON SCHEMA", (JSON,)), Writers({3: JSON}))
+    reader = side_reader(SchemaSide("JSON SCHEMA", (JSON,)), WriterSchemas({3: JSON}))
     raw = session.createDataFrame([(bytearray(framed(77, b"{}")),)], "data binary")
-    barred = settled(raw.withColumn("inner", reader.costly(F.col("data"))))
+    barred = evaluate_once(raw.withColumn("inner", reader.costly(F.col("data"))))
     problem = F.when(
         ~reader.fits(F.col("data"), F.col("inner")), F.struct(reader.reason(F.col("data"), F.col("inner")))
     )
@@ -189,7 +189,7 @@ def test_records_of_ten_megabytes_come_through() -> None:
 def records_of_ten_megabytes(session: SparkSession) -> None:
     schema = written({"type": "object", "properties": {"f": {"type": "string"}}}, 3)
     bodies = [framed(3, json.dumps({"f": letter * 10_000_000}).encode()) for letter in "abc"]
-    found = read(session, SchemaSide("JSON SCHEMA", (schema,)), bodies, Writers({3: schema}))
+    found = read(session, SchemaSide("JSON SCHEMA", (schema,)), bodies, WriterSchemas({3: schema}))
     assert [value["f"][:1] + str(len(value["f"])) for value in found] == [
         "a10000000",
         "b10000000",

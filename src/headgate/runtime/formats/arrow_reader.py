@@ -24,8 +24,8 @@ from pyspark.sql.pandas.types import to_arrow_type
 from headgate.plan.sides import SchemaSide, place_of, schema_place
 from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
-from headgate.runtime.formats.convert import conform
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.convert import convert
+from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
@@ -36,7 +36,7 @@ NO_SCHEMA = "its frame names no known schema"
 _ALONE = 4  # so few bodies are not halved any more
 
 
-class Bad(Exception):
+class InvalidBody(Exception):
     """A body that cannot be read, and why, in words without any of it."""
 
     @property
@@ -44,11 +44,11 @@ class Bad(Exception):
         return str(self.args[0])
 
 
-class Doubt(Exception):
+class NeedsExactRead(Exception):
     """Something that the quick way leaves to the exact one."""
 
 
-_DOUBTS = (Doubt, ValueDoesNotFit, pa.ArrowException, TypeError, ValueError, OverflowError)
+_DOUBTS = (NeedsExactRead, ValueDoesNotFit, pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Decoding:
     message: str | None = None
 
 
-class Bodies(Protocol):
+class BodyDecoder(Protocol):
     """Bodies written with one schema."""
 
     def parse(self, bodies: list[bytes]) -> Parsed:
@@ -76,18 +76,18 @@ class Bodies(Protocol):
         """The same for one body. Raises Bad."""
 
 
-Parsed: TypeAlias = tuple[list[Any], dict[int, Bad | Doubt]]
-MakeBodies: TypeAlias = Callable[[Decoding, WrittenSchema], Bodies]
+Parsed: TypeAlias = tuple[list[Any], dict[int, InvalidBody | NeedsExactRead]]
+DecoderFactory: TypeAlias = Callable[[Decoding, WrittenSchema], BodyDecoder]
 
 
 def one_by_one(parse: Callable[[Any], Any], bodies: Sequence[Any]) -> Parsed:
     """What ``parse`` gives for each, and None for one for which it raises Bad or Doubt."""
     made: list[Any] = []
-    wrong: dict[int, Bad | Doubt] = {}
+    wrong: dict[int, InvalidBody | NeedsExactRead] = {}
     for number, body in enumerate(bodies):
         try:
             made.append(parse(body))
-        except (Bad, Doubt) as trouble:
+        except (InvalidBody, NeedsExactRead) as trouble:
             made.append(None)
             wrong[number] = trouble
     return made, wrong
@@ -102,7 +102,7 @@ class ArrowReader:
     in the side's own type; those whose schema made something else of a field keep it so, and `conform` judges what
     becomes of it. ``make`` must be a function of a module."""
 
-    def __init__(self, side: SchemaSide, writers: Writers, make: MakeBodies) -> None:
+    def __init__(self, side: SchemaSide, writers: WriterSchemas, make: DecoderFactory) -> None:
         self._side = side
         self._writers = writers
         self._make = make
@@ -144,7 +144,7 @@ class ArrowReader:
     def value(self, data: Column, inner: Column) -> Column:
         value = inner[self._main.name]["v"]
         for part in self._others:
-            brought = conform(inner[part.name]["v"], part.type, self._target.type)
+            brought = convert(inner[part.name]["v"], part.type, self._target.type)
             value = F.when(frame.has_schema_id(data, part.ids), brought).otherwise(value)
         return value
 
@@ -161,7 +161,7 @@ class _Part:
         self.ids = [writer.id or 0 for writer in decoding.writers]
         self._decoding = decoding
 
-    def read(self, data: Column, make: MakeBodies) -> Column:
+    def read(self, data: Column, make: DecoderFactory) -> Column:
         decoding = self._decoding
 
         def decoded(bodies: pa.Array) -> pa.Array:
@@ -174,7 +174,7 @@ class _Part:
         return inner.alias(self.name)
 
 
-def _shape(side: SchemaSide, schema: WrittenSchema, writers: Writers) -> Field:
+def _shape(side: SchemaSide, schema: WrittenSchema, writers: WriterSchemas) -> Field:
     """What bodies of a schema are read as: the side's type, but for the fields of which it has another one. Those of
     schemas that are not newer than the frozen one are read as it says."""
     target = place_of(side)
@@ -190,14 +190,14 @@ def _shape(side: SchemaSide, schema: WrittenSchema, writers: Writers) -> Field:
 
 
 @lru_cache(maxsize=64)
-def batch_decoder(decoding: Decoding, make: MakeBodies) -> BatchDecoder:
+def batch_decoder(decoding: Decoding, make: DecoderFactory) -> BatchDecoder:
     return BatchDecoder(decoding, make)
 
 
 class BatchDecoder:
     """Made once per process and set of schemas."""
 
-    def __init__(self, decoding: Decoding, make: MakeBodies) -> None:
+    def __init__(self, decoding: Decoding, make: DecoderFactory) -> None:
         self._type = arrow_type(decoding.target)
         self._start = HEADER_LENGTH if decoding.framed else 0
         self._writers = {
@@ -216,26 +216,26 @@ class BatchDecoder:
 
     def _decoded(self, rows: list[Any]) -> pa.StructArray:
         reasons: list[str | None] = [None] * len(rows)
-        made = _Made()
+        made = _Columns()
         for bodies, numbers, parsed in self._parsed(rows, reasons, made):
             self._columns(bodies, numbers, parsed, made)
         for bodies, number in made.doubtful:
             try:
                 made.chunks.append(bodies.exact(rows[number][self._start :]))
                 made.numbers.append(number)
-            except Bad as bad:
+            except InvalidBody as bad:
                 reasons[number] = bad.reason
         values = made.in_order(len(rows), self._type)
         return pa.StructArray.from_arrays([values, pa.array(reasons, pa.string())], ["v", "reason"])
 
     def _parsed(
-        self, rows: Sequence[bytes | None], reasons: list[str | None], made: _Made
-    ) -> Iterator[tuple[Bodies, list[int], list[Any]]]:
+        self, rows: Sequence[bytes | None], reasons: list[str | None], made: _Columns
+    ) -> Iterator[tuple[BodyDecoder, list[int], list[Any]]]:
         for prefix, (numbers, bodies) in self._by_frame(rows, reasons).items():
             reader = self._writers[prefix]
             parsed, wrong = reader.parse(bodies)
             for place, trouble in wrong.items():
-                if isinstance(trouble, Bad):
+                if isinstance(trouble, InvalidBody):
                     reasons[numbers[place]] = trouble.reason
                 else:
                     made.doubtful.append((reader, numbers[place]))
@@ -261,7 +261,7 @@ class BatchDecoder:
                 group[1].append(row[start:])
         return groups
 
-    def _columns(self, bodies: Bodies, numbers: list[int], parsed: list[Any], made: _Made) -> None:
+    def _columns(self, bodies: BodyDecoder, numbers: list[int], parsed: list[Any], made: _Columns) -> None:
         if not parsed:
             return
         try:
@@ -276,13 +276,13 @@ class BatchDecoder:
             self._columns(bodies, numbers[half:], parsed[half:], made)
 
 
-class _Made:
+class _Columns:
     """Arrays, and the numbers of the rows that their values belong to."""
 
     def __init__(self) -> None:
         self.chunks: list[pa.Array] = []
         self.numbers: list[int] = []
-        self.doubtful: list[tuple[Bodies, int]] = []
+        self.doubtful: list[tuple[BodyDecoder, int]] = []
 
     def in_order(self, rows: int, type_: pa.DataType) -> pa.Array:
         if not self.chunks:

@@ -37,8 +37,8 @@ from headgate.runtime.formats.avro_plan import (
     writer_union,
 )
 from headgate.runtime.formats.avro_types import needs_conversion, out_of_range, to_columns
-from headgate.runtime.formats.convert import conform
-from headgate.runtime.formats.side import MALFORMED, Writers, first_of, first_within
+from headgate.runtime.formats.convert import convert
+from headgate.runtime.formats.side import MALFORMED, WriterSchemas, first_element_error, first_error
 from headgate.schema import types as t
 from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, Record, canonical_text
@@ -64,7 +64,7 @@ class AvroReader:
     the frozen schema's, nothing is read.
     """
 
-    def __init__(self, side: SchemaSide, writers: Writers) -> None:
+    def __init__(self, side: SchemaSide, writers: WriterSchemas) -> None:
         self._side = side
         self._writers = writers
         self._by_id = side.framed and side.first.id is not None
@@ -128,7 +128,7 @@ class AvroReader:
     def _wrong(self, inner: Column, *, plain: bool) -> Column | None:
         """Why a text or a time within is not what its schema says, of bodies that are well-formed. ``plain``: texts that
         are nothing more are looked at too."""
-        return first_of(part.wrong(self._read(inner, part), plain) for part in self._parts)
+        return first_error(part.wrong(self._read(inner, part), plain) for part in self._parts)
 
     def value(self, data: Column, inner: Column) -> Column:
         if self._is_target:
@@ -136,7 +136,7 @@ class AvroReader:
         value = F.when(F.lit(False), F.lit(None).cast(to_spark(self._target)))
         for part in self._parts:
             read = self._read(inner, part)
-            brought = conform(part.value(read), part.type, self._target)
+            brought = convert(part.value(read), part.type, self._target)
             value = value.when(read[END_FIELD] == F.lit(END), brought)
         return value
 
@@ -193,7 +193,7 @@ class _Part:
     def wrong(self, read: Column, plain: bool) -> Column | None:
         """Why a value is not of its type though Avro reads it: NULL where it is."""
         by_type = out_of_range(self._whole(read), self._reader.whole, self.type)
-        return first_of((by_type, wrong_text(self.value(read), self.type, plain=plain)))
+        return first_error((by_type, text_error(self.value(read), self.type, plain=plain)))
 
     def _whole(self, read: Column) -> Column:
         if not self._reader.flat:
@@ -201,7 +201,7 @@ class _Part:
         return unflatten(read, self._nested).dropFields(END_FIELD)
 
 
-def _parts(side: SchemaSide, writers: Writers) -> tuple[list[_Part], dict[int, str]]:
+def _parts(side: SchemaSide, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
     """All parts; and the ids that none of them reads, each with the path where its values mean something else."""
     frozen = _Version(writer_tree(side.first), [])
     own, older = _by_shape(writers, own=True), _by_shape(writers, own=False, flat=frozen.flat)
@@ -315,7 +315,7 @@ class _Version:
 _Versions = Sequence[_Version]
 
 
-def _by_shape(writers: Writers, *, own: bool, flat: bool = True) -> dict[str, _Version]:
+def _by_shape(writers: WriterSchemas, *, own: bool, flat: bool = True) -> dict[str, _Version]:
     """The ids that are newer than the frozen schema, or the others, grouped by equal shape."""
     found: dict[str, _Version] = {}
     for id_, schema in sorted(writers.known.items()):
@@ -375,7 +375,7 @@ def _flat(arrays: Column) -> Column:
     return F.flatten(F.array_compact(arrays))  # which is NULL if one of them is
 
 
-def wrong_text(column: Column, type_: Type, path: str = ROOT, *, plain: bool = False) -> Column | None:
+def text_error(column: Column, type_: Type, path: str = ROOT, *, plain: bool = False) -> Column | None:
     """Why a value is not of its type, or NULL; None if nothing of the type needs a look. ``plain``: also texts that are
     nothing more."""
     match type_:
@@ -386,8 +386,8 @@ def wrong_text(column: Column, type_: Type, path: str = ROOT, *, plain: bool = F
         case t.Uuid():
             return F.when(~column.rlike(_UUID), F.lit(f"what is at {path} is not a uuid"))
         case t.Record(fields):
-            return first_of(
-                wrong_text(column.getField(f.name), f.type, field_path(path, f.name), plain=plain)
+            return first_error(
+                text_error(column.getField(f.name), f.type, field_path(path, f.name), plain=plain)
                 for f in fields
             )
         case t.Array(element):
@@ -398,13 +398,13 @@ def wrong_text(column: Column, type_: Type, path: str = ROOT, *, plain: bool = F
                 return wrong_value
             keys = F.forall(F.map_keys(column), F.is_valid_utf8)
             wrong_key = F.when(~keys, F.lit(f"a key of what is at {path} is not valid UTF-8"))
-            return first_of((wrong_key, wrong_value))
+            return first_error((wrong_key, wrong_value))
         case _:
             return None
 
 
 def _first(values: Column, type_: Type, path: str, plain: bool) -> Column | None:
-    return first_within(values, lambda value: wrong_text(value, type_, path, plain=plain))
+    return first_element_error(values, lambda value: text_error(value, type_, path, plain=plain))
 
 
 def _is_json(text: Column) -> Column:

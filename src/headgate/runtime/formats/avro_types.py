@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.runtime.formats.side import first_of, first_within
+from headgate.runtime.formats.side import first_element_error, first_error
 from headgate.schema import types as t
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.tree import AvroType, kind_of, values_of, walk
@@ -50,7 +50,9 @@ def out_of_range(column: Column, schema: AvroType, type_: Type, path: str = ROOT
     match _value_type(schema), type_:
         case _, t.Record():
             parts = _parts(column, schema, type_)
-            return first_of(out_of_range(part, of, f.type, field_path(path, f.name)) for part, of, f in parts)
+            return first_error(
+                out_of_range(part, of, f.type, field_path(path, f.name)) for part, of, f in parts
+            )
         case tree.Array(items), t.Array(element):
             return _first(column, items, element, element_path(path))
         case tree.Map(values), t.Map(inner):
@@ -70,7 +72,7 @@ def _no_value(type_: Type, path: str) -> Column:
 
 
 def _first(values: Column, schema: AvroType, type_: Type, path: str) -> Column | None:
-    return first_within(values, lambda value: out_of_range(value, schema, type_, path))
+    return first_element_error(values, lambda value: out_of_range(value, schema, type_, path))
 
 
 def needs_conversion(schema: AvroType) -> bool:

@@ -15,7 +15,7 @@ from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type
 
 
-def conform(column: Column, have: Type, want: Type) -> Column:
+def convert(column: Column, have: Type, want: Type) -> Column:
     if to_spark(have) == to_spark(want):  # docs and full names are not in the data
         return column
     match have, want:
@@ -23,9 +23,9 @@ def conform(column: Column, have: Type, want: Type) -> Column:
             fields = [_field(column, have, field).alias(field.name) for field in want.fields]
             return F.when(column.isNotNull(), F.struct(*fields))
         case Array(), Array():
-            return F.transform(column, lambda item: conform(item, have.element, want.element))
+            return F.transform(column, lambda item: convert(item, have.element, want.element))
         case Map(), Map():
-            return F.transform_values(column, lambda _, value: conform(value, have.value, want.value))
+            return F.transform_values(column, lambda _, value: convert(value, have.value, want.value))
         case Json(), Text():
             return column
         case _, Text() if not isinstance(have, Record | Array | Map):
@@ -42,4 +42,4 @@ def _field(column: Column, have: Record, want: Field) -> Column:
     found = next((field for field in have.fields if field.name == want.name), None)
     if found is None:
         return F.lit(None).cast(to_spark(want.type))
-    return conform(column.getField(found.name), found.type, want.type)
+    return convert(column.getField(found.name), found.type, want.type)

@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headgate.registry.wire import HEADER_LENGTH, MAGIC, header
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.side import WriterSchemas
 
 UNKNOWN_ID = "headgate-unknown-schema-id:"  # prefix of the error that carries an unknown id to the driver
 WRONG_MAGIC = "its first byte is not the 0 of a registry's frame"
@@ -48,14 +48,14 @@ def has_schema_id(data: Column, ids: Iterable[int]) -> Column:
     return header_of(data).isin([header(id_) for id_ in sorted(ids)])
 
 
-def raise_if_unknown_id(data: Column, writers: Writers) -> Column:
+def raise_if_unknown_id(data: Column, writers: WriterSchemas) -> Column:
     """False for a record that is not accepted. An id that nobody has asked for yet raises, so that it is learned."""
     answered = has_schema_id(data, {*writers.known, *writers.refused})
     raised = _raise_unknown(data).cast("boolean")
     return F.when(is_framed(data) & ~answered, raised).otherwise(F.lit(False))
 
 
-def frame_error(data: Column, writers: Writers, otherwise: Column, *, checked: bool = False) -> Column:
+def frame_error(data: Column, writers: WriterSchemas, otherwise: Column, *, checked: bool = False) -> Column:
     """What is wrong with the frame of a record that is not accepted; ``otherwise`` if the frame is good.
 
     With ``checked`` an id that nobody has asked for has raised before.

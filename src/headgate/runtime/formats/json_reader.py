@@ -16,13 +16,20 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 
-from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
+from headgate.runtime.formats.arrow_reader import (
+    Decoding,
+    InvalidBody,
+    NeedsExactRead,
+    Parsed,
+    arrow_type,
+    one_by_one,
+)
 from headgate.runtime.formats.json_validation import (
+    batch_validator,
+    check_exact,
+    check_kinds,
     instance_path,
-    nothing_lost,
-    shape,
     validator,
-    validator_of_many,
 )
 from headgate.schema.casts import from_json
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
@@ -54,20 +61,20 @@ def json_problem(data: Column) -> Column:
 
 
 def _problems(texts: pa.Array) -> pa.Array:
-    return pa.array([problem_of(text) for text in texts.to_pylist()], pa.string())
+    return pa.array([json_error(text) for text in texts.to_pylist()], pa.string())
 
 
-def problem_of(text: bytes | None) -> str | None:
+def json_error(text: bytes | None) -> str | None:
     if text is None:
         return None
     try:
         jiter.from_json(text, float_mode="lossless-float", catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
-        return told(error)
+        return error_text(error)
     return None
 
 
-def told(error: ValueError) -> str:
+def error_text(error: ValueError) -> str:
     """What jiter found, without any of the text."""
     reason = str(error)
     if "duplicate" in reason.lower():
@@ -100,16 +107,16 @@ _UNITS = {  # microseconds, by Connect's title
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def json_bodies(decoding: Decoding, writer: WrittenSchema) -> JsonBodies:
-    return JsonBodies(decoding, writer)
+def json_decoder(decoding: Decoding, writer: WrittenSchema) -> JsonDecoder:
+    return JsonDecoder(decoding, writer)
 
 
-class JsonBodies:
+class JsonDecoder:
     def __init__(self, decoding: Decoding, writer: WrittenSchema) -> None:
         self._target = decoding.target
         self._writer = writer
         self._arrow = arrow_type(decoding.target)
-        self._shape = shape(decoding.target.type)
+        self._shape = check_kinds(decoding.target.type)
         leaves = _leaves(decoding.target.type)
         self._mode: Literal["decimal", "float"] = (
             "decimal" if any(isinstance(leaf, _EXACT) for leaf in leaves) else "float"
@@ -133,16 +140,16 @@ class JsonBodies:
         try:
             return validator(self._writer)
         except (ValueError, jsonschema_rs.ReferencingError) as wrong:
-            raise Bad("the schema that it names cannot be used to check it") from wrong
+            raise InvalidBody("the schema that it names cannot be used to check it") from wrong
 
     @cached_property
     def _validator_of_many(self) -> Any:
-        return validator_of_many(self._writer)
+        return batch_validator(self._writer)
 
     def parse(self, bodies: list[bytes]) -> Parsed:
         """So many at a time: where one of them is bad, all are looked at one by one."""
         made: list[Any] = []
-        wrong: dict[int, Bad | Doubt] = {}
+        wrong: dict[int, InvalidBody | NeedsExactRead] = {}
         for start in range(0, len(bodies), _AT_ONCE):
             parsed, bad = self._parsed(bodies[start : start + _AT_ONCE])
             made += parsed
@@ -163,9 +170,9 @@ class JsonBodies:
         try:
             document = self._read(body)
         except ValueError as error:
-            raise Bad(told(error)) from None
+            raise InvalidBody(error_text(error)) from None
         if not self._validator.is_valid(document):
-            raise Doubt
+            raise NeedsExactRead
         return self._brought(document)
 
     def _brought(self, document: object) -> object:
@@ -174,12 +181,12 @@ class JsonBodies:
         try:
             return self._changed(document)
         except (ValueDoesNotFit, AttributeError, TypeError):
-            raise Doubt from None
+            raise NeedsExactRead from None
 
     def columns(self, parsed: list[Any]) -> pa.Array:
         self._shape(parsed)
         made = pa.array(parsed, self._arrow)
-        nothing_lost(made, self._target.type, self._target.nullable)
+        check_exact(made, self._target.type, self._target.nullable)
         return made
 
     def exact(self, body: bytes) -> pa.Array:
@@ -187,7 +194,7 @@ class JsonBodies:
         wrong = next(iter(self._validator.iter_errors(document)), None)
         if wrong is not None:
             path = instance_path(wrong.instance_path, self._target.type)
-            raise Bad(
+            raise InvalidBody(
                 f'what is at {path} is against "{wrong.schema_path[-1]}" of its schema{_missing(wrong)}'
             )
         if document is None and self._target.nullable:
@@ -197,9 +204,9 @@ class JsonBodies:
             value = from_json(dated, self._target.type)
             return pa.array([_stored(value, self._target.type)], self._arrow)
         except ValueDoesNotFit as misfit:
-            raise Bad(misfit.message()) from None
+            raise InvalidBody(misfit.message()) from None
         except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError):
-            raise Bad("it does not fit the type of the source") from None
+            raise InvalidBody("it does not fit the type of the source") from None
 
 
 def _missing(wrong: Any) -> str:

@@ -12,7 +12,7 @@ import jsonschema_rs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.runtime.formats.arrow_reader import Doubt
+from headgate.runtime.formats.arrow_reader import NeedsExactRead
 from headgate.schema.paths import ROOT, field_path, value_path
 from headgate.schema.types import Array, Bigint, Double, Enum, Integer, Map, Real, Record, Type
 from headgate.schema.written import WrittenSchema
@@ -24,7 +24,7 @@ _WHOLE: frozenset[type] = frozenset((int, _NULL))
 _NUMBER: frozenset[type] = frozenset((int, float, _NULL))
 
 
-def shape(type_: Type) -> Look:
+def check_kinds(type_: Type) -> Look:
     """Raises Doubt if any of the values is not of a kind that pyarrow turns into the type without a loss. Texts and
     booleans are not looked at: pyarrow takes nothing else for them."""
     match type_:
@@ -36,13 +36,13 @@ def shape(type_: Type) -> Look:
             known = frozenset((*symbols, None))
             return lambda values: _among(values, known)
         case Record(fields):
-            inner = [(f.name, shape(f.type)) for f in fields if _is_looked_at(f.type)]
+            inner = [(f.name, check_kinds(f.type)) for f in fields if _is_looked_at(f.type)]
             return lambda values: _records(values, inner)
         case Array(element):
-            of_elements = shape(element)
+            of_elements = check_kinds(element)
             return lambda values: of_elements(list(chain.from_iterable(_present(values, list))))
         case Map(value):
-            of_values = shape(value)
+            of_values = check_kinds(value)
             return lambda values: of_values(
                 list(chain.from_iterable([one.values() for one in _present(values, dict)]))
             )
@@ -50,23 +50,23 @@ def shape(type_: Type) -> Look:
             return lambda _: None
 
 
-def nothing_lost(made: pa.Array, type_: Type, nullable: bool) -> None:
+def check_exact(made: pa.Array, type_: Type, nullable: bool) -> None:
     """Raises Doubt for a null where there must be none, and for a number that has become infinite."""
     if made.null_count and not nullable:
-        raise Doubt
+        raise NeedsExactRead
     match type_:
         case Real() | Double():
             if not pc.all(pc.is_finite(made), min_count=0).as_py():
-                raise Doubt
+                raise NeedsExactRead
         case Record(fields):
             present = made.filter(made.is_valid()) if made.null_count else made
             for number, field in enumerate(fields):
-                nothing_lost(present.field(number), field.type, field.nullable)
+                check_exact(present.field(number), field.type, field.nullable)
         case Array(element, element_nullable):
-            nothing_lost(made.flatten(), element, element_nullable)
+            check_exact(made.flatten(), element, element_nullable)
         case Map(value, value_nullable):
             present = made.filter(made.is_valid()) if made.null_count else made
-            nothing_lost(present.items, value, value_nullable)
+            check_exact(present.items, value, value_nullable)
         case _:
             pass
 
@@ -77,12 +77,12 @@ def _is_looked_at(type_: Type) -> bool:
 
 def _of_kinds(values: list[Any], kinds: frozenset[type]) -> None:
     if not kinds.issuperset(map(type, values)):
-        raise Doubt
+        raise NeedsExactRead
 
 
 def _among(values: list[Any], known: frozenset[str | None]) -> None:
     if not known.issuperset(values):
-        raise Doubt
+        raise NeedsExactRead
 
 
 def _records(values: list[Any], inner: list[tuple[str, Look]]) -> None:
@@ -96,7 +96,7 @@ def _present(values: list[Any], kind: type) -> list[Any]:
     if kinds == {kind}:
         return values
     if not kinds <= {kind, _NULL}:
-        raise Doubt
+        raise NeedsExactRead
     return [value for value in values if value is not None]
 
 
@@ -128,7 +128,7 @@ def validator(schema: WrittenSchema) -> jsonschema_rs.Validator:
     )
 
 
-def validator_of_many(schema: WrittenSchema) -> jsonschema_rs.Validator | None:
+def batch_validator(schema: WrittenSchema) -> jsonschema_rs.Validator | None:
     """For a list of documents, in a third of the time that they take one by one. None for a schema with a name of its own,
     which others within it may go by, and for one that cannot be used."""
     document = json.loads(schema.text)

@@ -41,7 +41,7 @@ class SideReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Writers:
+class WriterSchemas:
     """The schemas that records may be written with, by id. ``refused`` ids are those that the registry does not know.
 
     ``own`` ids are newer than the frozen schema: their records are read as they were written and then brought to the
@@ -56,16 +56,16 @@ class Writers:
     halting: frozenset[int] = frozenset()
 
 
-NO_WRITERS = Writers({})
+NO_WRITERS = WriterSchemas({})
 
 
-def first_of(reasons: Iterable[Column | None]) -> Column | None:
+def first_error(reasons: Iterable[Column | None]) -> Column | None:
     """The first reason that is not NULL, of those that there are; None if there is none at all."""
     found = [reason for reason in reasons if reason is not None]
     return F.coalesce(*found) if found else None
 
 
-def first_within(values: Column, look: Callable[[Column], Column | None]) -> Column | None:
+def first_element_error(values: Column, look: Callable[[Column], Column | None]) -> Column | None:
     """What ``look`` tells of the first value of an array of which it tells anything; None if it never does."""
     if look(F.lit(None)) is None:
         return None
