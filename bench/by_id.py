@@ -150,10 +150,10 @@ def _by_id(raw: DataFrame, ids: int) -> Callable[[], None]:
         ),
     )
     plan = SourcePlan("orders", columns, side, TextSide(), "NONE", "HALT", "FOLLOW")
-    decoder = Decoder(plan, value=WriterSchemas(known, own=frozenset(list(known)[1:])))
+    decoder = Decoder(plan, value=WriterSchemas(known, newer=frozenset(list(known)[1:])))
 
     def work() -> None:
-        finish(decoder.columns(decoder.good(decoder.decode(raw))))
+        finish(decoder.columns(decoder.accepted(decoder.decode(raw))))
 
     return work
 

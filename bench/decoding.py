@@ -181,7 +181,7 @@ def _decoded(kind: RegistryKind, schema: str, raw: DataFrame) -> Callable[[], No
     columns = tuple(SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields)
     plan = SourcePlan("orders", columns, side, None, "NONE", "HALT", "PIN")
     decoder = Decoder(plan, value=WriterSchemas({ID: known}))
-    return lambda: finish(decoder.columns(decoder.good(decoder.decode(raw))))
+    return lambda: finish(decoder.columns(decoder.accepted(decoder.decode(raw))))
 
 
 def _guarded(records: DataFrame) -> Callable[[], None]:

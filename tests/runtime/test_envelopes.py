@@ -62,8 +62,8 @@ def decoder(plan: SourcePlan) -> Decoder:
 def state(session: SparkSession, plan: SourcePlan, log: Sequence[Told]) -> list[dict[str, Any]]:
     """The rows that are left of a log."""
     made = decoder(plan)
-    last = latest_per_key(made.good(made.decode(raw(session, log))), plan)
-    return [row.asDict(recursive=True) for row in made.columns(made.present(last)).collect()]
+    last = latest_per_key(made.accepted(made.decode(raw(session, log))), plan)
+    return [row.asDict(recursive=True) for row in made.columns(made.not_deleted(last)).collect()]
 
 
 def problems(session: SparkSession, plan: SourcePlan, log: Sequence[Told]) -> list[tuple[str, str]]:

@@ -141,11 +141,11 @@ class SourceReader:
 
     def changes(self, decoded: DataFrame) -> DataFrame:
         """The good records; of a keyed source the last of every key, deletions included."""
-        good = self._decoder().good(decoded)
+        good = self._decoder().accepted(decoded)
         return good if self.layout.envelope == "NONE" else latest_per_key(good, self.layout)
 
     def current(self, changes: DataFrame) -> DataFrame:
-        return self.columns(self._decoder().present(changes))
+        return self.columns(self._decoder().not_deleted(changes))
 
     def columns(self, records: DataFrame) -> DataFrame:
         return self._decoder().columns(records)
@@ -208,7 +208,8 @@ class SourceReader:
         """For each partition the first raw record with a schema that stops whoever uses what it changed, without those
         that are ``proven`` to stop nobody. They are read for it only while there is such a schema."""
         ids = {
-            side: {*writers.broken, *writers.halting} - {id_ for known, id_ in proven if known == side}
+            side: {*writers.unreadable_fields, *writers.halting}
+            - {id_ for known, id_ in proven if known == side}
             for side, schemas in self.schemas.items()
             for writers in [schemas.writers()]
         }

@@ -66,7 +66,7 @@ def test_where_a_field_has_an_alias_everything_stays_as_it_is() -> None:
 def avro(session: SparkSession, bodies: list[tuple[int, bytes]], *schemas: object) -> list[object]:
     """Read by the first schema, the ids from 1; a source that followed all of them."""
     known = [written(json.dumps(schema), id_) for id_, schema in enumerate(schemas, 1)]
-    writers = WriterSchemas({one.id or 0: one for one in known}, own=frozenset(range(2, len(known) + 1)))
+    writers = WriterSchemas({one.id or 0: one for one in known}, newer=frozenset(range(2, len(known) + 1)))
     side = SchemaSide("AVRO", tuple(known))
     return read(session, side, [framed(id_, body) for id_, body in bodies], writers)
 

@@ -36,11 +36,11 @@ def read(
     rows = [(number, bytearray(body)) for number, body in enumerate(bodies)]
     data, inner = F.col("data"), F.col("inner")
     raw = session.createDataFrame(rows, "number int, data binary")
-    barred = evaluate_once(raw.withColumn("inner", reader.costly(data)))
-    fits = F.coalesce(reader.fits(data, inner), F.lit(False))
+    barred = evaluate_once(raw.withColumn("inner", reader.decode(data)))
+    fits = F.coalesce(reader.accepts(data, inner), F.lit(False))
     valued = barred.select("*", reader.value(data, inner).alias("value"))
     told = valued.select(
-        "number", fits.alias("fits"), F.when(fits, F.col("value")).alias("value"), F.when(~fits, reader.reason(data, inner)).alias("reason")
+        "number", fits.alias("fits"), F.when(fits, F.col("value")).alias("value"), F.when(~fits, reader.error(data, inner)).alias("reason")
     )  # fmt: skip
     found = sorted(told.collect(), key=lambda row: int(row.number))
     return [_plain(row.value) if row.fits else Bad(row.reason) for row in found]
@@ -113,7 +113,7 @@ def test_groups_are_those_of_java_with_null_for_what_took_no_part(session: Spark
     sides = [
         RegexSide(read_pattern(p).java, tuple(f"c{n}" for n in range(re.compile(p).groups))) for p in known
     ]
-    columns = [side_reader(side, NO_WRITERS).costly(data).alias(f"p{n}") for n, side in enumerate(sides)]
+    columns = [side_reader(side, NO_WRITERS).decode(data).alias(f"p{n}") for n, side in enumerate(sides)]
     rows = session.createDataFrame([(text,) for text in texts], "text string").select("text", *columns)
     for row in rows.collect():  # all patterns in one job: each one costs seconds
         for number, pattern in enumerate(known):
@@ -174,9 +174,9 @@ def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(
 ) -> None:
     reader = side_reader(SchemaSide("JSON SCHEMA", (JSON,)), WriterSchemas({3: JSON}))
     raw = session.createDataFrame([(bytearray(framed(77, b"{}")),)], "data binary")
-    barred = evaluate_once(raw.withColumn("inner", reader.costly(F.col("data"))))
+    barred = evaluate_once(raw.withColumn("inner", reader.decode(F.col("data"))))
     problem = F.when(
-        ~reader.fits(F.col("data"), F.col("inner")), F.struct(reader.reason(F.col("data"), F.col("inner")))
+        ~reader.accepts(F.col("data"), F.col("inner")), F.struct(reader.error(F.col("data"), F.col("inner")))
     )
     with pytest.raises(PySparkException, match=f"{UNKNOWN_ID}77"):
         barred.where(problem.isNull()).count()

@@ -1,9 +1,8 @@
-"""Formats that are decoded in Python workers, in Arrow batches: one function from bytes to a value and a reason.
+"""Formats that are decoded in Python workers, in Arrow batches: one function from bytes to a value or an error.
 
-A batch goes the quick way: every body is parsed by itself, and all of them become columns together. The quick way
-never takes what it is not sure of. If the columns of a batch cannot be made, its halves are tried, until the bodies
-that are in the way are alone; these are read exactly, one by one, which tells what is wrong with them, or that nothing
-is.
+There are two ways. The quick way parses every body by itself and makes columns of all of them together. It refuses
+whatever it is not sure of. If the columns of a batch cannot be made, the halves of the batch are tried, until only a few
+bodies are left. The exact way reads these one by one and says what is wrong with each, or that nothing is.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
 from headgate.schema.written import WrittenSchema
 
-NO_SCHEMA = "its frame names no known schema"
-_ALONE = 4  # so few bodies are not halved any more
+NO_SCHEMA = "its frame names no known schema"  # never shown: `frame_error` says more
+_SMALLEST_BATCH = 4  # so few bodies are not halved any more
 
 
 class InvalidBody(Exception):
-    """A body that cannot be read, and why, in words without any of it."""
+    """A body that cannot be read, and why, in words that quote none of it."""
 
     @property
     def reason(self) -> str:
@@ -45,7 +44,7 @@ class InvalidBody(Exception):
 
 
 class NeedsExactRead(Exception):
-    """Something that the quick way leaves to the exact one."""
+    """A body that the quick way leaves to the exact way."""
 
 
 _DOUBTS = (NeedsExactRead, ValueDoesNotFit, pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -53,8 +52,8 @@ _DOUBTS = (NeedsExactRead, ValueDoesNotFit, pa.ArrowException, TypeError, ValueE
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What a worker must know: the type that every body becomes, and the schemas as texts. A body of a side that is
-    not framed is written with the first one."""
+    """What a worker must know: the type that every body becomes, and the schemas. Bodies of a side without frames are
+    written with the first writer."""
 
     target: Field
     schemas: tuple[WrittenSchema, ...]
@@ -64,16 +63,16 @@ class Decoding:
 
 
 class BodyDecoder(Protocol):
-    """Bodies written with one schema."""
+    """Decodes the bodies of one schema, in the quick and in the exact way."""
 
     def parse(self, bodies: list[bytes]) -> Parsed:
-        """What `columns` takes for each body; and of those for which there is nothing, by number, why."""
+        """What `columns` takes for each body, and the errors of the bodies that have nothing, by number."""
 
     def columns(self, parsed: list[Any]) -> pa.Array:
-        """Of the arrow type of the target. Raises one of `_DOUBTS`, for whatever it is not sure of."""
+        """An array of the Arrow type of the target. Raises one of `_DOUBTS` for anything that may not be exact."""
 
     def exact(self, body: bytes) -> pa.Array:
-        """The same for one body. Raises Bad."""
+        """The same for one body. Raises InvalidBody."""
 
 
 Parsed: TypeAlias = tuple[list[Any], dict[int, InvalidBody | NeedsExactRead]]
@@ -81,7 +80,7 @@ DecoderFactory: TypeAlias = Callable[[Decoding, WrittenSchema], BodyDecoder]
 
 
 def one_by_one(parse: Callable[[Any], Any], bodies: Sequence[Any]) -> Parsed:
-    """What ``parse`` gives for each, and None for one for which it raises Bad or Doubt."""
+    """What ``parse`` gives for each body, and None for a body for which it raises InvalidBody or NeedsExactRead."""
     made: list[Any] = []
     wrong: dict[int, InvalidBody | NeedsExactRead] = {}
     for number, body in enumerate(bodies):
@@ -98,9 +97,11 @@ def arrow_type(field: Field) -> pa.DataType:
 
 
 class ArrowReader:
-    """``inner`` has a struct for every shape that bodies are read in, of the value and why there is none. Most are read
-    in the side's own type; those whose schema made something else of a field keep it so, and `conform` judges what
-    becomes of it. ``make`` must be a function of a module."""
+    """``decoded`` has a struct of value and error for every type that bodies are read as.
+
+    Most bodies are read as the side's own type. If a schema gives another type to a field, its bodies keep that type, and
+    `convert` decides what becomes of the value. ``make`` must be a function of a module, because workers import it.
+    """
 
     def __init__(self, side: SchemaSide, writers: WriterSchemas, make: DecoderFactory) -> None:
         self._side = side
@@ -114,9 +115,9 @@ class ArrowReader:
             _Part(f"part{number}", Decoding(shape, side.schemas, tuple(known), side.framed, side.message))
             for number, (shape, known) in enumerate(shapes.items())
         ]
-        self.brings_over = bool(self._others)
+        self.converts = bool(self._others)
 
-    def costly(self, data: Column) -> Column:
+    def decode(self, data: Column) -> Column:
         elsewhere = [id_ for part in self._others for id_ in part.ids]
         rest = F.when(~frame.has_schema_id(data, elsewhere), data) if elsewhere else data
         parts = [self._main.read(rest, self._make)]
@@ -125,27 +126,27 @@ class ArrowReader:
         ]
         return F.struct(*parts)
 
-    def fits(self, data: Column, inner: Column) -> Column:
-        """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
-        reason = self._told(inner)
-        good = reason.isNull()
+    def accepts(self, data: Column, decoded: Column) -> Column:
+        """An unknown id raises here already: where bad records are left out, no query asks for the error."""
+        error = self._body_error(decoded)
+        good = error.isNull()
         if not self._side.framed:
             return good
         wrong = frame.frame_error(data, self._writers, F.lit(""))
-        return F.when(reason == F.lit(NO_SCHEMA), wrong == F.lit("")).otherwise(good)
+        return F.when(error == F.lit(NO_SCHEMA), wrong == F.lit("")).otherwise(good)
 
-    def reason(self, data: Column, inner: Column) -> Column:
-        told = self._told(inner)
-        return frame.frame_error(data, self._writers, told) if self._side.framed else told
+    def error(self, data: Column, decoded: Column) -> Column:
+        error = self._body_error(decoded)
+        return frame.frame_error(data, self._writers, error) if self._side.framed else error
 
-    def _told(self, inner: Column) -> Column:
-        return F.coalesce(*[inner[part.name]["reason"] for part in (self._main, *self._others)])
+    def _body_error(self, decoded: Column) -> Column:
+        return F.coalesce(*[decoded[part.name]["reason"] for part in (self._main, *self._others)])
 
-    def value(self, data: Column, inner: Column) -> Column:
-        value = inner[self._main.name]["v"]
+    def value(self, data: Column, decoded: Column) -> Column:
+        value = decoded[self._main.name]["v"]
         for part in self._others:
-            brought = convert(inner[part.name]["v"], part.type, self._target.type)
-            value = F.when(frame.has_schema_id(data, part.ids), brought).otherwise(value)
+            converted = convert(decoded[part.name]["v"], part.type, self._target.type)
+            value = F.when(frame.has_schema_id(data, part.ids), converted).otherwise(value)
         return value
 
     def schema_id(self, data: Column) -> Column:
@@ -153,7 +154,7 @@ class ArrowReader:
 
 
 class _Part:
-    """Bodies that are read in one shape."""
+    """Bodies that are read as one type."""
 
     def __init__(self, name: str, decoding: Decoding) -> None:
         self.name = name
@@ -164,21 +165,21 @@ class _Part:
     def read(self, data: Column, make: DecoderFactory) -> Column:
         decoding = self._decoding
 
-        def decoded(bodies: pa.Array) -> pa.Array:
+        def decode_batch(bodies: pa.Array) -> pa.Array:
             return batch_decoder(decoding, make)(bodies)
 
         type_ = spark.StructType(
             [spark.StructField("v", to_spark(self.type)), spark.StructField("reason", spark.StringType())]
         )
-        inner: Column = arrow_udf(decoded, type_)(data)  # type: ignore[call-overload]
-        return inner.alias(self.name)
+        decoded: Column = arrow_udf(decode_batch, type_)(data)  # type: ignore[call-overload]
+        return decoded.alias(self.name)
 
 
 def _shape(side: SchemaSide, schema: WrittenSchema, writers: WriterSchemas) -> Field:
-    """What bodies of a schema are read as: the side's type, but for the fields of which it has another one. Those of
-    schemas that are not newer than the frozen one are read as it says."""
+    """The type that bodies of a schema are read as: the side's type, except for fields that do not fit into it. Bodies of
+    schemas that are not newer than the frozen one are read as the frozen one says."""
     target = place_of(side)
-    own = schema_place(side.kind, schema if schema.id in writers.own else side.first, side.message)
+    own = schema_place(side.kind, schema if schema.id in writers.newer else side.first, side.message)
     if can_hold(target.type, own.type):
         return target
     if not (isinstance(target.type, Record) and isinstance(own.type, Record)):
@@ -195,7 +196,7 @@ def batch_decoder(decoding: Decoding, make: DecoderFactory) -> BatchDecoder:
 
 
 class BatchDecoder:
-    """Made once per process and set of schemas."""
+    """Decodes Arrow batches. It is made once per process and set of schemas."""
 
     def __init__(self, decoding: Decoding, make: DecoderFactory) -> None:
         self._type = arrow_type(decoding.target)
@@ -205,7 +206,7 @@ class BatchDecoder:
         }
 
     def __call__(self, data: pa.Array) -> pa.StructArray:
-        # Thousands of documents are alive at once, and none of them is in a cycle: looking for some took a tenth.
+        # Thousands of documents are alive at once and none is part of a cycle. Looking for cycles took a tenth of the time.
         was_enabled = gc.isenabled()
         gc.disable()
         try:
@@ -247,7 +248,7 @@ class BatchDecoder:
     def _by_frame(
         self, rows: Sequence[bytes | None], reasons: list[str | None]
     ) -> dict[bytes, tuple[list[int], list[bytes]]]:
-        """Numbers and bodies of the rows, by the schemas that their frames name."""
+        """Numbers and bodies of the rows, by their frames."""
         groups: dict[bytes, tuple[list[int], list[bytes]]] = {prefix: ([], []) for prefix in self._writers}
         start = self._start
         for number, row in enumerate(rows):
@@ -268,7 +269,7 @@ class BatchDecoder:
             made.chunks.append(bodies.columns(parsed))
             made.numbers += numbers
         except _DOUBTS:
-            if len(parsed) <= _ALONE:
+            if len(parsed) <= _SMALLEST_BATCH:
                 made.doubtful += [(bodies, number) for number in numbers]
                 return
             half = len(parsed) // 2
@@ -277,7 +278,7 @@ class BatchDecoder:
 
 
 class _Columns:
-    """Arrays, and the numbers of the rows that their values belong to."""
+    """The arrays made so far, and the numbers of the rows that their values belong to."""
 
     def __init__(self) -> None:
         self.chunks: list[pa.Array] = []

@@ -2,7 +2,7 @@
 
 Writer and reader get one more field at their end, an int whose bytes we append. A malformed record gives a null there, and
 a record with bytes left over gives another number. A value that is not a record becomes the first field of one. Putting a
-record into another costs a tenth of all CPU time: Spark makes the inner row anew each time and asks its settings per field.
+record into another costs a tenth of all CPU time: Spark makes the decoded row anew each time and asks its settings per field.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from headgate.schema.formats.spark import to_spark
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Type
 
-# Five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it. Negative, because a record that ends
-# before a text or an array takes it for a length: of a positive one Avro makes room for 1.5 GB before it reads on.
+# The end is an Avro int of five bytes. Left-over bytes look like it with a chance of 1 in 2^31. It is negative because a
+# record that ends before a text or an array takes it for a length: for a positive one Avro allocates 1.5 GB first.
 END = -1_554_098_975
 MERGED, CREATED = "merged", "created"
 PERMISSIVE = {"mode": "PERMISSIVE"}
@@ -56,12 +56,12 @@ _END_BYTES = bytes((0xBD, 0xAC, 0x8D, 0xCA, 0x0B))
 
 
 class AvroReader:
-    """``inner`` has a struct for each part: the fields and the number read behind them, NULL for the ids of others. If
-    there is one part, it is that struct.
+    """``decoded`` has a struct for each part: the fields and the end behind them. It is NULL for the ids of other parts. If
+    there is only one part, ``decoded`` is that struct.
 
-    Most records are in the first part, ``grown``, which Avro resolves to the side's type. What it cannot bring there is
-    read as the frozen schema, or as it was written, and brought over by us. Of ids whose values mean something else than
-    the frozen schema's, nothing is read.
+    Most records are in the first part, which Avro resolves to the side's type. Records that Avro cannot resolve to it are
+    read as the frozen schema says, or as they were written, and are converted by us. Nothing is read of ids whose values
+    mean something else than those of the frozen schema.
     """
 
     def __init__(self, side: SchemaSide, writers: WriterSchemas) -> None:
@@ -72,9 +72,9 @@ class AvroReader:
         self._target = place_of(side).type
         first, *others = self._parts
         self._is_target = not others and to_spark(first.type) == to_spark(self._target)
-        self.brings_over = not self._is_target or first.needs_conversion
+        self.converts = not self._is_target or first.needs_conversion
 
-    def costly(self, data: Column) -> Column:
+    def decode(self, data: Column) -> Column:
         if self._by_id:
             reads = [F.coalesce(*[read.column(data) for read in part.reads]) for part in self._parts]
         else:
@@ -83,73 +83,71 @@ class AvroReader:
             return reads[0]
         return F.struct(*[read.alias(part.name) for read, part in zip(reads, self._parts, strict=True)])
 
-    def _read(self, inner: Column, part: _Part) -> Column:
-        return inner if len(self._parts) == 1 else inner[part.name]
+    def _read(self, decoded: Column, part: _Part) -> Column:
+        return decoded if len(self._parts) == 1 else decoded[part.name]
 
     def _as_frozen(self, data: Column) -> Column:
-        """The statement has the schema, and no registry: it holds for every record, whatever id a frame names."""
+        """The schema is in the statement and there is no registry: it holds for every record, whatever id is in its frame."""
         text = self._parts[0].reader_text
         if not self._side.framed:
             return from_avro(F.concat(data, F.lit(_END_BYTES)), text, PERMISSIVE)
         return F.when(frame.is_framed(data), from_avro(F.concat(*_body(data)), text, PERMISSIVE))
 
-    def fits(self, data: Column, inner: Column) -> Column:
-        """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
-        good = self._ended(inner)
-        if (wrong := self._wrong(inner, plain=False)) is not None:
+    def accepts(self, data: Column, decoded: Column) -> Column:
+        """An unknown id raises here already: where bad records are left out, no query asks for the error."""
+        good = self._ended(decoded)
+        if (wrong := self._wrong(decoded, plain=False)) is not None:
             good = good & wrong.isNull()
         for part in self._parts:
-            if (utf8 := is_utf8(part.value(self._read(inner, part)), part.type)) is not None:
+            if (utf8 := is_utf8(part.value(self._read(decoded, part)), part.type)) is not None:
                 good = good & utf8
         if not self._by_id:
             return good
         return F.when(good, F.lit(True)).otherwise(frame.raise_if_unknown_id(data, self._writers))
 
-    def reason(self, data: Column, inner: Column) -> Column:
+    def error(self, data: Column, decoded: Column) -> Column:
         malformed: Column = F.lit(MALFORMED)
-        if (wrong := self._wrong(inner, plain=True)) is not None:
-            malformed = F.when(self._ended(inner), F.coalesce(wrong, malformed)).otherwise(malformed)
+        if (wrong := self._wrong(decoded, plain=True)) is not None:
+            malformed = F.when(self._ended(decoded), F.coalesce(wrong, malformed)).otherwise(malformed)
         if not self._side.framed:
             return malformed
         if self._side.first.id is None:
             return F.when(~frame.is_framed(data), F.lit(frame.WRONG_MAGIC)).otherwise(malformed)
         for path in sorted({*self._conflicts.values()}):
             ids = [id_ for id_, at in self._conflicts.items() if at == path]
-            told = f"what is at {path} has another meaning in its schema than in the source's"
-            malformed = F.when(frame.has_schema_id(data, ids), F.lit(told)).otherwise(malformed)
-        return frame.frame_error(
-            data, self._writers, malformed, checked=True
-        )  # by `fits`, which is asked first
+            reason = f"what is at {path} has another meaning in its schema than in the source's"
+            malformed = F.when(frame.has_schema_id(data, ids), F.lit(reason)).otherwise(malformed)
+        return frame.frame_error(data, self._writers, malformed, checked=True)  # by `accepts`
 
-    def _ended(self, inner: Column) -> Column:
-        """Whether a body ended where its schema says. NULL if it could not be read."""
-        return F.coalesce(*[self._read(inner, part)[END_FIELD] for part in self._parts]) == F.lit(END)
+    def _ended(self, decoded: Column) -> Column:
+        """Whether a body ends where its schema says. NULL if the body could not be read."""
+        return F.coalesce(*[self._read(decoded, part)[END_FIELD] for part in self._parts]) == F.lit(END)
 
-    def _wrong(self, inner: Column, *, plain: bool) -> Column | None:
-        """Why a text or a time within is not what its schema says, of bodies that are well-formed. ``plain``: texts that
-        are nothing more are looked at too."""
-        return first_error(part.wrong(self._read(inner, part), plain) for part in self._parts)
+    def _wrong(self, decoded: Column, *, plain: bool) -> Column | None:
+        """Why a text or a time in a well-formed body is not what its schema says. With ``plain`` texts that are only texts are
+        checked too."""
+        return first_error(part.wrong(self._read(decoded, part), plain) for part in self._parts)
 
-    def value(self, data: Column, inner: Column) -> Column:
+    def value(self, data: Column, decoded: Column) -> Column:
         if self._is_target:
-            return self._parts[0].value(self._read(inner, self._parts[0]))
+            return self._parts[0].value(self._read(decoded, self._parts[0]))
         value = F.when(F.lit(False), F.lit(None).cast(to_spark(self._target)))
         for part in self._parts:
-            read = self._read(inner, part)
-            brought = convert(part.value(read), part.type, self._target)
-            value = value.when(read[END_FIELD] == F.lit(END), brought)
+            read = self._read(decoded, part)
+            converted = convert(part.value(read), part.type, self._target)
+            value = value.when(read[END_FIELD] == F.lit(END), converted)
         return value
 
     def schema_id(self, data: Column) -> Column:
         return frame.schema_id(data) if self._side.framed else F.lit(None).cast("int")
 
 
-# what is read together
+# parts
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One `from_avro`, for the records with these ids. Where the writer is a union, ``branches`` has that of each id."""
+    """One `from_avro`, for the records with these ids. If the writer is a union, ``branches`` has the branch of each id."""
 
     writer: str
     reader: str
@@ -164,16 +162,16 @@ class _Read:
         return F.when(frame.has_schema_id(data, self.ids), from_avro(F.concat(*body), self.writer, options))
 
     def _branch(self, data: Column) -> Column:
-        """The number of the branch as Avro writes it; NULL for other ids, which makes all that is read NULL. Spark looks
-        through a map from its beginning, where the newest stand: most records have one of them."""
+        """The union branch of the record's schema id, as a varint; NULL for other ids, which makes the whole result NULL. The
+        map lists the newest ids first, because Spark searches it from its beginning."""
         newest = sorted(self.ids, reverse=True)
         pairs = [F.lit(part) for id_ in newest for part in (header(id_), varint(2 * self.branches[id_]))]
         return F.try_element_at(F.create_map(*pairs), frame.header_of(data))
 
 
 class _Part:
-    """A struct of ``inner``: the records that are read to one type. ``more`` are those that are read to it by another
-    reader."""
+    """A struct of ``decoded``: the records that are read as one type. ``more`` are records that another reader reads as the
+    same type."""
 
     def __init__(
         self, name: str, reader: _Version, writers: _Versions, *more: tuple[_Version, _Versions]
@@ -319,7 +317,7 @@ def _by_shape(writers: WriterSchemas, *, own: bool, flat: bool = True) -> dict[s
     """The ids that are newer than the frozen schema, or the others, grouped by equal shape."""
     found: dict[str, _Version] = {}
     for id_, schema in sorted(writers.known.items()):
-        if (id_ in writers.own) is own:
+        if (id_ in writers.newer) is own:
             version = _Version(writer_tree(schema), [], flat)
             found.setdefault(version.shape, version).ids.append(id_)
     return found
@@ -332,23 +330,23 @@ def _body(data: Column) -> tuple[Column, Column]:
 
 # texts
 
-FEW = 16  # texts of a record
+MAX_SEPARATE_TEXTS = 16
 _UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z"
 
 
 def is_utf8(column: Column, type_: Type) -> Column | None:
-    """Whether all texts of a value are UTF-8; None if it has none. More than a few are put together first, or the code for
-    them would be longer than Java compiles."""
+    """Whether all texts of a value are UTF-8; None if it has no text. Many texts are joined first: otherwise the generated
+    code would be longer than Java compiles."""
     texts = [*_texts(column, type_)]
-    if len(texts) > FEW:
+    if len(texts) > MAX_SEPARATE_TEXTS:
         return F.is_valid_utf8(_joined(*texts))
     each = [F.is_valid_utf8(text) for text in texts]
     return F.coalesce(reduce(Column.__and__, each), F.lit(True)) if each else None
 
 
 def _texts(column: Column, type_: Type, *, many: bool = False) -> Iterator[Column]:
-    """The texts of a value, those of a list together: Spark makes no code to look at them one by one. ``many``: the column
-    is an array of such values."""
+    """The texts of a value. Those of a list are joined, because Spark generates no code for checking them one by one. With
+    ``many`` the column is an array of such values."""
     match type_:
         case t.Text():
             yield _joined(column) if many else column
@@ -367,17 +365,17 @@ def _texts(column: Column, type_: Type, *, many: bool = False) -> Iterator[Colum
 
 
 def _joined(*texts: Column) -> Column:
-    """One text, which is UTF-8 if all of them are: no character goes on over the end of a line."""
+    """One text, which is UTF-8 exactly if all of them are: no character continues over the end of a line."""
     return F.concat_ws("\n", *texts)
 
 
 def _flat(arrays: Column) -> Column:
-    return F.flatten(F.array_compact(arrays))  # which is NULL if one of them is
+    return F.flatten(F.array_compact(arrays))  # flatten gives NULL if one of them is NULL
 
 
 def text_error(column: Column, type_: Type, path: str = ROOT, *, plain: bool = False) -> Column | None:
-    """Why a value is not of its type, or NULL; None if nothing of the type needs a look. ``plain``: also texts that are
-    nothing more."""
+    """Why a value is not of its type, or NULL; None if nothing in the type needs a check. With ``plain`` texts that are only
+    texts are checked too."""
     match type_:
         case t.Text() if plain:
             return F.when(~F.is_valid_utf8(column), F.lit(f"what is at {path} is not valid UTF-8"))
@@ -408,8 +406,8 @@ def _first(values: Column, type_: Type, path: str, plain: bool) -> Column | None
 
 
 def _is_json(text: Column) -> Column:
-    """NULL for NULL. Spark's parser passes over whatever stands behind the first value; behind one that ends an array
-    early, the two lengths do not both come out."""
+    """Whether a text is one JSON value; NULL for NULL. Spark's parser ignores whatever stands behind the first value. A text
+    that ends the array early does not give both lengths."""
     alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
     beside = F.json_array_length(F.concat(F.lit("["), text, F.lit(",0]")))
     one = F.coalesce(alone == F.lit(1), F.lit(False)) & F.coalesce(beside == F.lit(2), F.lit(False))

@@ -1,7 +1,7 @@
-"""A value of the type it was written with -> a value of the type that a side has by now.
+"""A value of the type that it was written with -> a value of the type that a side has now.
 
-What the writer did not have is NULL, numbers widen, and where a change was accepted a value becomes text or json.
-Whatever cannot be brought over is NULL here: whoever uses such a field is stopped by `Decoder` before he sees it.
+A field that the writer lacks is NULL, numbers widen, and where a change was accepted a value becomes text or json. A value
+that cannot be converted becomes NULL here. `Decoder` fails the batch if the query uses that field.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type
 
 
 def convert(column: Column, have: Type, want: Type) -> Column:
-    if to_spark(have) == to_spark(want):  # docs and full names are not in the data
+    if to_spark(have) == to_spark(want):  # docs and full names do not show in the data
         return column
     match have, want:
         case Record(), Record():

@@ -50,7 +50,7 @@ def has_schema_id(data: Column, ids: Iterable[int]) -> Column:
 
 def raise_if_unknown_id(data: Column, writers: WriterSchemas) -> Column:
     """False for a record that is not accepted. An id that nobody has asked for yet raises, so that it is learned."""
-    answered = has_schema_id(data, {*writers.known, *writers.refused})
+    answered = has_schema_id(data, {*writers.known, *writers.unknown_ids})
     raised = _raise_unknown(data).cast("boolean")
     return F.when(is_framed(data) & ~answered, raised).otherwise(F.lit(False))
 
@@ -64,8 +64,8 @@ def frame_error(data: Column, writers: WriterSchemas, otherwise: Column, *, chec
     error = F.when(F.length(data) < HEADER_LENGTH, F.lit(TOO_SHORT)).when(
         ~is_framed(data), F.lit(WRONG_MAGIC)
     )
-    if writers.refused:
-        error = error.when(has_schema_id(data, writers.refused), refused)
+    if writers.unknown_ids:
+        error = error.when(has_schema_id(data, writers.unknown_ids), refused)
     if checked:
         return error.otherwise(otherwise)
     known = has_schema_id(data, writers.known)
