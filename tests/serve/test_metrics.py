@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from headgate.catalog.objects import Kind
 from headgate.catalog.tasks import State, TaskStatus
 from headgate.serve.metrics import metrics
+from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, Building
 
 pytestmark = pytest.mark.unit

@@ -7,32 +7,24 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Iterable
-from pathlib import Path
-
 import fastavro
+from collections.abc import Iterable
 from fastavro.schema import parse_schema
-from pyspark.errors import AnalysisException, PySparkException
-
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.registry.wire import HEADER_LENGTH
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import (
-    BadRecord,
-    DiskFull,
-    NotANumber,
-    RecordsWentAway,
-    SchemaChanged,
-    SparkGone,
-    SparkRefused,
-)
+from headgate.runtime.errors import BadRecord, ComputationFailed, DiskFull, RecordsDeleted, SchemaChanged, SparkGone, SparkRefused
 from headgate.runtime.formats.avro_plan import to_json_text, writer_tree
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
 from headgate.schema.written import WrittenSchema
 from headgate.sql.query.casts import NO_CAST
+from pathlib import Path
+from pyspark.errors import AnalysisException, PySparkException
+
+
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +104,7 @@ def translated(
     ):
         return SparkGone(_short(text))
     if records_are_gone(error):
-        return RecordsWentAway()
+        return RecordsDeleted()
     if full := _NO_SPACE.search(text):
         return DiskFull(_folder(full["path"]))
     if unanswered := _NO_ANSWER.search(text):
@@ -120,11 +112,11 @@ def translated(
     if isinstance(error, AnalysisException):  # no record was read yet
         return SparkRefused(_short(text))
     if own := _OWN.search(text):
-        return NotANumber(own[1])
+        return ComputationFailed(own[1])
     if conditions := _CONDITION.findall(text):
         states = _SQLSTATE.findall(text)
         if not states or states[-1] not in _MACHINERY:
-            return NotANumber(_without_values(conditions[-1]))
+            return ComputationFailed(_without_values(conditions[-1]))
     return SparkRefused(_cause(text) or _said(error, text))
 
 

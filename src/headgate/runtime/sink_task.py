@@ -11,11 +11,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
-
-from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
-
 from headgate.catalog.store import Store
 from headgate.catalog.tasks import Intent, Ledger, PartitionOffset, Quarantined
 from headgate.connectors.connections import Clients
@@ -25,10 +20,14 @@ from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.decode import count_rows
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
-from headgate.runtime.errors import RecordsLost, RecordTooLarge, TargetTopicGone, TopicCut, TopicReplaced
+from headgate.runtime.errors import RecordTooLarge, RecordsLost, TargetTopicGone, TopicReplaced, TopicTruncated
 from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
 from headgate.runtime.frames import RelationFrames
 from headgate.runtime.source import SourceReader, Suspect
+from itertools import islice
+from pyspark.sql import Column, DataFrame, Row, SparkSession, functions as F
+
+
 
 FURTHER = 10_000  # records of a partition that came since a batch's end was fixed, and are taken along
 FEW = 10_000  # records of a batch that one worker does alone
@@ -247,14 +246,14 @@ class SinkTask:
                 return RecordsLost(self.topic.name, partition, wanted, first)
         return None
 
-    def _cut(self, reached: Offsets) -> TopicCut | None:
+    def _cut(self, reached: Offsets) -> TopicTruncated | None:
         """A partition that ends before what was read of it. One that begins at an offset which it does not have yet was
         not read."""
         begins = self.source.start_at
         for partition, offset in sorted(reached.items()):
             end = self.there[partition]
             if offset > end and offset > begins.get(partition, 0):
-                return TopicCut(self.topic.name, partition, offset, end, f'sink "{self.name}"')
+                return TopicTruncated(self.topic.name, partition, offset, end, f'sink "{self.name}"')
         return None
 
     def _replaced(self) -> TopicReplaced:
