@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from textwrap import fill
+
 from headgate.catalog.changes import DefinitionChanged, ObjectCreated
 from headgate.catalog.objects import Column, Object
 from headgate.catalog.snapshot import Catalog
@@ -22,9 +24,6 @@ from headgate.schema.formats.avro.tree import Record as AvroRecord
 from headgate.schema.render import print_type
 from headgate.sql.queries import SetSearchPath
 from headgate.sql.statement import Kind
-from textwrap import fill
-
-
 
 COLUMNS = ResultColumns(tuple((name, "text") for name in ("object", "kind", "action", "detail")))
 WIDTH = 80  # of a line of details

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.definitions import facts_of, purified_text, statement_of
@@ -27,12 +28,20 @@ from headgate.plan.sink import plan_sink
 from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
 from headgate.schema.evolve.merge import can_hold
-from headgate.schema.formats.avro.read import from_avro as avro_type, load_tree
+from headgate.schema.formats.avro.read import from_avro as avro_type
+from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json
 from headgate.schema.formats.avro.version import differs, next_version
 from headgate.schema.types import Record, Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import SeedSchema, Side, format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
+from headgate.sql.formats import (
+    SeedSchema,
+    Side,
+    format_of,
+    frozen_schemas,
+    with_frozen_schemas,
+    without_frozen_schemas,
+)
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
@@ -40,8 +49,6 @@ from headgate.sql.statement import Kind, Statement
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 from headgate.text.errors import SqlError
-
-
 
 AskTypes = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
 

@@ -7,24 +7,32 @@ import json
 import logging
 import re
 import tempfile
-import fastavro
 from collections.abc import Iterable
+from pathlib import Path
+
+import fastavro
 from fastavro.schema import parse_schema
+from pyspark.errors import AnalysisException, PySparkException
+
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.registry.wire import HEADER_LENGTH
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import BadRecord, ComputationFailed, DiskFull, RecordsDeleted, SchemaChanged, SparkGone, SparkRefused
+from headgate.runtime.errors import (
+    BadRecord,
+    ComputationFailed,
+    DiskFull,
+    RecordsDeleted,
+    SchemaChanged,
+    SparkGone,
+    SparkRefused,
+)
 from headgate.runtime.formats.avro_plan import to_json_text, writer_tree
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
 from headgate.schema.written import WrittenSchema
 from headgate.sql.query.casts import NO_CAST
-from pathlib import Path
-from pyspark.errors import AnalysisException, PySparkException
-
-
 
 log = logging.getLogger(__name__)
 

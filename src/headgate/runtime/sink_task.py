@@ -11,6 +11,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
 from headgate.catalog.store import Store
 from headgate.catalog.tasks import Intent, Ledger, PartitionOffset, Quarantined
 from headgate.connectors.connections import Clients
@@ -20,14 +25,16 @@ from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.decode import count_rows
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
-from headgate.runtime.errors import RecordTooLarge, RecordsLost, TargetTopicGone, TopicReplaced, TopicTruncated
+from headgate.runtime.errors import (
+    RecordsLost,
+    RecordTooLarge,
+    TargetTopicGone,
+    TopicReplaced,
+    TopicTruncated,
+)
 from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
 from headgate.runtime.frames import RelationFrames
 from headgate.runtime.source import SourceReader, Suspect
-from itertools import islice
-from pyspark.sql import Column, DataFrame, Row, SparkSession, functions as F
-
-
 
 FURTHER = 10_000  # records of a partition that came since a batch's end was fixed, and are taken along
 FEW = 10_000  # records of a batch that one worker does alone
