@@ -42,7 +42,7 @@ def test_a_task_that_finds_nothing_at_its_start_is_done() -> None:
     assert [settling.observe([task]) for task in (STARTING, nothing, nothing)] == [False, False, True]
 
 
-def test_what_an_earlier_engine_told_does_not_count() -> None:
+def test_a_state_that_an_earlier_engine_reported_does_not_count() -> None:
     settling = IdleDetector(after=BEGAN)
     stale = replace(DONE, since=BEGAN - timedelta(days=1))
     assert not any(settling.observe([stale]) for _ in range(5))
@@ -57,7 +57,7 @@ def test_rates_are_of_the_time_between_two_looks() -> None:
     assert rates.observe([DONE], 13.0) == {"bigs": 0.0}
 
 
-def test_a_task_that_counts_anew_has_no_rate() -> None:
+def test_a_task_whose_count_started_again_has_no_rate() -> None:
     rates = RowRates()
     rates.observe([DONE], 1.0)
     assert rates.observe([replace(DONE, rows=3)], 2.0) == {}

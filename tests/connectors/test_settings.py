@@ -61,7 +61,7 @@ def test_a_plain_cluster_needs_only_its_address() -> None:
     assert cluster.spark() == {"kafka.bootstrap.servers": "a:1"}
 
 
-def test_a_login_is_told_to_both_clients() -> None:
+def test_a_login_is_set_for_both_clients() -> None:
     login = "SASL MECHANISMS 'PLAIN', SASL USERNAME 'u', SASL PASSWORD SECRET s"
     cluster = kafka(f"BROKER 'a:1', SECURITY PROTOCOL SASL_PLAINTEXT, {login}")
     assert cluster.librdkafka() == {
@@ -94,7 +94,7 @@ def test_a_login_without_password_is_refused() -> None:
     assert caught.value.option == "SASL PASSWORD"
 
 
-def test_certificates_are_told_to_both_clients_as_text() -> None:
+def test_certificates_are_set_for_both_clients_as_text() -> None:
     cluster = KafkaCluster(
         ConnectionOptions(
             "c",

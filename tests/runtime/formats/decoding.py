@@ -15,7 +15,7 @@ from headgate.runtime.formats.arrow_reader import BatchDecoder, DecoderFactory, 
 from headgate.runtime.formats.json_reader import json_decoder
 from headgate.runtime.formats.protobuf_reader import protobuf_bodies
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import RegistryKind
+from headgate.sql.registry_formats import RegistryKind
 
 MAKERS: dict[RegistryKind, DecoderFactory] = {"PROTOBUF": protobuf_bodies, "JSON SCHEMA": json_decoder}
 

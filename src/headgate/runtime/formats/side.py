@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from headgate.plan.sides import FieldPath
 from headgate.schema.written import WrittenSchema
 
-MALFORMED = "it is not what its schema says"
+MALFORMED = "the bytes are not a record of their schema"
 NOT_UTF8 = "it is not valid UTF-8"
 
 
