@@ -30,7 +30,7 @@ from headgate.registry.protobuf_files import find_message, load_files, read_file
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import RegistryKind
+from headgate.sql.registry_formats import RegistryKind
 
 JSON_RATIO, AVRO_RATIO = 0.9, 0.3  # promises
 ID = 7
