@@ -83,7 +83,7 @@ class IntoBindings:
 
 @dataclass(frozen=True, slots=True)
 class IntoSchema:
-    """One collection per stream of the origin, by its name."""
+    """One collection per stream of the origin, with the stream's name."""
 
     name: ObjectName
 

@@ -37,7 +37,10 @@ from headgate.text.cursor import Cursor
 
 @dataclass(frozen=True, slots=True)
 class CreateCollection(Statement):
-    """``key`` and ``partition_by`` are JSON pointers. ``schema`` is both write and read schema. With a query, a derivation."""
+    """``key`` and ``partition_by`` are JSON pointers. ``schema`` is both the write and the read schema.
+
+    With a query it is a derivation.
+    """
 
     name: ObjectName
     key: tuple[str, ...]
@@ -64,7 +67,7 @@ class CreateCollection(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ResetCollection(Statement):
-    """Starts the collection over; a key or partitions that are not named stay."""
+    """Empties the collection and starts it again. A key or partitioning that is not named stays."""
 
     name: ObjectName
     key: tuple[str, ...] = ()

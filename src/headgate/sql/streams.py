@@ -43,7 +43,7 @@ ColumnRole: TypeAlias = Literal["KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
 
 @dataclass(frozen=True, slots=True)
 class StreamColumn:
-    """``header`` is the header's key where the role is HEADER."""
+    """``header`` is the key of the header, if the role is HEADER."""
 
     name: Identifier
     type: Type

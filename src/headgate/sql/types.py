@@ -41,7 +41,7 @@ class ListBody:
 
 @dataclass(frozen=True, slots=True)
 class MapBody:
-    """The keys are always text."""
+    """A map. Its keys are always text."""
 
     value: Type
 
@@ -134,7 +134,7 @@ def _named_type(cursor: Cursor, name: str) -> Type:
 
 
 def print_full_type(node: Type) -> str:
-    """A type as it stands in a statement: with all that it says, so that nothing is lost on the way back."""
+    """Print a type with its names and docs, so that reading it gives the same type."""
     return print_type(node, full=True)
 
 

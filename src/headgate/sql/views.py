@@ -115,7 +115,7 @@ def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterial
 
 
 def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], tuple[Option, ...]]:
-    """``ASSERT NOT NULL c`` as often as needed; once said, the names of further columns may follow by themselves."""
+    """Read ``ASSERT NOT NULL c`` any number of times. After the first, further column names may follow without the words."""
     asserted: list[Identifier] = []
     found: list[tuple[Span, Option]] = []
     for _ in items(cursor):
