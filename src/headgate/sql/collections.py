@@ -13,9 +13,7 @@ from headgate.sql.options import (
     OptionRule,
     OptionTable,
     ValueKind,
-    if_not_exists,
     print_with_options,
-    strings,
     with_options,
 )
 from headgate.sql.queries import read_query, take_emit_changes
@@ -24,12 +22,14 @@ from headgate.sql.statement import (
     Query,
     Statement,
     clauses,
+    if_not_exists,
     object_name,
     print_if_exists,
     print_if_not_exists,
     print_name,
     print_string,
     print_strings,
+    strings,
     words,
 )
 from headgate.text.cursor import Cursor

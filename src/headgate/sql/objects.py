@@ -6,20 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from headgate.sql.options import (
-    BooleanLiteral,
-    OptionRule,
-    OptionTable,
-    ValueKind,
-    if_not_exists,
-    option,
-    with_options,
-)
+from headgate.sql.options import BooleanLiteral, OptionRule, OptionTable, ValueKind, option, with_options
 from headgate.sql.statement import (
     Kind,
     ObjectName,
     Statement,
     column_name,
+    if_not_exists,
     object_name,
     print_identifier,
     print_if_exists,

@@ -1,4 +1,4 @@
-"""Options: ``NAME [=] value``, separated by commas, in parentheses, from a declared table; and clauses that several families share.
+"""Options: ``NAME [=] value``, separated by commas, in parentheses, from a declared table.
 
 A name may consist of several words, and the longest match counts. ``_`` and a blank are the same in it, so that
 ``on_error`` and ``ON ERROR`` are one option. The table also declares the kind of the value, which says how to read it.
@@ -13,18 +13,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from headgate.errors import HeadgateError, Span, similar_names
-from headgate.schema.parse import read_type
-from headgate.schema.types import Type
 from headgate.sql.errors import (
     InvalidOptionValue,
     RepeatedOption,
-    ReplaceIfNotExists,
     UnknownChoice,
     UnknownOption,
 )
 from headgate.sql.queries import read_expression
 from headgate.sql.statement import Expression, ObjectName, block, object_name, print_name, print_string
-from headgate.text.cursor import Cursor, Identifier
+from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, describe, shortened
 
 
@@ -381,40 +378,6 @@ CONFIRM = OptionRule("CONFIRM", ValueKind.BOOLEAN)
 
 # A change that narrows a type or rewrites data needs CONFIRM.
 CHANGE_OPTIONS = OptionTable("the change", (CONFIRM,))
-
-
-def if_not_exists(cursor: Cursor, or_replace: bool = False) -> bool:
-    start = cursor.token.start
-    found = cursor.take("IF NOT EXISTS")
-    if found and or_replace:
-        raise ReplaceIfNotExists().at(cursor.span_from(start))
-    return found
-
-
-def optional_columns(cursor: Cursor) -> tuple[Identifier, ...]:
-    """``[(column, …)]``."""
-    if cursor.at("("):
-        return cursor.identifiers()
-    cursor.expecting("(")
-    return ()
-
-
-def strings(cursor: Cursor) -> tuple[str, ...]:
-    """Read strings in parentheses."""
-    cursor.expect("(")
-    found = [cursor.string()]
-    while cursor.take(","):
-        found.append(cursor.string())
-    cursor.expect(")")
-    return tuple(found)
-
-
-def column_type(cursor: Cursor) -> Type:
-    """Read a type. Something that cannot be one is an error of the statement, which lists what else may stand here."""
-    if not cursor.at_name():
-        cursor.expecting("a type")
-        raise cursor.unexpected()
-    return read_type(cursor)
 
 
 def print_value(node: Value) -> str:

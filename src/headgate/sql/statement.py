@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 from headgate.errors import Span
 from headgate.schema.names import force_quotes, quote_literal
-from headgate.sql.errors import TooFewNameParts, TooManyNameParts
+from headgate.schema.parse import read_type
+from headgate.schema.types import Type
+from headgate.sql.errors import ReplaceIfNotExists, TooFewNameParts, TooManyNameParts
 from headgate.text.cursor import Cursor, Identifier
 from headgate.text.lexer import shortened
 
@@ -106,6 +108,40 @@ def column_name(cursor: Cursor) -> ObjectName:
     if len(name.parts) < 2:
         raise TooFewNameParts(shortened(str(name))).at(name.span)
     return name
+
+
+def if_not_exists(cursor: Cursor, or_replace: bool = False) -> bool:
+    start = cursor.token.start
+    found = cursor.take("IF NOT EXISTS")
+    if found and or_replace:
+        raise ReplaceIfNotExists().at(cursor.span_from(start))
+    return found
+
+
+def optional_columns(cursor: Cursor) -> tuple[Identifier, ...]:
+    """``[(column, …)]``."""
+    if cursor.at("("):
+        return cursor.identifiers()
+    cursor.expecting("(")
+    return ()
+
+
+def strings(cursor: Cursor) -> tuple[str, ...]:
+    """Read strings in parentheses."""
+    cursor.expect("(")
+    found = [cursor.string()]
+    while cursor.take(","):
+        found.append(cursor.string())
+    cursor.expect(")")
+    return tuple(found)
+
+
+def column_type(cursor: Cursor) -> Type:
+    """Read a type. Something that cannot be one is an error of the statement, which lists what else may stand here."""
+    if not cursor.at_name():
+        cursor.expecting("a type")
+        raise cursor.unexpected()
+    return read_type(cursor)
 
 
 _LINE = 80  # characters; a longer list is printed with one item per line

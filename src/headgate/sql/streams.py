@@ -14,8 +14,6 @@ from headgate.sql.options import (
     OptionRule,
     OptionTable,
     ValueKind,
-    column_type,
-    if_not_exists,
     print_with_options,
     with_options,
 )
@@ -28,6 +26,8 @@ from headgate.sql.statement import (
     Statement,
     block,
     clauses,
+    column_type,
+    if_not_exists,
     object_name,
     print_identifier,
     print_if_not_exists,

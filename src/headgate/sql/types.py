@@ -8,11 +8,12 @@ from typing import TypeAlias, assert_never
 from headgate.schema.render import print_type
 from headgate.schema.types import Text, Type
 from headgate.sql.errors import MapKeyNotText
-from headgate.sql.options import column_type, if_not_exists
 from headgate.sql.statement import (
     ObjectName,
     Statement,
     block,
+    column_type,
+    if_not_exists,
     object_name,
     print_identifier,
     print_if_not_exists,
