@@ -173,6 +173,8 @@ def _respond(result: Json | Raw, content_type: str) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class User:
+    """A user of the registry."""
+
     name: str
     password: str = field(repr=False)
     read_only: bool = False

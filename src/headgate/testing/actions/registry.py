@@ -120,7 +120,7 @@ def _check_schema(subject: str, version: str, text: str, registry: RegistryClien
 
 
 def _descriptor(text: str) -> FileDescriptorProto:
-    """Without the places of things in the text, which are formatting."""
+    """The descriptor without positions in the text, which are formatting."""
     file = serialized_descriptor(text) or parse_proto(text)
     for location in file.source_code_info.location:
         location.ClearField("span")
@@ -149,9 +149,9 @@ def _level(call: Invocation) -> CompatibilityLevel:
 
 
 def _references(call: Invocation) -> tuple[Reference, ...]:
-    told = call.json("references") or []
+    written = call.json("references") or []
     found = []
-    for one in told if isinstance(told, list) else [told]:
+    for one in written if isinstance(written, list) else [written]:
         match one:
             case {"name": str(name), "subject": str(subject), **rest} if isinstance(
                 version := rest.get("version", 1), int
