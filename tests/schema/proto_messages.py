@@ -11,9 +11,10 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from headgate.schema.formats.protobuf.identifiers import column_of
 
 from headgate.schema.formats.proto_text.well_known import well_known
-from headgate.schema.formats.protobuf.write import FILES, column_of
+from headgate.schema.formats.protobuf.write import FILES
 from headgate.schema.types import Array, Bytes, Enum, Map, Record, Type
 from headgate.schema.values import to_json
 

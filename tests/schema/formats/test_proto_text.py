@@ -21,13 +21,15 @@ from google.type import (
     month_pb2,
     timeofday_pb2,
 )
+from headgate.schema.formats.proto_text import parse_proto, resolve
+from headgate.schema.formats.proto_text.literals import json_name, map_entry_name
+from headgate.schema.formats.proto_text.well_known import well_known
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import ErrorGroup
 from headgate.schema.errors import SchemaError
-from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
-from headgate.schema.formats.proto_text.errors import (
+from headgate.schema.formats.protobuf.errors import (
     InvalidProto,
     MalformedProto,
     MissingImport,
@@ -35,8 +37,7 @@ from headgate.schema.formats.proto_text.errors import (
     UnknownProtoOption,
     UnresolvedProtoType,
 )
-from headgate.schema.formats.proto_text.literals import json_name, map_entry_name
-from headgate.schema.formats.proto_text.well_known import well_known
+from headgate.schema.formats.protobuf.print import print_proto
 from tests.laws import examples
 from tests.schema.formats import protoc
 from tests.schema.formats.proto_texts import proto_text, strewn, with_one_wrong_word

@@ -7,15 +7,16 @@ from typing import assert_never
 import pytest
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from headgate.schema.formats.proto_text import parse_proto, resolve
+from headgate.schema.formats.proto_text.well_known import well_known
 from hypothesis import assume, given
 
 from headgate.schema.errors import UnresolvedType
 from headgate.schema.formats.errors import RecursiveSchema, SchemaTooDeep, SchemaTooLarge, UnsupportedType
-from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
-from headgate.schema.formats.proto_text.errors import UnknownMessage
-from headgate.schema.formats.proto_text.well_known import well_known
 from headgate.schema.formats.protobuf import from_protobuf, to_protobuf
-from headgate.schema.formats.protobuf.write import are_symbols
+from headgate.schema.formats.protobuf.errors import UnknownMessage
+from headgate.schema.formats.protobuf.identifiers import are_symbols
+from headgate.schema.formats.protobuf.print import print_proto
 from headgate.schema.types import (
     Array,
     Bigint,

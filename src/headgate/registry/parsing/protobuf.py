@@ -11,8 +11,9 @@ from google.protobuf.message import DecodeError
 
 from headgate.registry.errors import Fault, MalformedSchema
 from headgate.schema.errors import SchemaError
-from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
-from headgate.schema.formats.proto_text.errors import MalformedProto
+from headgate.schema.formats.proto_text import parse_proto, resolve
+from headgate.schema.formats.protobuf.errors import MalformedProto
+from headgate.schema.formats.protobuf.print import print_proto
 
 
 def read_protobuf(

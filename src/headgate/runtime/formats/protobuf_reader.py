@@ -17,12 +17,13 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from headgate.plan.sides import WrittenSchema
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
-from headgate.registry.protobuf_files import find_message, load_files, place_in_file, read_files
 from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
 from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker, zero
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
-from headgate.schema.formats.proto_text.errors import UnknownMessage
-from headgate.schema.formats.protobuf.write import column_of
+from headgate.schema.formats.protobuf.errors import UnknownMessage
+from headgate.schema.formats.protobuf.identifiers import column_of
+from headgate.schema.formats.protobuf.protoc import read_files
+from headgate.schema.formats.protobuf.read import find_message, link, message_indexes
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
@@ -42,7 +43,7 @@ class ProtobufBodies:
         except SchemaError as wrong:
             self._unusable = f"the schema that it names cannot be used: {wrong.message()}"
             return
-        self._place = place_in_file(message)
+        self._place = message_indexes(message)
         self._class: Any = GetMessageClass(message)
         self._has_required = _has_required(message, set())
         self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, reader)
@@ -95,10 +96,10 @@ class ProtobufBodies:
 def _messages(decoding: Decoding, writer: WrittenSchema) -> tuple[Descriptor, Descriptor]:
     """The message of the writer, and the same in the schema that was frozen at creation."""
     first = decoding.schemas[0]
-    reader = find_message(load_files(read_files(first.text, first.references)), decoding.message)
+    reader = find_message(link(read_files(first.text, first.references)), decoding.message)
     if writer == first:
         return reader, reader
-    file = load_files(read_files(writer.text, writer.references))
+    file = link(read_files(writer.text, writer.references))
     try:
         return find_message(file, reader.full_name), reader
     except UnknownMessage:

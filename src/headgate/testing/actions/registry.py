@@ -9,9 +9,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from headgate.registry.client import RegistryClient
 from headgate.registry.compatibility.levels import Level
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
-from headgate.registry.parsing.protobuf import serialized_descriptor
 from headgate.registry.schemas import Reference, Schema, SchemaType
-from headgate.schema.formats.proto_text import parse_proto, print_proto
+from headgate.schema.formats.proto_text import parse_proto
+from headgate.schema.formats.protobuf.print import print_proto
+from headgate.schema.formats.protobuf.protoc import serialized_descriptor
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch
