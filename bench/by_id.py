@@ -23,11 +23,12 @@ from bench.figures import Report, Row, Size
 from bench.processes import cpu_seconds
 from bench.topics import PARTITIONS, Topics, open_topics
 from headgate.plan.definitions import Origin, SourceColumn
-from headgate.plan.sides import SchemaSide, TextSide, WrittenSchema, fields_of
+from headgate.plan.sides import SchemaSide, TextSide, fields_of
 from headgate.plan.source import METADATA, SourcePlan
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers
 from headgate.schema.types import Text
+from headgate.schema.written import WrittenSchema
 
 RATIO = 0.91  # promised: a cost of at most 10 %
 WARM = 3  # rounds for Java's compiler

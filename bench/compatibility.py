@@ -22,7 +22,8 @@ from bench.pairs import TextPair, pairs
 from headgate.registry.compatibility import Incompatibility
 from headgate.registry.compatibility.levels import incompatibilities
 from headgate.registry.errors import MalformedSchema
-from headgate.registry.schemas import ParsedSchema, Schema, SchemaType, parse
+from headgate.registry.schemas import ParsedSchema, Schema, parse
+from headgate.schema.written import SchemaFormat
 from tests.registry.apicurio import BASE_PATH, apicurio
 
 PROMISE = "every disagreement explained"
@@ -30,7 +31,7 @@ PROMISE = "every disagreement explained"
 
 def avro_library(size: Size) -> Report:
     count, rounds = (100, 1) if size == "small" else (3000, 2)
-    found = pairs(SchemaType.AVRO, count)
+    found = pairs(SchemaFormat.AVRO, count)
     different = [pair for pair in found if _library_accepts(pair) is not (ours(pair) == ())]
     seconds = cpu_seconds(lambda: [ours(pair) for pair in found], rounds) / len(found)
     peer = cpu_seconds(lambda: [_library_accepts(pair) for pair in found], rounds) / len(found)
@@ -50,7 +51,7 @@ def registry(size: Size) -> Report:
     rows: list[Row] = []
     notes: list[str] = []
     with tempfile.TemporaryDirectory() as folder, apicurio(Path(folder)) as url:
-        for type_, name in ((SchemaType.JSON, "JSON Schema"), (SchemaType.PROTOBUF, "Protobuf")):
+        for type_, name in ((SchemaFormat.JSON, "JSON Schema"), (SchemaFormat.PROTOBUF, "Protobuf")):
             answers = [*_asked(url, pairs(type_, count))]
             row, more = _judged(name, answers)
             rows.append(row)
@@ -71,7 +72,7 @@ def ours(pair: TextPair) -> tuple[Incompatibility, ...]:
     return incompatibilities(_read(pair.new, pair.type), _read(pair.old, pair.type))
 
 
-def _read(text: str, type_: SchemaType) -> ParsedSchema:
+def _read(text: str, type_: SchemaFormat) -> ParsedSchema:
     return parse(Schema(text, type_), lambda reference: None)
 
 

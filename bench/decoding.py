@@ -24,12 +24,13 @@ from bench.figures import Report, Row, Size
 from bench.processes import cpu_seconds
 from bench.topics import PARTITIONS, Topics, open_topics
 from headgate.plan.definitions import Origin, SourceColumn
-from headgate.plan.sides import SchemaSide, WrittenSchema, fields_of
+from headgate.plan.sides import SchemaSide, fields_of
 from headgate.plan.source import SourcePlan
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link
+from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.formats import RegistryKind
 
 JSON_RATIO, AVRO_RATIO = 0.9, 0.3  # promises

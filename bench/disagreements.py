@@ -17,9 +17,9 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 
 from bench.pairs import TextPair, drawn
 from headgate.registry.compatibility import Incompatibility
-from headgate.registry.parsing.json_text import Json
-from headgate.registry.schemas import SchemaType
+from headgate.schema.formats.documents import Json
 from headgate.schema.formats.proto_text import parse_proto
+from headgate.schema.written import SchemaFormat
 from tests.registry.strategies import json_instances
 
 SAMPLES = 100
@@ -87,7 +87,7 @@ class Disagreement:
     theirs: str  # what Apicurio says; empty when it accepts
 
     def reason(self) -> Reason:
-        if self.pair.type is SchemaType.PROTOBUF:
+        if self.pair.type is SchemaFormat.PROTOBUF:
             return self._protobuf_accepted() if self.theirs else self._protobuf_refused()
         broken = _broken_document(self.pair)
         return self._json_accepted(broken) if self.theirs else self._json_refused(broken)

@@ -14,8 +14,8 @@ from typing import TypeVar
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from headgate.registry.parsing.json_text import Json
-from headgate.registry.schemas import SchemaType
+from headgate.schema.formats.documents import Json
+from headgate.schema.written import SchemaFormat
 from tests.registry.compatibility.test_protobuf import changed, members, source
 from tests.registry.strategies import avro_pairs, json_pairs
 
@@ -26,12 +26,12 @@ T = TypeVar("T")
 class TextPair:
     """Two versions of a schema; ``new`` is to read what ``old`` wrote."""
 
-    type: SchemaType
+    type: SchemaFormat
     new: str
     old: str
 
 
-def pairs(type_: SchemaType, count: int) -> list[TextPair]:
+def pairs(type_: SchemaFormat, count: int) -> list[TextPair]:
     """So many distinct pairs, or a few less: twice as many are drawn, because some are drawn twice."""
     texts = [*_KNOWN.get(type_, ()), *drawn(_STRATEGIES[type_](), count * 2 + 10)]
     return list(dict.fromkeys(TextPair(type_, new, old) for new, old in texts if new != old))[:count]
@@ -81,10 +81,10 @@ def _protobuf(draw: st.DrawFn) -> tuple[str, str]:
     return source(draw(changed(before, syntax)), syntax), source(before, syntax)
 
 
-_STRATEGIES: dict[SchemaType, Callable[[], st.SearchStrategy[tuple[str, str]]]] = {
-    SchemaType.AVRO: _avro,
-    SchemaType.JSON: _json,
-    SchemaType.PROTOBUF: _protobuf,
+_STRATEGIES: dict[SchemaFormat, Callable[[], st.SearchStrategy[tuple[str, str]]]] = {
+    SchemaFormat.AVRO: _avro,
+    SchemaFormat.JSON: _json,
+    SchemaFormat.PROTOBUF: _protobuf,
 }
 
 _A: dict[str, Json] = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -92,14 +92,14 @@ _BARE: dict[str, Json] = {"type": "object", "properties": {}}
 _WITH_DEFAULT: dict[str, Json] = {"type": "object", "properties": {"a": {"type": "string", "default": "x"}}}
 
 # What the strategies do not make, and people do: new and old.
-_KNOWN: dict[SchemaType, tuple[tuple[str, str], ...]] = {
-    SchemaType.JSON: (
+_KNOWN: dict[SchemaFormat, tuple[tuple[str, str], ...]] = {
+    SchemaFormat.JSON: (
         (_document({**_A, "required": ["b"]}), _document(_A)),
         (_document({**_BARE, "required": ["a"]}), _document(_A)),
         (_document({**_BARE, "properties": {"a": True}, "required": ["a"]}), _document(_BARE)),
         (_document({**_WITH_DEFAULT, "required": ["a"]}), _document(_A)),
     ),
-    SchemaType.PROTOBUF: (
+    SchemaFormat.PROTOBUF: (
         (
             'syntax = "proto3"; message M { int32 a = 1; reserved 2; reserved "b"; }',
             'syntax = "proto3"; message M { int32 a = 1; int32 b = 2; }',

@@ -9,6 +9,8 @@ import pytest
 from headgate.embedded.world import World
 from tests.embedded.world_fixtures import open_world
 
+pytest_plugins = ["tests.spark"]
+
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:

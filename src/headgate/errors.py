@@ -23,7 +23,7 @@ import difflib
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,15 @@ def joined(words: Sequence[object], last: str = "or") -> str:
 _ITEM: Mapping[str, Callable[[Any], str]] = {
     "quoted": lambda name: f'"{name}"',
     "object": lambda named: f'{named[0]} "{named[1]}"',
+    "upper": str.upper,
+    "lower": str.lower,
     "a": lambda noun: f"an {noun}" if noun[0] in "aeiou" else f"a {noun}",
 }
 _JOIN: Mapping[str, Callable[[Sequence[str]], str]] = {
     "list": ", ".join,
     "or": joined,
     "and": lambda words: joined(words, "and"),
+    "clauses": "; ".join,
     "lines": "\n".join,
     "path": " -> ".join,
 }
@@ -136,6 +139,9 @@ class HeadgateError(Exception):
     MESSAGE: ClassVar[str] = ""
     DETAIL: ClassVar[str | None] = None
     HINT: ClassVar[str | None] = None
+    CURE: ClassVar[str | None] = (
+        None  # For the documentation, if the message already tells a reader what to do.
+    )
 
     # Set by the code that knows the statement; not part of an error's identity.
     span: Span | None = None
@@ -191,13 +197,6 @@ def _rebuild(cls: type[HeadgateError], values: dict[str, Any], span: Span | None
     made = cls(**values)
     made.span = span
     return made
-
-
-AnyError = TypeVar("AnyError", bound=HeadgateError)
-
-
-def error(cls: type[AnyError]) -> type[AnyError]:
-    return cls
 
 
 class InternalError(HeadgateError, code="INT-0001"):

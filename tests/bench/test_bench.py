@@ -11,9 +11,9 @@ from bench.disagreements import Disagreement, Reason
 from bench.figures import compared, shown
 from bench.mappers import schema_of
 from bench.pairs import TextPair, pairs
-from headgate.registry.schemas import SchemaType
 from headgate.schema.formats.avro import from_avro
 from headgate.schema.types import Record
+from headgate.schema.written import SchemaFormat
 
 pytestmark = pytest.mark.e2e
 
@@ -47,15 +47,15 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     assert "'mappers'" in result.output
 
 
-@pytest.mark.parametrize("type_", SchemaType)
-def test_pairs_are_distinct_and_the_same_in_every_run(type_: SchemaType) -> None:
+@pytest.mark.parametrize("type_", SchemaFormat)
+def test_pairs_are_distinct_and_the_same_in_every_run(type_: SchemaFormat) -> None:
     found = pairs(type_, 20)
     assert len(set(found)) == len(found) == 20
     assert found == pairs(type_, 20)
 
 
 def test_some_pairs_are_compatible_and_some_are_not() -> None:
-    for type_ in SchemaType:
+    for type_ in SchemaFormat:
         assert {ours(pair) == () for pair in pairs(type_, 40)} == {True, False}
 
 
@@ -119,7 +119,7 @@ def _document(schema: str) -> str:
 def test_a_disagreement_on_json_schema_has_its_reason(
     old: str, new: str, theirs: str, reason: Reason
 ) -> None:
-    pair = TextPair(SchemaType.JSON, _document(new), _document(old))
+    pair = TextPair(SchemaFormat.JSON, _document(new), _document(old))
     assert Disagreement(pair, ours(pair), theirs).reason() is reason
 
 
@@ -143,5 +143,5 @@ def test_a_disagreement_on_json_schema_has_its_reason(
 )
 def test_a_disagreement_on_protobuf_has_its_reason(old: str, new: str, theirs: str, reason: Reason) -> None:
     texts = (f'syntax = "proto3"; message M {{ {body} }}' for body in (new, old))
-    pair = TextPair(SchemaType.PROTOBUF, *texts)
+    pair = TextPair(SchemaFormat.PROTOBUF, *texts)
     assert Disagreement(pair, ours(pair), theirs).reason() is reason

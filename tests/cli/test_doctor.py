@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from headgate.cli.main import headgate
 from headgate.embedded.folder import lock_folder, open_folder
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.unit
 
 CHECKS = {
     "python",

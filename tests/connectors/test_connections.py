@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from headgate.registry.server.requests import User, Users
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import SecretChanged
@@ -17,7 +18,6 @@ from headgate.catalog.secrets import FromEnvironment, Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.registry.errors import RegistryUnreachable, WrongCredentials
-from headgate.registry.server.users import User, Users
 from headgate.sql.ast.connections import CreateConnection
 from headgate.sql.script import parse_statement
 from tests.catalog.building import START, written

@@ -10,10 +10,10 @@ from headgate.catalog.objects import Desired, Kind
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.applying import Scripts
 from headgate.control.desired import OR_REPLACE, DesiredState, desired
-from headgate.control.errors import NotDesiredState, ObjectDiffers
 from headgate.control.executor import Session
 from headgate.control.results import Done, Result, ResultRows
 from headgate.errors import HeadgateError, Span
+from headgate.plan.errors import NotDesiredState, ObjectDiffers
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit
@@ -245,7 +245,7 @@ def test_what_no_statement_alters_is_an_error_that_says_what_to_write(
     with pytest.raises(ObjectDiffers) as raised:
         project.plan(f"{VIEW};\n{wanted}")
     assert (raised.value.kind, raised.value.parts) == (kind, parts)
-    assert f"DROP {kind.upper()} {raised.value.name};" in raised.value.hint()
+    assert f"DROP {kind.upper()} {raised.value.name};" in str(raised.value.hint())
     assert raised.value.diagnostic(f"{VIEW};\n{wanted}").line == 2
 
 

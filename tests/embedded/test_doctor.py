@@ -68,7 +68,7 @@ def test_postgres_data_of_another_version_fails_and_says_what_to_do(tmp_path: Pa
         (found,) = check_postgres_data(folder.path)
     finally:
         shutil.rmtree(cluster.parent.parent)
-    assert "pg_dumpall" in caught.value.hint()
+    assert "pg_dumpall" in str(caught.value.hint())
     assert found.verdict == "ok"
 
 
@@ -79,4 +79,4 @@ def test_a_cache_that_cannot_be_made_fails_and_names_the_setting(
     monkeypatch.setenv("HEADGATE_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(CacheUnusable) as caught:
         list(check_cache())
-    assert "HEADGATE_CACHE" in caught.value.hint()
+    assert "HEADGATE_CACHE" in str(caught.value.hint())

@@ -235,7 +235,7 @@ def test_java_eight_tells_its_version_in_the_old_way(tmp_path: Path) -> None:
 def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(JavaMissing) as caught:
         find_java({"PATH": str(tmp_path)})
-    assert "openjdk-17-jre-headless" in caught.value.hint()
+    assert "openjdk-17-jre-headless" in str(caught.value.hint())
 
 
 @pytest.mark.unit

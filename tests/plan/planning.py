@@ -19,11 +19,10 @@ from headgate.plan.definitions import SourceColumn
 from headgate.plan.planned import Planned
 from headgate.plan.source import SourcePlan, plan_source
 from headgate.plan.statements import plan, skipped
-from headgate.purify.outside import KnownSchema
 from headgate.purify.statements import purify
 from headgate.registry.errors import IncompatibleSchema, SchemaIdNotFound
-from headgate.registry.schemas import Schema, SchemaType
 from headgate.schema.render import print_type
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.ast.connections import CreateConnection, CreateSecret
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.script import parse_script, parse_statement
@@ -40,14 +39,14 @@ class MemoryOutside:
     """Topics and subjects of one cluster and one registry; what was checked is written down."""
 
     topics: dict[str, int] = field(default_factory=dict)
-    subjects: dict[str, KnownSchema] = field(default_factory=dict)
+    subjects: dict[str, WrittenSchema] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
     checked: list[str] = field(default_factory=list)
 
-    def add_subject(self, subject: str, schema: object, type_: SchemaType = SchemaType.AVRO) -> int:
+    def add_subject(self, subject: str, schema: object, type_: SchemaFormat = SchemaFormat.AVRO) -> int:
         schema_id = len(self.subjects) + 1
         text = schema if isinstance(schema, str) else json.dumps(schema)
-        self.subjects[subject] = KnownSchema(schema_id, Schema(text, type_))
+        self.subjects[subject] = WrittenSchema(text, id=schema_id, format=type_)
         return schema_id
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
@@ -64,17 +63,17 @@ class MemoryOutside:
         """As if every partition had ten records, one each millisecond from 1970 on."""
         return (10 if since is None else min(10, since),) * topic.partitions
 
-    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> KnownSchema | None:
+    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
         return self.subjects.get(subject)
 
-    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> KnownSchema:
+    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         for known in self.subjects.values():
             if known.id == schema_id:
                 return known
         raise SchemaIdNotFound(schema_id)
 
     def check_compatible(
-        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: Schema
+        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema
     ) -> None:
         if subject in self.refused:
             raise IncompatibleSchema(subject, ("a field is gone",))

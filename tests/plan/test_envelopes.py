@@ -14,7 +14,7 @@ from headgate.plan.errors import (
     KeyNotAllowed,
     NoChangeEvents,
 )
-from headgate.registry.schemas import SchemaType
+from headgate.schema.written import SchemaFormat
 from tests.plan.planning import Planning, record, shown, with_orders
 
 pytestmark = pytest.mark.unit
@@ -94,17 +94,17 @@ JSON = {
 @pytest.mark.parametrize(
     ("kind", "type_", "key", "value"),
     [
-        ("PROTOBUF", SchemaType.PROTOBUF, 'syntax = "proto3"; message Key { int64 id = 1; }', PROTO),
+        ("PROTOBUF", SchemaFormat.PROTOBUF, 'syntax = "proto3"; message Key { int64 id = 1; }', PROTO),
         (
             "JSON SCHEMA",
-            SchemaType.JSON,
+            SchemaFormat.JSON,
             {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]},
             JSON,
         ),
     ],
 )
 def test_change_events_come_in_every_format_of_a_registry(
-    kind: str, type_: SchemaType, key: object, value: object
+    kind: str, type_: SchemaFormat, key: object, value: object
 ) -> None:
     world = Planning()
     world.outside.topics["orders"] = 1

@@ -16,18 +16,11 @@ from headgate.plan.chain import source_of
 from headgate.plan.errors import FieldWithheld, ViewOutgrown
 from headgate.plan.follow import FollowPlan, SinkChange, definition, grown, plan_follow, unwritable
 from headgate.plan.planned import RegisterSchema
-from headgate.plan.sides import (
-    FieldPath,
-    SchemaSide,
-    WrittenSchema,
-    differences,
-    grows,
-    place_of,
-    unreadable,
-)
+from headgate.plan.sides import FieldPath, SchemaSide, differences, grows, place_of, unreadable
 from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
+from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.formats import SeedSchema
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource

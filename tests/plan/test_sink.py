@@ -23,7 +23,7 @@ from headgate.plan.errors import (
 from headgate.plan.planned import CreateTopic, RegisterSchema
 from headgate.plan.sink import plan_sink, subjects
 from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
-from headgate.registry.compatibility.levels import Level
+from headgate.schema.written import CompatibilityLevel
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.script import parse_statement
 from tests.plan.planning import Planning, record
@@ -160,7 +160,7 @@ def test_the_schemas_are_registered_for_the_topics_subjects(world: Planning) -> 
     assert all(isinstance(s, RegisterSchema) for s in schemas)
     assert [(s.subject, s.level) for s in schemas if isinstance(s, RegisterSchema)] == [
         ("out-key", None),
-        ("out-value", Level.FULL),
+        ("out-value", CompatibilityLevel.FULL),
     ]
 
 
@@ -220,7 +220,7 @@ def test_over_a_keyed_source_no_other_key_is_taken(world: Planning, relation: st
         sink(world, f"s FROM {relation} {TO} KEY (item) NOT ENFORCED FORMAT JSON")
     with pytest.raises(SinkKeyNotUnique) as caught:
         sink(world, f"s FROM {relation} {TO} KEY (item) FORMAT JSON")
-    assert "ENVELOPE NONE" in caught.value.hint()
+    assert "ENVELOPE NONE" in str(caught.value.hint())
 
 
 def test_a_key_with_a_map_is_refused_before_spark_does(world: Planning) -> None:

@@ -15,12 +15,12 @@ from headgate.plan.errors import (
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.plan.sides import JsonSide, SchemaSide, TextSide, WrittenSchema
+from headgate.plan.sides import JsonSide, SchemaSide, TextSide
 from headgate.purify.errors import NoTimestamp, PasswordInAddress, StartTwice
 from headgate.purify.statements import purify
-from headgate.registry.schemas import SchemaType
-from headgate.schema.formats.errors import MalformedAvro
+from headgate.schema.errors import MalformedAvro
 from headgate.schema.types import Record
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.errors import InvalidOptionValue, RepeatedOption
 from headgate.sql.render.statements import render
 from headgate.sql.script import parse_statement
@@ -405,13 +405,13 @@ PROTO = 'syntax = "proto3"; message First { int32 n = 1; } message Second { stri
 @pytest.mark.parametrize(
     ("kind", "type_", "schema", "column"),
     [
-        ("PROTOBUF", SchemaType.PROTOBUF, PROTO, "n integer not null"),
-        ("PROTOBUF MESSAGE 'Second'", SchemaType.PROTOBUF, PROTO, "s text not null"),
-        ("JSON SCHEMA", SchemaType.JSON, '{"properties": {"n": {"type": "integer"}}}', "n bigint"),
-        ("JSON SCHEMA", SchemaType.JSON, '{"type": ["integer", "null"]}', "value bigint"),
+        ("PROTOBUF", SchemaFormat.PROTOBUF, PROTO, "n integer not null"),
+        ("PROTOBUF MESSAGE 'Second'", SchemaFormat.PROTOBUF, PROTO, "s text not null"),
+        ("JSON SCHEMA", SchemaFormat.JSON, '{"properties": {"n": {"type": "integer"}}}', "n bigint"),
+        ("JSON SCHEMA", SchemaFormat.JSON, '{"type": ["integer", "null"]}', "value bigint"),
     ],
 )
-def test_every_kind_of_schema_gives_columns(kind: str, type_: SchemaType, schema: str, column: str) -> None:
+def test_every_kind_of_schema_gives_columns(kind: str, type_: SchemaFormat, schema: str, column: str) -> None:
     world = Planning()
     world.outside.topics["orders"] = 1
     world.outside.add_subject("orders-value", schema, type_)
@@ -421,9 +421,9 @@ def test_every_kind_of_schema_gives_columns(kind: str, type_: SchemaType, schema
 def test_a_message_that_is_named_is_the_values_and_not_the_keys() -> None:
     world = Planning()
     world.outside.topics["orders"] = 1
-    world.outside.add_subject("orders-value", PROTO, SchemaType.PROTOBUF)
+    world.outside.add_subject("orders-value", PROTO, SchemaFormat.PROTOBUF)
     world.outside.add_subject(
-        "orders-key", 'syntax = "proto3"; message Key { int64 id = 1; }', SchemaType.PROTOBUF
+        "orders-key", 'syntax = "proto3"; message Key { int64 id = 1; }', SchemaFormat.PROTOBUF
     )
     plan = world.source(f"{AT} FORMAT PROTOBUF MESSAGE 'Second' {REGISTRY} INCLUDE KEY")
     assert shown(plan.columns) == ["id bigint", "s text not null"]
@@ -439,7 +439,7 @@ def test_a_format_without_a_schema_takes_no_policy_for_its_changes(
 ) -> None:
     with pytest.raises(SchemaCannotChange) as refused:
         world.do(f"CREATE SOURCE s {AT} FORMAT {format_} WITH (ON SCHEMA CHANGE = {policy});")
-    assert "has no schema that could change" in refused.value.detail()
+    assert "has no schema that could change" in str(refused.value.detail())
 
 
 def test_a_schema_in_the_statement_can_only_be_pinned(world: Planning) -> None:
@@ -447,5 +447,5 @@ def test_a_schema_in_the_statement_can_only_be_pinned(world: Planning) -> None:
     for policy in ("FOLLOW", "HALT"):
         with pytest.raises(SchemaCannotChange) as refused:
             world.do(f"CREATE SOURCE s {inline} {policy});")
-        assert "stands in the statement" in refused.value.detail()
+        assert "stands in the statement" in str(refused.value.detail())
     world.do(f"CREATE SOURCE s {inline} PIN);")

@@ -12,10 +12,9 @@ from headgate.catalog.names import SearchPath
 from headgate.connectors.errors import TopicNotFound
 from headgate.purify import outside
 from headgate.purify.errors import ConnectionOfOtherKind, NoSchemaForTopic, SchemaOfOtherType, TopicMissing
-from headgate.purify.outside import KnownSchema
 from headgate.purify.statements import purify
 from headgate.registry.errors import SchemaIdNotFound
-from headgate.registry.schemas import Schema, SchemaType
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.ast.formats import RegistryFormat, SeedSchema
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.statement import Statement
@@ -82,10 +81,10 @@ def test_an_id_that_the_registry_does_not_know_is_refused(world: Planning) -> No
 
 
 def test_references_are_frozen_with_the_schema(world: Planning) -> None:
-    schema = Schema(json.dumps(record("order", ("at", "shop.place"))))
+    text = json.dumps(record("order", ("at", "shop.place")))
     references = (("shop.place", json.dumps({**record("place"), "namespace": "shop"})),)
-    world.outside.subjects["orders-value"] = KnownSchema(7, schema, references)
-    assert seeds(pure(world, f"{AT} {AVRO}"))[0] == SeedSchema("VALUE", 7, schema.text, references)
+    world.outside.subjects["orders-value"] = WrittenSchema(text, references, 7)
+    assert seeds(pure(world, f"{AT} {AVRO}"))[0] == SeedSchema("VALUE", 7, text, references)
 
 
 # the law
@@ -150,7 +149,7 @@ def test_a_key_format_of_its_own_must_have_a_schema(world: Planning) -> None:
 
 
 def test_a_schema_of_another_type_says_what_to_write(world: Planning) -> None:
-    world.outside.add_subject("orders-value", "{}", SchemaType.JSON)
+    world.outside.add_subject("orders-value", "{}", SchemaFormat.JSON)
     with pytest.raises(SchemaOfOtherType) as caught:
         pure(world, f"{AT} {AVRO}")
     assert caught.value.message() == 'the schema of subject "orders-value" is JSON SCHEMA, not AVRO'
@@ -158,7 +157,7 @@ def test_a_schema_of_another_type_says_what_to_write(world: Planning) -> None:
 
 
 def test_a_key_of_another_type_matters_only_to_those_who_want_it(world: Planning) -> None:
-    world.outside.add_subject("orders-key", "{}", SchemaType.JSON)
+    world.outside.add_subject("orders-key", "{}", SchemaFormat.JSON)
     assert [s.side for s in seeds(pure(world, f"{AT} {AVRO}"))] == ["VALUE"]
     for wanting in ("INCLUDE KEY", "ENVELOPE UPSERT"):
         with pytest.raises(SchemaOfOtherType):
@@ -197,9 +196,9 @@ def test_a_connection_is_checked_unless_told_otherwise(world: Planning) -> None:
 def test_what_a_script_will_make_is_there_for_its_later_statements(world: Planning) -> None:
     made = planned_world(world.outside)
     made.topics[3, "later"] = 2
-    made.schemas[4, "later-value"] = Schema('"long"')
+    made.schemas[4, "later-value"] = WrittenSchema('"long"')
     assert made.topic(world.catalog, 3, "later").partitions == 2
-    assert made.latest(world.catalog, 4, "later-value") == KnownSchema(0, Schema('"long"'))
+    assert made.latest(world.catalog, 4, "later-value") == WrittenSchema('"long"')
 
 
 def test_another_connection_does_not_have_what_one_will_make(world: Planning) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.registry.parsing.json_text import Json
+from headgate.schema.formats.documents import Json
 from tests.registry.compatibility.avro_cases import array, enum, field, fixed, map_, record
 
 MALFORMED_AVRO: tuple[tuple[Json, str, str], ...] = (

@@ -12,17 +12,19 @@ from typing import Any
 
 import httpx
 import uvicorn
+from headgate.registry.server.requests import Users
+from headgate.registry.server.rules import CompatibilityCheck, check_level
 from starlette.testclient import TestClient
 
-from headgate.registry.server import app
+from headgate.registry.server import routes as app
 from headgate.registry.server.__main__ import listen
-from headgate.registry.server.registration import Judge, by_level
 from headgate.registry.server.store import Store
-from headgate.registry.server.users import Users
 
 
 @contextmanager
-def registry(folder: Path, users: Users | None = None, judge: Judge = by_level) -> Iterator[str]:
+def registry(
+    folder: Path, users: Users | None = None, judge: CompatibilityCheck = check_level
+) -> Iterator[str]:
     """The registry in a thread of this process; gives its URL."""
     store = Store(folder)
     try:
@@ -33,7 +35,7 @@ def registry(folder: Path, users: Users | None = None, judge: Judge = by_level) 
 
 
 @contextmanager
-def door(folder: Path, users: Users | None = None, judge: Judge = by_level) -> Iterator[Door]:
+def door(folder: Path, users: Users | None = None, judge: CompatibilityCheck = check_level) -> Iterator[Door]:
     """The registry without a network: what a test of its answers needs, in a tenth of the time."""
     store = Store(folder)
     try:

@@ -10,12 +10,12 @@ from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
+from headgate.registry.server.requests import User, Users
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from headgate.registry.auth import Basic, Bearer, Tls
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import (
     InvalidRegistrySetting,
@@ -28,11 +28,10 @@ from headgate.registry.errors import (
     WrongCredentials,
 )
 from headgate.registry.schemas import Reference, Schema
-from headgate.registry.server import app
+from headgate.registry.server import routes as app
 from headgate.registry.server.__main__ import listen
 from headgate.registry.server.store import Store
-from headgate.registry.server.users import User, Users
-from headgate.registry.transport import Retries
+from headgate.registry.transport import Basic, Bearer, Retries, Tls
 from tests.registry.certificates import Authority
 from tests.registry.running import avro, registry, serving
 
@@ -83,7 +82,7 @@ def test_a_registry_that_is_down_is_unreachable_after_all_attempts() -> None:
     ):
         client.subjects()
     assert failed.value.message() == f"could not reach the registry at {url}"
-    assert "Connection refused" in failed.value.detail()
+    assert "Connection refused" in str(failed.value.detail())
     assert len(pauses) == 3
     assert all(base / 2 <= pause <= base for pause, base in zip(pauses, (0.2, 0.4, 0.8), strict=True))
 
@@ -284,7 +283,7 @@ def test_an_answer_that_is_not_a_registrys_is_told_as_such(answer: Response, pro
     ):
         client.subjects()
     assert unread.value.problem == problem
-    assert "/apis/ccompat/v7" in unread.value.hint()
+    assert "/apis/ccompat/v7" in str(unread.value.hint())
 
 
 def test_a_registry_that_is_not_at_this_path_is_told_from_a_call_it_does_not_have() -> None:
@@ -368,7 +367,7 @@ def test_a_registry_behind_tls_is_trusted_by_its_authority(tmp_path: Path) -> No
         ):
             nameless.subjects()
     store.close()
-    assert "CERTIFICATE_VERIFY_FAILED" in distrusted.value.detail()
+    assert "CERTIFICATE_VERIFY_FAILED" in str(distrusted.value.detail())
 
 
 def test_certificates_that_cannot_be_used_are_refused_at_once(tmp_path: Path) -> None:

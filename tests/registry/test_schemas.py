@@ -14,10 +14,11 @@ from google.protobuf.timestamp_pb2 import DESCRIPTOR as TIMESTAMP
 from hypothesis import given
 
 from headgate.errors import HeadgateError
-from headgate.registry.compatibility.levels import Level, check
+from headgate.registry.compatibility.levels import check
 from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownReference
-from headgate.registry.parsing.json_text import Json
-from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
+from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
+from headgate.schema.formats.documents import Json
+from headgate.schema.written import CompatibilityLevel, SchemaFormat
 from tests.laws import examples as law
 from tests.registry.compatibility.avro_cases import enum, field, fixed, record
 from tests.registry.malformed_schemas import (
@@ -32,14 +33,14 @@ pytestmark = pytest.mark.unit
 
 LAW = law(40)
 
-AVRO, JSON, PROTOBUF = SchemaType
+AVRO, JSON, PROTOBUF = SchemaFormat
 
 
-def read(text: str, schema_type: SchemaType = AVRO, *, normalize: bool = False) -> ParsedSchema:
+def read(text: str, schema_type: SchemaFormat = AVRO, *, normalize: bool = False) -> ParsedSchema:
     return parse(Schema(text, schema_type), lambda reference: None, normalize=normalize)
 
 
-def faults(definition: Json, schema_type: SchemaType = AVRO) -> list[tuple[str, str]]:
+def faults(definition: Json, schema_type: SchemaFormat = AVRO) -> list[tuple[str, str]]:
     with pytest.raises(MalformedSchema) as raised:
         read(json.dumps(definition), schema_type)
     return [(fault.path, fault.reason) for fault in raised.value.faults]
@@ -49,7 +50,7 @@ def faults(definition: Json, schema_type: SchemaType = AVRO) -> list[tuple[str, 
 
 
 @pytest.mark.parametrize("schema_type", [AVRO, JSON])
-def test_text_that_is_no_json_is_refused_with_line_and_column(schema_type: SchemaType) -> None:
+def test_text_that_is_no_json_is_refused_with_line_and_column(schema_type: SchemaFormat) -> None:
     with pytest.raises(MalformedSchema) as raised:
         read('{"type": "record",\n "name" "R"}', schema_type)
     assert (raised.value.line, raised.value.column) == (2, 9)
@@ -60,13 +61,13 @@ def test_text_that_is_no_json_is_refused_with_line_and_column(schema_type: Schem
     "text", ["", "NaN", '{"default": Infinity}', "[" * 100_000, "[" * 200 + "]" * 200, '"\\x"']
 )
 @pytest.mark.parametrize("schema_type", [AVRO, JSON])
-def test_hostile_text_is_refused_and_nothing_else_happens(text: str, schema_type: SchemaType) -> None:
+def test_hostile_text_is_refused_and_nothing_else_happens(text: str, schema_type: SchemaFormat) -> None:
     with pytest.raises(MalformedSchema) as raised:
         read(text, schema_type)
     assert raised.value.code == "REG-0101"
 
 
-def outcome(value: Json, schema_type: SchemaType) -> ParsedSchema | MalformedSchema:
+def outcome(value: Json, schema_type: SchemaFormat) -> ParsedSchema | MalformedSchema:
     try:
         return read(json.dumps(value), schema_type)
     except MalformedSchema as wrong:
@@ -80,7 +81,7 @@ def test_any_json_is_an_avro_schema_or_malformed(value: Json) -> None:
     if isinstance(found, MalformedSchema):
         assert all(fault.path.startswith("$") for fault in found.faults)
     else:
-        assert check(found, [read(found.canonical)], Level.FULL) == ()
+        assert check(found, [read(found.canonical)], CompatibilityLevel.FULL) == ()
 
 
 @LAW
@@ -90,7 +91,7 @@ def test_any_json_is_a_json_schema_or_malformed(value: Json) -> None:
     if isinstance(found, MalformedSchema):
         assert all(fault.path.startswith("/") for fault in found.faults)
     else:
-        assert check(found, [read(found.canonical, JSON)], Level.FULL) == ()
+        assert check(found, [read(found.canonical, JSON)], CompatibilityLevel.FULL) == ()
 
 
 def test_the_error_survives_a_pickle() -> None:

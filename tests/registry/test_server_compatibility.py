@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.schemas import ParsedSchema
+from headgate.schema.written import CompatibilityLevel
 from tests.registry import running
 from tests.registry.running import Door, avro
 
@@ -117,7 +117,7 @@ def test_a_protobuf_field_that_changes_its_type_is_named(door: Door) -> None:
 
 def test_another_judge_can_be_put_in(tmp_path: Path) -> None:
     def only_short(
-        subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: Level
+        subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
     ) -> tuple[str, ...]:
         return () if len(new.canonical) < 100 else (f"{subject} would be too long after {len(earlier)}",)
 

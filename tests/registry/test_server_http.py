@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from headgate.registry.server.requests import User, Users
 
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.schemas import ParsedSchema
-from headgate.registry.server.users import User, Users
+from headgate.schema.written import CompatibilityLevel
 from tests.registry import running
 from tests.registry.running import Door, avro
 
@@ -79,7 +79,7 @@ def test_a_bug_is_an_answer_that_does_not_tell_what_it_was(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(
-        subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: Level
+        subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
     ) -> tuple[str, ...]:
         raise RuntimeError("inside")
 

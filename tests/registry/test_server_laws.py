@@ -6,19 +6,17 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from headgate.registry.server.rules import PostedSchema, Registration, check_level
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.schemas import Schema
-from headgate.registry.server import deletion, registration
+from headgate.registry.server import rules as deletion
+from headgate.registry.server import rules as registration
 from headgate.registry.server.errors import Refusal
-from headgate.registry.server.names import LATEST
-from headgate.registry.server.reading import ParsedVersions
-from headgate.registry.server.registration import Registrar, Request, by_level
-from headgate.registry.server.rows import Show
-from headgate.registry.server.store import Store
+from headgate.registry.server.store import LATEST, ParsedVersions, Store, Visibility
+from headgate.schema.written import CompatibilityLevel
 
 pytestmark = pytest.mark.unit
 
@@ -34,10 +32,10 @@ class History(RuleBasedStateMachine):
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self._store = Store(Path(self._folder.name))
-        self._registrar = Registrar(by_level, ParsedVersions())
+        self._registrar = Registration(check_level, ParsedVersions())
         self._meaning: dict[int, str] = {}
         with self._store.writing() as rows:
-            rows.settings.put_config(None, Level.NONE, None)
+            rows.settings.put_config(None, CompatibilityLevel.NONE, None)
 
     def teardown(self) -> None:
         self._store.close()
@@ -46,9 +44,9 @@ class History(RuleBasedStateMachine):
     @rule(subject=subjects, schema=schemas)
     def register(self, subject: str, schema: Schema) -> None:
         with self._store.writing() as rows:
-            before = rows.latest(subject, Show.ALL)
-            known = {v.version for v in rows.versions(subject, Show.LIVE) if v.schema == schema}
-            made = self._registrar.register(rows, subject, Request(schema), normalize=False)
+            before = rows.latest(subject, Visibility.ALL)
+            known = {v.version for v in rows.versions(subject, Visibility.LIVE) if v.schema == schema}
+            made = self._registrar.register(rows, subject, PostedSchema(schema), normalize=False)
         assert self._meaning.setdefault(made.schema_id, schema.text) == schema.text
         assert made.version in known if known else before is None or made.version > before.version
 
@@ -60,7 +58,7 @@ class History(RuleBasedStateMachine):
         except Refusal:
             return
         with self._store.reading() as rows:
-            found = rows.version(subject, deleted, Show.ALL)
+            found = rows.version(subject, deleted, Visibility.ALL)
         assert (found is None) is permanent
         assert found is None or found.deleted
 
@@ -72,14 +70,14 @@ class History(RuleBasedStateMachine):
         except Refusal:
             return
         with self._store.reading() as rows:
-            assert rows.latest(subject, Show.ALL if permanent else Show.LIVE) is None
+            assert rows.latest(subject, Visibility.ALL if permanent else Visibility.LIVE) is None
 
     @rule(subject=subjects, schema=schemas)
     def look_up(self, subject: str, schema: Schema) -> None:
         with self._store.reading() as rows:
-            live = [v.schema for v in rows.versions(subject, Show.LIVE)]
+            live = [v.schema for v in rows.versions(subject, Visibility.LIVE)]
             try:
-                found = registration.look_up(rows, subject, schema, normalize=False, show=Show.LIVE)
+                found = registration.look_up(rows, subject, schema, normalize=False, show=Visibility.LIVE)
             except Refusal:
                 assert schema not in live
             else:
@@ -88,7 +86,7 @@ class History(RuleBasedStateMachine):
     @invariant()
     def an_id_means_one_text_and_is_readable_while_a_version_has_it(self) -> None:
         with self._store.reading() as rows:
-            kept = {v.schema_id: v.schema.text for v in rows.all_versions("", Show.ALL)}
+            kept = {v.schema_id: v.schema.text for v in rows.all_versions("", Visibility.ALL)}
             for schema_id, text in self._meaning.items():
                 found = rows.schema(schema_id)
                 assert (found.text if found is not None else None) == kept.get(schema_id)
@@ -98,7 +96,7 @@ class History(RuleBasedStateMachine):
     def no_live_schema_is_twice_in_a_subject(self) -> None:
         with self._store.reading() as rows:
             for subject in ("a", "b"):
-                live = [v.schema_id for v in rows.versions(subject, Show.LIVE)]
+                live = [v.schema_id for v in rows.versions(subject, Visibility.LIVE)]
                 assert len(live) == len(set(live))
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from headgate.registry.server import users
+from headgate.registry.server import requests as users
 from headgate.registry.server.__main__ import main
 from headgate.registry.server.errors import StoreUnusable, UserFileUnusable
 from headgate.registry.server.store import FILE_NAME, Store

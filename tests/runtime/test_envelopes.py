@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.plan.sides import SchemaSide
 from headgate.plan.source import SourcePlan
-from headgate.registry.schemas import SchemaType
 from headgate.runtime.decode import NO_AFTER, NO_KEY, NO_KEY_IN_VALUE, UNDECODABLE, UNKNOWN_OP, Decoder
 from headgate.runtime.formats.side import NOT_UTF8, Writers
 from headgate.runtime.source import latest_per_key
+from headgate.schema.written import SchemaFormat
 from tests.plan.planning import Planning
 from tests.runtime.formats.decoding import framed
 
@@ -154,8 +154,8 @@ def debezium() -> SourcePlan:
     key = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
     world = Planning()
     world.topic("t")
-    world.outside.add_subject("t-key", key, SchemaType.JSON)
-    world.outside.add_subject("t-value", event, SchemaType.JSON)
+    world.outside.add_subject("t-key", key, SchemaFormat.JSON)
+    world.outside.add_subject("t-value", event, SchemaFormat.JSON)
     registry = "USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
     return world.source(f"{AT} FORMAT JSON SCHEMA {registry} ENVELOPE DEBEZIUM")
 

@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.plan.sides import WrittenSchema
 from headgate.runtime.errors import DiskFull, RecordsWentAway, SparkGone, SparkRefused
 from headgate.runtime.failures import bad_record, path_of, translated
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
+from headgate.schema.written import WrittenSchema
 
 pytestmark = pytest.mark.unit
 

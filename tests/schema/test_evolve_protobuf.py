@@ -17,10 +17,10 @@ from google.protobuf.message import Message
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from headgate.schema.errors import UnsupportedType
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import follows, merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
-from headgate.schema.formats.errors import UnsupportedType
 from headgate.schema.formats.protobuf import to_protobuf
 from headgate.schema.formats.protobuf.write import FILES
 from headgate.schema.parse import parse_type

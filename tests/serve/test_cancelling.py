@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.embedded.jars import fetch, find_java
-from headgate.runtime.session import open_session
 from headgate.serve.protocol import Columns, Rows
 from tests.serve.client_helpers import Asking, served
 
@@ -22,38 +20,31 @@ ENDLESS = (
 ENDLESS_ROWS = "SELECT id FROM range(0, 1000000000, 1, 100000)"
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = open_session(fetch("spark"), application="cancelling", java=find_java().path)
-    yield session
-    session.stop()
-
-
-def test_a_client_that_goes_away_ends_its_job_and_no_other(spark: SparkSession, tmp_path: Path) -> None:
-    with served(tmp_path, lambda: spark) as client:
+def test_a_client_that_goes_away_ends_its_job_and_no_other(session: SparkSession, tmp_path: Path) -> None:
+    with served(tmp_path, lambda: session) as client:
         first, second = Asking(client, ENDLESS), Asking(client, ENDLESS)
-        _until(lambda: len(_jobs(spark)) == 2)
+        _until(lambda: len(_jobs(session)) == 2)
         first.go_away()
-        _until(lambda: len(_jobs(spark)) == 1)
+        _until(lambda: len(_jobs(session)) == 1)
         assert not second.ended
         second.go_away()
-        _until(lambda: not _jobs(spark))
+        _until(lambda: not _jobs(session))
         assert [event for event in client.run("SELECT 1 AS one") if isinstance(event, Rows)] == [
             Rows(((1,),))
         ]
 
 
-def test_a_client_that_reads_no_further_ends_its_job(spark: SparkSession, tmp_path: Path) -> None:
-    with served(tmp_path, lambda: spark) as client:
+def test_a_client_that_reads_no_further_ends_its_job(session: SparkSession, tmp_path: Path) -> None:
+    with served(tmp_path, lambda: session) as client:
         events = client.run(ENDLESS_ROWS)
         assert isinstance(next(events), Columns)
         assert isinstance(next(events), Rows)
         events.close()
-        _until(lambda: not _jobs(spark))
+        _until(lambda: not _jobs(session))
 
 
-def _jobs(spark: SparkSession) -> list[int]:
-    return list(spark.sparkContext.statusTracker().getActiveJobsIds())
+def _jobs(session: SparkSession) -> list[int]:
+    return list(session.sparkContext.statusTracker().getActiveJobsIds())
 
 
 def _until(holds: Callable[[], bool]) -> None:

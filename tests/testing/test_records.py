@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.registry.schemas import Reference, Schema, SchemaType, avro_types, parse
+from headgate.registry.schemas import Reference, Schema, avro_types, parse
+from headgate.schema.written import SchemaFormat
 from headgate.testing import notation
 from headgate.testing.avro_records import AvroCodec
 from headgate.testing.errors import MalformedSpec, UnfitRecord
@@ -41,8 +42,10 @@ def _field(type_: object) -> object:
 
 def _proto(text: str, **others: str) -> ProtobufCodec:
     references = tuple(Reference(f"{name}.proto", name, 1) for name in others)
-    known = {name: Schema(text, SchemaType.PROTOBUF) for name, text in others.items()}
-    return ProtobufCodec(parse(Schema(text, SchemaType.PROTOBUF, references), lambda one: known[one.subject]))
+    known = {name: Schema(text, SchemaFormat.PROTOBUF) for name, text in others.items()}
+    return ProtobufCodec(
+        parse(Schema(text, SchemaFormat.PROTOBUF, references), lambda one: known[one.subject])
+    )
 
 
 SUIT = {"type": "enum", "name": "n.suit", "symbols": ["A", "B"]}

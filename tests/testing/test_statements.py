@@ -20,7 +20,7 @@ from headgate.testing.run import run_step
 from headgate.testing.statements import matches, statement_kind
 from tests.testing.fake_engine import Answer, FakeEngine, failure, result, run_fake_engine
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.unit
 
 
 def _play(text: str, answer: Answer, timeout: float = 0.6, context: SpecContext | None = None) -> FakeEngine:

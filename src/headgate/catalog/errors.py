@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError
 from headgate.schema.names import force_quotes
 
 
@@ -12,437 +12,305 @@ class CatalogError(HeadgateError):
     """Family CAT."""
 
 
-def article(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+class UnknownObject(CatalogError, code="CAT-0101"):
+    """A statement names an object that does not exist in the schemas of the search path. `similar` holds names that
+    would be found."""
 
-
-def _either(kinds: tuple[str, ...]) -> str:
-    return " or ".join(article(kind) for kind in kinds)
-
-
-@error
-class UnknownObject(CatalogError):
-    """`similar` holds names of objects that the name could have found."""
-
-    code = "CAT-0101"
     kind: str
     name: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'{self.kind} "{self.name}" does not exist'
+    MESSAGE = '{kind} "{name}" does not exist'
 
 
-@error
-class AmbiguousName(CatalogError):
-    """Several objects differ from the name only by case. `candidates` are names as they can be written."""
+class AmbiguousName(CatalogError, code="CAT-0102"):
+    """A name without quotes fits several objects whose names differ only by case. `candidates` are names as they can be
+    written."""
 
-    code = "CAT-0102"
     name: str
     candidates: tuple[str, ...]
-
-    def message(self) -> str:
-        return f'name "{self.name}" is ambiguous'
-
-    def detail(self) -> str:
-        return f"It could mean {', '.join(self.candidates)}, which differ only by case."
-
-    def hint(self) -> str:
-        return f"Write the name exactly, for example {self.candidates[0]}."
+    MESSAGE = 'name "{name}" is ambiguous'
+    DETAIL = "It could mean {candidates:list}, which differ only by case."
+    HINT = "Write the name exactly, for example {candidates[0]}."
 
 
-@error
-class WrongKind(CatalogError):
-    code = "CAT-0103"
+class WrongKind(CatalogError, code="CAT-0103"):
+    """A statement names an object of a kind that it cannot use."""
+
     name: str
     kind: str
     wanted: tuple[str, ...]
+    MESSAGE = '"{name}" is {kind:a}, not {wanted:a or}'
+    CURE = "Name an object of the kind that the message wants."
 
-    def message(self) -> str:
-        return f'"{self.name}" is {article(self.kind)}, not {_either(self.wanted)}'
 
+class AlreadyExists(CatalogError, code="CAT-0104"):
+    """An object of this name exists already in the schema. `existing` may differ from `name` by case."""
 
-@error
-class AlreadyExists(CatalogError):
-    """`existing` is the name of the object that is there, which may differ from `name` by case."""
-
-    code = "CAT-0104"
     kind: str
     name: str
     existing: str
+    MESSAGE = '{kind} "{existing}" already exists'
+    HINT = "Choose another name, or drop the existing object first."
 
-    def message(self) -> str:
-        return f'{self.kind} "{self.existing}" already exists'
-
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if self.name != self.existing:
             return f"Write {force_quotes(self.name)} to have a second object whose name differs only by case."
-        return "Choose another name, or drop the existing object first."
+        return super().hint()
 
 
-@error
-class UnknownColumn(CatalogError):
-    code = "CAT-0105"
+class UnknownColumn(CatalogError, code="CAT-0105"):
+    """A statement names a column that the object does not have."""
+
     column: str
     kind: str
     name: str
     similar: tuple[str, ...] = ()
     advice: str | None = None
-
-    def message(self) -> str:
-        return f'column "{self.column}" of {self.kind} "{self.name}" does not exist'
+    MESSAGE = 'column "{column}" of {kind} "{name}" does not exist'
 
     def hint(self) -> str | None:
         return self.advice or super().hint()
 
 
-@error
-class AmbiguousColumn(CatalogError):
-    code = "CAT-0106"
+class AmbiguousColumn(CatalogError, code="CAT-0106"):
+    """A name without quotes fits several columns whose names differ only by case."""
+
     column: str
     kind: str
     name: str
     candidates: tuple[str, ...]
-
-    def message(self) -> str:
-        return f'column "{self.column}" of {self.kind} "{self.name}" is ambiguous'
-
-    def detail(self) -> str:
-        return f"It could mean {', '.join(self.candidates)}, which differ only by case."
-
-    def hint(self) -> str:
-        return f"Write the name exactly, for example {self.candidates[0]}."
+    MESSAGE = 'column "{column}" of {kind} "{name}" is ambiguous'
+    DETAIL = "It could mean {candidates:list}, which differ only by case."
+    HINT = "Write the name exactly, for example {candidates[0]}."
 
 
-@error
-class NameTooLong(CatalogError):
-    code = "CAT-0107"
+class NameTooLong(CatalogError, code="CAT-0107"):
+    """A name has more parts than the object has parents."""
+
     name: str
     most: int
+    MESSAGE = 'name "{name}" has too many parts'
+    HINT = "A name has at most {most:part|parts} here: {form}. A dot inside a name needs quotes."
 
-    def message(self) -> str:
-        return f'name "{self.name}" has too many parts'
-
-    def hint(self) -> str:
-        form = {1: "object", 2: "database.schema", 3: "database.schema.object"}[self.most]
-        return f"A name has at most {self.most} part(s) here: {form}. A dot inside a name needs quotes."
+    @property
+    def form(self) -> str:
+        return {1: "object", 2: "database.schema", 3: "database.schema.object"}[self.most]
 
 
-@error
-class ReservedName(CatalogError):
-    code = "CAT-0108"
+class ReservedName(CatalogError, code="CAT-0108"):
+    """An object would get the name of a schema or database that the catalog itself provides."""
+
     kind: str
     name: str
-
-    def message(self) -> str:
-        return f'{self.kind} "{self.name}" is reserved'
-
-    def hint(self) -> str:
-        return "The catalog shows itself under this name. Choose another one."
+    MESSAGE = '{kind} "{name}" is reserved'
+    HINT = "The catalog shows itself under this name. Choose another one."
 
 
-@error
-class NoColumns(CatalogError):
-    code = "CAT-0109"
+class NoColumns(CatalogError, code="CAT-0109"):
+    """A statement names a column of an object that has none."""
+
     kind: str
     name: str
+    MESSAGE = '{kind} "{name}" has no columns'
+    CURE = "Name an object that has columns: a source, a view, a sink or a table."
 
-    def message(self) -> str:
-        return f'{self.kind} "{self.name}" has no columns'
 
+class ColumnWithoutObject(CatalogError, code="CAT-0110"):
+    """A statement names a column without the object that it belongs to."""
 
-@error
-class ColumnWithoutObject(CatalogError):
-    code = "CAT-0110"
     column: str
-
-    def message(self) -> str:
-        return f'column "{self.column}" is named without its object'
-
-    def hint(self) -> str:
-        return f"Write the object's name, a dot, and the column's name: orders.{self.column}."
+    MESSAGE = 'column "{column}" is named without its object'
+    HINT = "Write the object's name, a dot, and the column's name: orders.{column}."
 
 
-@error
-class InUse(CatalogError):
-    """`dependents` are kind and name of everything that would have to go too, nearest first."""
+class InUse(CatalogError, code="CAT-0201"):
+    """An object cannot be dropped while others use it. `dependents` are kind and name of these, nearest first."""
 
-    code = "CAT-0201"
     kind: str
     name: str
     dependents: tuple[tuple[str, str], ...]
-
-    def message(self) -> str:
-        return f'cannot drop {self.kind} "{self.name}": other objects use it'
-
-    def detail(self) -> str:
-        return "Used by " + ", ".join(f'{kind} "{name}"' for kind, name in self.dependents) + "."
-
-    def hint(self) -> str:
-        return "Drop these first, or write DROP … CASCADE to drop them too."
+    MESSAGE = 'cannot drop {kind} "{name}": other objects use it'
+    DETAIL = "Used by {dependents:object list}."
+    HINT = "Drop these first, or write DROP … CASCADE to drop them too."
 
 
-@error
-class NotEmpty(CatalogError):
-    code = "CAT-0202"
+class NotEmpty(CatalogError, code="CAT-0202"):
+    """A database or schema cannot be dropped while it contains objects."""
+
     kind: str
     name: str
     contents: tuple[tuple[str, str], ...]
+    MESSAGE = 'cannot drop {kind} "{name}": it is not empty'
+    DETAIL = "It holds {shown}."
+    HINT = "Drop these first, or write DROP … CASCADE to drop them too."
 
-    def message(self) -> str:
-        return f'cannot drop {self.kind} "{self.name}": it is not empty'
-
-    def detail(self) -> str:
-        shown = ", ".join(f'{kind} "{name}"' for kind, name in self.contents[:10])
+    @property
+    def shown(self) -> str:
         more = f" and {len(self.contents) - 10} more" if len(self.contents) > 10 else ""
-        return f"It holds {shown}{more}."
-
-    def hint(self) -> str:
-        return "Drop these first, or write DROP … CASCADE to drop them too."
+        return ", ".join(f'{kind} "{name}"' for kind, name in self.contents[:10]) + more
 
 
-@error
-class DependencyCycle(CatalogError):
-    """`path` goes from the object round to itself again."""
+class DependencyCycle(CatalogError, code="CAT-0203"):
+    """A definition would use itself, directly or through other objects. `path` begins and ends with the object."""
 
-    code = "CAT-0203"
     kind: str
     name: str
     path: tuple[str, ...]
-
-    def message(self) -> str:
-        return f'{self.kind} "{self.name}" cannot depend on itself'
-
-    def detail(self) -> str:
-        return "The dependencies go round: " + " -> ".join(self.path) + "."
+    MESSAGE = '{kind} "{name}" cannot depend on itself'
+    DETAIL = "The dependencies go round: {path:path}."
+    CURE = "Take one of the uses out of its definition."
 
 
-@error
-class CatalogTooNew(CatalogError):
-    code = "CAT-0301"
+class CatalogTooNew(CatalogError, code="CAT-0301"):
+    """The catalog's file has a format that this version does not know."""
+
     path: str
     version: int
     supported: int
-
-    def message(self) -> str:
-        return f'cannot open catalog "{self.path}": it was written by a newer version of Headgate'
-
-    def detail(self) -> str:
-        return f"The file has format {self.version}, and this version reads formats up to {self.supported}."
-
-    def hint(self) -> str:
-        return "Use the newer version of Headgate. Nothing was changed."
+    MESSAGE = 'cannot open catalog "{path}": it was written by a newer version of Headgate'
+    DETAIL = "The file has format {version}, and this version reads formats up to {supported}."
+    HINT = "Use the newer version of Headgate. Nothing was changed."
 
 
-@error
-class CatalogDamaged(CatalogError):
-    code = "CAT-0302"
+class CatalogDamaged(CatalogError, code="CAT-0302"):
+    """The catalog's file is not a valid database, or its content contradicts itself."""
+
     path: str
     reason: str
-
-    def message(self) -> str:
-        return f'cannot read catalog "{self.path}": the file is damaged'
-
-    def detail(self) -> str:
-        return f"What was found: {self.reason}."
-
-    def hint(self) -> str:
-        return "Restore the file, and the files beside it ending in -wal and -shm, from a copy."
+    MESSAGE = 'cannot read catalog "{path}": the file is damaged'
+    DETAIL = "What was found: {reason}."
+    HINT = "Restore the file, and the files beside it ending in -wal and -shm, from a copy."
 
 
-@error
-class CatalogFull(CatalogError):
-    code = "CAT-0303"
+class CatalogFull(CatalogError, code="CAT-0303"):
+    """The disk that holds the catalog is full."""
+
     retryable = True
     path: str
-
-    def message(self) -> str:
-        return f'could not write catalog "{self.path}": no space left'
-
-    def hint(self) -> str:
-        return "Make room on the disk and run the statement again. Nothing of it was stored, nothing else was lost."
+    MESSAGE = 'could not write catalog "{path}": no space left'
+    HINT = (
+        "Make room on the disk and run the statement again. Nothing of it was stored, nothing else was lost."
+    )
 
 
-@error
-class CatalogBusy(CatalogError):
-    code = "CAT-0304"
+class CatalogBusy(CatalogError, code="CAT-0304"):
+    """Another process kept the catalog's file locked for too long."""
+
     retryable = True
     path: str
-
-    def message(self) -> str:
-        return f'could not write catalog "{self.path}": another process is writing it'
-
-    def hint(self) -> str:
-        return "Run the statement again."
+    MESSAGE = 'could not write catalog "{path}": another process is writing it'
+    HINT = "Run the statement again."
 
 
-@error
-class CatalogUnreachable(CatalogError):
-    code = "CAT-0305"
+class CatalogUnreachable(CatalogError, code="CAT-0305"):
+    """The operating system refused to open, read or write the catalog's file."""
+
     path: str
     reason: str
-
-    def message(self) -> str:
-        return f'could not reach catalog "{self.path}": {self.reason}'
-
-    def hint(self) -> str:
-        return "Check that the folder exists and that this user may read and write it."
+    MESSAGE = 'could not reach catalog "{path}": {reason}'
+    HINT = "Check that the folder exists and that this user may read and write it."
 
 
-@error
-class NotACatalog(CatalogError):
-    code = "CAT-0306"
+class NotACatalog(CatalogError, code="CAT-0306"):
+    """The file that is given as the catalog is a SQLite database of another program."""
+
     path: str
-
-    def message(self) -> str:
-        return f'cannot open "{self.path}" as a catalog: it is a database of something else'
-
-    def hint(self) -> str:
-        return "Name another file. Nothing was changed."
+    MESSAGE = 'cannot open "{path}" as a catalog: it is a database of something else'
+    HINT = "Name another file. Nothing was changed."
 
 
-@error
-class CatalogMoved(CatalogError):
-    code = "CAT-0307"
+class CatalogMoved(CatalogError, code="CAT-0307"):
+    """Another statement changed the catalog between the plan and the commit of this one."""
+
     planned: int
     present: int
-
-    def message(self) -> str:
-        return "could not commit: the catalog has changed since the statement was planned"
-
-    def hint(self) -> str:
-        return "Plan the statement again."
+    MESSAGE = "could not commit: the catalog has changed since the statement was planned"
+    HINT = "Plan the statement again."
 
 
-@error
-class CatalogTooOld(CatalogError):
-    """Only a writer brings a catalog up to date."""
+class CatalogTooOld(CatalogError, code="CAT-0308"):
+    """The catalog's file has an older format. Only an engine that writes it can convert it."""
 
-    code = "CAT-0308"
     path: str
     version: int
     wanted: int
-
-    def message(self) -> str:
-        return f'could not read catalog "{self.path}": it was written by an older version of Headgate'
-
-    def detail(self) -> str:
-        return f"The file has format {self.version}, and this version reads format {self.wanted}."
-
-    def hint(self) -> str:
-        return "Start an engine of this version on it once, which brings the file up to date."
+    MESSAGE = 'could not read catalog "{path}": it was written by an older version of Headgate'
+    DETAIL = "The file has format {version}, and this version reads format {wanted}."
+    HINT = "Start an engine of this version on it once, which brings the file up to date."
 
 
-@error
-class NotUnicode(CatalogError):
-    code = "CAT-0309"
+class NotUnicode(CatalogError, code="CAT-0309"):
+    """A name, comment or statement is not valid Unicode and cannot be stored."""
 
-    def message(self) -> str:
-        return "cannot store a text that is not Unicode"
-
-    def detail(self) -> str:
-        return "A name, comment or statement holds half of a surrogate pair, which no UTF-8 text can hold."
+    MESSAGE = "cannot store a text that is not Unicode"
+    DETAIL = "A name, comment or statement holds half of a surrogate pair, which no UTF-8 text can hold."
+    CURE = "Remove the broken character from the text."
 
 
-@error
-class LeaseHeld(CatalogError):
-    """Another process, alive as far as can be told, writes this catalog."""
+class LeaseHeld(CatalogError, code="CAT-0401"):
+    """Another process writes this catalog and is alive, as far as can be seen."""
 
-    code = "CAT-0401"
     path: str
     host: str
     pid: int
     since: datetime
+    MESSAGE = 'could not open catalog "{path}" for writing: process {pid} on host "{host}" holds it'
+    DETAIL = "It has held the catalog since {start}."
+    HINT = "Send statements to that engine, or stop it first. Reading is possible at any time."
 
-    def message(self) -> str:
-        return f'could not open catalog "{self.path}" for writing: process {self.pid} on host "{self.host}" holds it'
-
-    def detail(self) -> str:
-        return f"It has held the catalog since {self.since.isoformat(timespec='seconds')}."
-
-    def hint(self) -> str:
-        return "Send statements to that engine, or stop it first. Reading is possible at any time."
+    @property
+    def start(self) -> str:
+        return self.since.isoformat(timespec="seconds")
 
 
-@error
-class LeaseLost(CatalogError):
-    """This process was taken for dead and another one writes now; what it has in memory may be out of date."""
+class LeaseLost(CatalogError, code="CAT-0402"):
+    """This process was taken for dead, and another one writes the catalog now. What this one has in memory may be out
+    of date."""
 
-    code = "CAT-0402"
     path: str
     epoch: int
     holder: str
-
-    def message(self) -> str:
-        return f'cannot write catalog "{self.path}" any more: {self.holder} has taken it over'
-
-    def hint(self) -> str:
-        return "Stop this engine and start it again. Nothing of the statement was stored."
+    MESSAGE = 'cannot write catalog "{path}" any more: {holder} has taken it over'
+    HINT = "Stop this engine and start it again. Nothing of the statement was stored."
 
 
-@error
-class KeyFileExposed(CatalogError):
-    code = "CAT-0501"
+class KeyFileExposed(CatalogError, code="CAT-0501"):
+    """The file that holds the key for secrets can be read by other users."""
+
     path: str
     mode: int
-
-    def message(self) -> str:
-        return f'cannot use key file "{self.path}": others than its owner can reach it (mode {self.mode:04o})'
-
-    def hint(self) -> str:
-        return f"Run chmod 600 {self.path}, and change the secrets if others may have read the key."
+    MESSAGE = 'cannot use key file "{path}": others than its owner can reach it (mode {mode:04o})'
+    HINT = "Run chmod 600 {path}, and change the secrets if others may have read the key."
 
 
-@error
-class SecretUnreadable(CatalogError):
-    code = "CAT-0502"
+class SecretUnreadable(CatalogError, code="CAT-0502"):
+    """A secret was encrypted with another key than the one that is given now."""
+
     name: str
-
-    def message(self) -> str:
-        return f'cannot decrypt secret "{self.name}": it was encrypted with another key'
-
-    def hint(self) -> str:
-        return "Give the key it was made with in HEADGATE_SECRET_KEY or the key file, or set it anew with ALTER SECRET."
+    MESSAGE = 'cannot decrypt secret "{name}": it was encrypted with another key'
+    HINT = "Give the key it was made with in HEADGATE_SECRET_KEY or the key file, or set it anew with ALTER SECRET."
 
 
-@error
-class SecretKeyMalformed(CatalogError):
-    """`place` says where the key came from; the key itself is not shown."""
+class SecretKeyMalformed(CatalogError, code="CAT-0503"):
+    """The key for secrets has the wrong form. `place` is where it came from; the key itself is not shown."""
 
-    code = "CAT-0503"
     place: str
-
-    def message(self) -> str:
-        return f"cannot use the secret key from {self.place}: it is malformed"
-
-    def hint(self) -> str:
-        return "A key is 32 random bytes in URL-safe base64. Several keys, the newest first, are separated by commas."
+    MESSAGE = "cannot use the secret key from {place}: it is malformed"
+    HINT = "A key is 32 random bytes in URL-safe base64. Several keys, the newest first, are separated by commas."
 
 
-@error
-class SecretKeyMissing(CatalogError):
-    code = "CAT-0504"
+class SecretKeyMissing(CatalogError, code="CAT-0504"):
+    """The catalog holds secrets, and the key for them is nowhere to be found."""
+
     path: str
-
-    def message(self) -> str:
-        return (
-            f'cannot decrypt secrets: there is no key file "{self.path}" and HEADGATE_SECRET_KEY is not set'
-        )
-
-    def hint(self) -> str:
-        return "Restore the key file, give the key in HEADGATE_SECRET_KEY, or set the secrets anew with ALTER SECRET."
+    MESSAGE = 'cannot decrypt secrets: there is no key file "{path}" and HEADGATE_SECRET_KEY is not set'
+    HINT = "Restore the key file, give the key in HEADGATE_SECRET_KEY, or set the secrets anew with ALTER SECRET."
 
 
-@error
-class SecretSourceMissing(CatalogError):
-    """The environment variable or file that a secret is read from is not there."""
+class SecretSourceMissing(CatalogError, code="CAT-0505"):
+    """A secret refers to an environment variable or a file that does not exist."""
 
-    code = "CAT-0505"
     name: str
     place: str
-
-    def message(self) -> str:
-        return f'could not read secret "{self.name}" from {self.place}'
-
-    def hint(self) -> str:
-        return "Provide it there, or name another place with ALTER SECRET."
+    MESSAGE = 'could not read secret "{name}" from {place}'
+    HINT = "Provide it there, or name another place with ALTER SECRET."

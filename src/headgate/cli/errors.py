@@ -2,79 +2,62 @@
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, did_you_mean, error
+from headgate.errors import HeadgateError
 
 
 class CommandError(HeadgateError):
     """Family CLI."""
 
 
-@error
-class SettingsUnreadable(CommandError):
-    code = "CLI-0201"
+class SettingsUnreadable(CommandError, code="CLI-0201"):
+    """The settings file cannot be opened, or is not valid TOML."""
+
     file: str
     reason: str
+    MESSAGE = 'cannot read settings file "{file}": {reason}'
+    CURE = "Correct the file as the message says."
 
-    def message(self) -> str:
-        return f'cannot read settings file "{self.file}": {self.reason}'
 
+class UnknownSetting(CommandError, code="CLI-0202"):
+    """The settings file or the environment has a setting that does not exist."""
 
-@error
-class UnknownSetting(CommandError):
-    code = "CLI-0202"
     setting: str
     place: str
     known: tuple[str, ...]
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'setting "{self.setting}" of {self.place} does not exist'
-
-    def hint(self) -> str:
-        return did_you_mean(self.similar) or f"There are {', '.join(self.known)}."
+    MESSAGE = 'setting "{setting}" of {place} does not exist'
+    HINT = "There are {known:list}."
 
 
-@error
-class InvalidSetting(CommandError):
-    """``reason`` says what is allowed, never what was given: settings of Spark may be secrets."""
+class InvalidSetting(CommandError, code="CLI-0203"):
+    """A setting has a value that is not allowed. The message does not show the value, because it may be a secret."""
 
-    code = "CLI-0203"
     setting: str
     place: str
     reason: str
+    MESSAGE = 'setting "{setting}" of {place} is not valid: {reason}'
+    CURE = "Write a value that the message allows."
 
-    def message(self) -> str:
-        return f'setting "{self.setting}" of {self.place} is not valid: {self.reason}'
 
+class EnginePortTaken(CommandError, code="CLI-0204"):
+    """The engine cannot listen on the port that was asked for."""
 
-@error
-class EnginePortTaken(CommandError):
-    code = "CLI-0204"
     port: int
-
-    def message(self) -> str:
-        return f"could not listen on port {self.port}: another process does"
-
-    def hint(self) -> str:
-        return "Name another port, or leave it out to get a free one."
+    MESSAGE = "could not listen on port {port}: another process does"
+    HINT = "Name another port, or leave it out to get a free one."
 
 
-@error
-class ScriptUnreadable(CommandError):
-    code = "CLI-0301"
+class ScriptUnreadable(CommandError, code="CLI-0301"):
+    """A script cannot be opened or is not text."""
+
     file: str
     reason: str
+    MESSAGE = 'cannot read script "{file}": {reason}'
+    CURE = "Check the name of the file and its permissions."
 
-    def message(self) -> str:
-        return f'cannot read script "{self.file}": {self.reason}'
 
+class NothingToRun(CommandError, code="CLI-0302"):
+    """A script is run that creates no sink, so that the engine would have nothing to do."""
 
-@error
-class NothingToRun(CommandError):
-    code = "CLI-0302"
-
-    def message(self) -> str:
-        return "the script has no task to run"
-
-    def hint(self) -> str:
-        return "Create a sink, or send statements with `headgate sql`."
+    MESSAGE = "the script has no task to run"
+    HINT = "Create a sink, or send statements with `headgate sql`."

@@ -2,119 +2,93 @@
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, did_you_mean, error
+from headgate.errors import HeadgateError
 
 
 class ConnectorError(HeadgateError):
     """Family CON."""
 
 
-@error
-class OptionMissing(ConnectorError):
-    code = "CON-0101"
+class OptionMissing(ConnectorError, code="CON-0101"):
+    """A connection lacks an option that its system needs."""
+
     option: str
     connection: str
+    MESSAGE = 'option "{option}" of connection "{connection}" is missing'
+    CURE = "Add the option with ALTER CONNECTION."
 
-    def message(self) -> str:
-        return f'option "{self.option}" of connection "{self.connection}" is missing'
 
+class OptionsExclude(ConnectorError, code="CON-0102"):
+    """A connection has two options of which only one can hold."""
 
-@error
-class OptionsExclude(ConnectorError):
-    code = "CON-0102"
     first: str
     second: str
     connection: str
-
-    def message(self) -> str:
-        return (
-            f'options "{self.first}" and "{self.second}" of connection "{self.connection}" exclude each other'
-        )
+    MESSAGE = 'options "{first}" and "{second}" of connection "{connection}" exclude each other'
+    CURE = "Leave one of the two out."
 
 
-@error
-class OptionUnfit(ConnectorError):
-    code = "CON-0103"
+class OptionUnfit(ConnectorError, code="CON-0103"):
+    """An option of a connection has a value that cannot be used."""
+
     option: str
     connection: str
     reason: str
+    MESSAGE = 'option "{option}" of connection "{connection}" {reason}'
+    CURE = "Correct the value as the message says."
 
-    def message(self) -> str:
-        return f'option "{self.option}" of connection "{self.connection}" {self.reason}'
 
+class BrokerUnreachable(ConnectorError, code="CON-0201"):
+    """No broker answers at the addresses of the connection."""
 
-@error
-class BrokerUnreachable(ConnectorError):
-    code = "CON-0201"
     retryable = True
     brokers: str
     reason: str
-
-    def message(self) -> str:
-        return f"could not reach Kafka at {self.brokers}"
-
-    def detail(self) -> str:
-        return self.reason
-
-    def hint(self) -> str:
-        return (
-            "Check the address and that the broker runs. "
-            "CREATE CONNECTION … WITH (VALIDATE = false) makes a connection without asking it."
-        )
+    MESSAGE = "could not reach Kafka at {brokers}"
+    DETAIL = "{reason}"
+    HINT = (
+        "Check the address and that the broker runs. CREATE CONNECTION … WITH (VALIDATE = false) makes a "
+        "connection without asking it."
+    )
 
 
-@error
-class BrokerRefusedLogin(ConnectorError):
-    code = "CON-0202"
+class BrokerRefusedLogin(ConnectorError, code="CON-0202"):
+    """The broker answers and does not accept the user, the password or the security protocol."""
+
     brokers: str
     reason: str
-
-    def message(self) -> str:
-        return f"Kafka at {self.brokers} refused the login"
-
-    def detail(self) -> str:
-        return self.reason
-
-    def hint(self) -> str:
-        return "Check SECURITY PROTOCOL, SASL MECHANISMS, SASL USERNAME and SASL PASSWORD of the connection."
+    MESSAGE = "Kafka at {brokers} refused the login"
+    DETAIL = "{reason}"
+    HINT = "Check SECURITY PROTOCOL, SASL MECHANISMS, SASL USERNAME and SASL PASSWORD of the connection."
 
 
-@error
-class TopicNotFound(ConnectorError):
-    code = "CON-0203"
+class TopicNotFound(ConnectorError, code="CON-0203"):
+    """A source reads a topic that does not exist on the broker."""
+
     topic: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'topic "{self.topic}" does not exist'
-
-    def hint(self) -> str:
-        return did_you_mean(self.similar) or "Create the topic first; a source does not make one."
+    MESSAGE = 'topic "{topic}" does not exist'
+    HINT = "Create the topic first; a source does not make one."
 
 
-@error
-class TopicRefused(ConnectorError):
-    code = "CON-0204"
+class TopicRefused(ConnectorError, code="CON-0204"):
+    """The broker does not create the topic of a sink with the options that the statement gives."""
+
     topic: str
     reason: str
+    MESSAGE = 'topic "{topic}" cannot be created: {problem}'
+    HINT = "Check TOPIC, TOPIC PARTITION COUNT, TOPIC REPLICATION FACTOR and TOPIC CONFIG of the statement."
 
-    def message(self) -> str:
-        return f'topic "{self.topic}" cannot be created: {self.reason.rstrip(".")}'
-
-    def hint(self) -> str:
-        return (
-            "Check TOPIC, TOPIC PARTITION COUNT, TOPIC REPLICATION FACTOR and TOPIC CONFIG of the statement."
-        )
+    @property
+    def problem(self) -> str:
+        return self.reason.rstrip(".")
 
 
-@error
-class KafkaFailed(ConnectorError):
-    code = "CON-0205"
+class KafkaFailed(ConnectorError, code="CON-0205"):
+    """The broker answers a request with an error."""
+
     what: str
     reason: str
-
-    def message(self) -> str:
-        return f"could not {self.what}"
-
-    def detail(self) -> str:
-        return self.reason
+    MESSAGE = "could not {what}"
+    DETAIL = "{reason}"
+    CURE = "Read the detail, which is the broker's own text, and the broker's log."

@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 
 from headgate.connectors.options import ConnectionOptions, pem_text
-from headgate.registry.auth import Basic, Tls
 from headgate.registry.client import RegistryClient
+from headgate.registry.transport import Basic, Tls
 
 
 def registry_client(options: ConnectionOptions) -> RegistryClient:

@@ -24,9 +24,9 @@ from headgate.catalog.names import (
 from headgate.catalog.objects import RELATIONS, Comment, Desired, Kind, Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret
 from headgate.catalog.snapshot import Catalog
-from headgate.control.errors import NotDesiredState, ObjectDiffers
 from headgate.control.likeness import differences
 from headgate.errors import HeadgateError, Span
+from headgate.plan.errors import NotDesiredState, ObjectDiffers
 from headgate.plan.statements import CREATED, find_object, named_object
 from headgate.schema.names import print_name
 from headgate.sql.ast.alter import ChangeTaskState

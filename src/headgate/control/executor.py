@@ -29,6 +29,7 @@ from headgate.plan.sink import plan_sink, subjects
 from headgate.plan.statements import plan, skipped
 from headgate.purify import outside
 from headgate.purify.statements import purify
+from headgate.registry.schemas import to_register
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
 from headgate.sql.ast.connections import (
@@ -266,7 +267,7 @@ class Executor:
                     if effect.level is not None:
                         registry.set_level(effect.level, effect.subject)
                     ids[effect.subject] = (
-                        registry.register(effect.subject, effect.schema),
+                        registry.register(effect.subject, to_register(effect.schema)),
                         effect.schema.text,
                     )
         return ids

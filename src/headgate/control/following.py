@@ -17,6 +17,7 @@ from headgate.errors import HeadgateError
 from headgate.plan.follow import AskTypes, SinkChange, plan_follow, sink_change
 from headgate.plan.sides import SchemaSide, sides_of, unreadable
 from headgate.registry.errors import IncompatibleSchema
+from headgate.registry.schemas import to_register
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.sql.ast.sources import CreateSource
 
@@ -102,7 +103,9 @@ class Follower:
 
     def _register(self, catalog: Catalog, sink: SinkChange) -> list[int]:
         return [
-            self._connections.registry(catalog, effect.connection).register(effect.subject, effect.schema)
+            self._connections.registry(catalog, effect.connection).register(
+                effect.subject, to_register(effect.schema)
+            )
             for _, effect in sink.register
         ]
 

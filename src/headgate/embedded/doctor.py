@@ -87,7 +87,7 @@ def _java() -> Iterator[Finding]:
 def check_cache() -> Iterator[Finding]:
     cache = cache_folder()
     writable = os.access(cache, os.W_OK | os.X_OK)
-    told, repair = f"{cache}, which cannot be written", CacheUnusable(str(cache), "").hint()
+    told, repair = f"{cache}, which cannot be written", CacheUnusable.HINT or ""
     yield Finding("cache", "ok", str(cache)) if writable else Finding("cache", "warn", told, repair)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError
 
 
 class WorldError(HeadgateError):
@@ -11,355 +11,255 @@ class WorldError(HeadgateError):
     retryable = True
 
 
-@error
-class JavaMissing(WorldError):
-    code = "WLD-0101"
-    found: tuple[str, ...] = ()
+class JavaMissing(WorldError, code="WLD-0101"):
+    """Neither JAVA_HOME nor the PATH has a Java that is new enough."""
 
-    def message(self) -> str:
-        return "Java 17 or newer was not found"
+    found: tuple[str, ...] = ()
+    MESSAGE = "Java 17 or newer was not found"
+    DETAIL = "Looked at JAVA_HOME and at java on the PATH."
+    HINT = (
+        "Install it, for example with `apt-get install openjdk-17-jre-headless`, `dnf install "
+        "java-17-openjdk-headless` or `brew install openjdk@17`, or set JAVA_HOME."
+    )
 
     def detail(self) -> str:
-        seen = f" Found only {', '.join(self.found)}." if self.found else ""
-        return f"Looked at JAVA_HOME and at java on the PATH.{seen}"
-
-    def hint(self) -> str:
-        return (
-            "Install it, for example with `apt-get install openjdk-17-jre-headless`, "
-            "`dnf install java-17-openjdk-headless` or `brew install openjdk@17`, or set JAVA_HOME."
-        )
+        found = f" Found only {', '.join(self.found)}." if self.found else ""
+        return f"{super().detail()}{found}"
 
 
-@error
-class UnknownJarSet(WorldError):
-    code = "WLD-0102"
+class UnknownJarSet(WorldError, code="WLD-0102"):
+    """A set of jars is named that the lock file does not have."""
+
     name: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'jar set "{self.name}" does not exist'
+    MESSAGE = 'jar set "{name}" does not exist'
 
 
-@error
-class JarLockUnreadable(WorldError):
-    code = "WLD-0103"
+class JarLockUnreadable(WorldError, code="WLD-0103"):
+    """A line of the file that pins the jars has the wrong form."""
+
     line: int
     text: str
-
-    def message(self) -> str:
-        return f"line {self.line} of the jar lock cannot be read: {self.text}"
-
-    def hint(self) -> str:
-        return "A line is `group:artifact:version[:classifier][@ext] sha256 bytes`. Run `make lock` to write it anew."
+    MESSAGE = "line {line} of the jar lock cannot be read: {text}"
+    HINT = "A line is `group:artifact:version[:classifier][@ext] sha256 bytes`. Run `make lock` to write it anew."
 
 
-@error
-class JarDownloadFailed(WorldError):
-    code = "WLD-0104"
+class JarDownloadFailed(WorldError, code="WLD-0104"):
+    """A jar is not in the cache and could not be downloaded."""
+
     coordinates: tuple[str, ...]
     reason: str
     log: str
+    MESSAGE = "could not download {what}"
+    DETAIL = "{reason} The whole log is in {log}."
+    HINT = (
+        "Check the network and run the command again: what has arrived is kept. Behind a mirror, point "
+        "HEADGATE_IVY_SETTINGS at an ivysettings.xml of your own."
+    )
 
-    def message(self) -> str:
-        first, rest = self.coordinates[0], len(self.coordinates) - 1
-        return f"could not download {first}" + (f" and {rest} more jars" if rest else "")
-
-    def detail(self) -> str:
-        return f"{self.reason} The whole log is in {self.log}."
-
-    def hint(self) -> str:
-        return (
-            "Check the network and run the command again: what has arrived is kept. Behind a mirror, point "
-            "HEADGATE_IVY_SETTINGS at an ivysettings.xml of your own."
-        )
+    @property
+    def what(self) -> str:
+        rest = len(self.coordinates) - 1
+        return self.coordinates[0] + (f" and {rest} more jars" if rest else "")
 
 
-@error
-class JarHashMismatch(WorldError):
-    code = "WLD-0105"
+class JarHashMismatch(WorldError, code="WLD-0105"):
+    """A downloaded jar has another hash than the lock file says."""
+
     coordinate: str
     expected: str
     found: str
-
-    def message(self) -> str:
-        return f"{self.coordinate} is not the file that the lock names"
-
-    def detail(self) -> str:
-        return f"Its SHA-256 is {self.found}, the lock has {self.expected}. The file was removed."
-
-    def hint(self) -> str:
-        return "Run the command again. If it happens again, the mirror you download from serves another file."
+    MESSAGE = "{coordinate} is not the file that the lock names"
+    DETAIL = "Its SHA-256 is {found}, the lock has {expected}. The file was removed."
+    HINT = "Run the command again. If it happens again, the mirror you download from serves another file."
 
 
-@error
-class CacheUnusable(WorldError):
-    code = "WLD-0106"
+class CacheUnusable(WorldError, code="WLD-0106"):
+    """The cache folder cannot be created or written."""
+
     folder: str
     reason: str
-
-    def message(self) -> str:
-        return f"cannot write to the cache folder {self.folder}: {self.reason}"
-
-    def hint(self) -> str:
-        return "Set HEADGATE_CACHE to a folder that you may write to."
+    MESSAGE = "cannot write to the cache folder {folder}: {reason}"
+    HINT = "Set HEADGATE_CACHE to a folder that you may write to."
 
 
-@error
-class WorldFolderUnusable(WorldError):
-    code = "WLD-0201"
+class WorldFolderUnusable(WorldError, code="WLD-0201"):
+    """The folder of the world cannot be created, or its file system cannot hold a world."""
+
     folder: str
     reason: str
-
-    def message(self) -> str:
-        return f'world folder "{self.folder}" cannot be used: {self.reason}'
-
-    def hint(self) -> str:
-        return "Name a folder of your own on a local disk, for example with --folder or HEADGATE_WORLD."
+    MESSAGE = 'world folder "{folder}" cannot be used: {reason}'
+    HINT = "Name a folder of your own on a local disk, for example with --folder or HEADGATE_WORLD."
 
 
-@error
-class WorldInUse(WorldError):
+class WorldInUse(WorldError, code="WLD-0202"):
     """The folder's lock is held by a process that does not answer as a supervisor."""
 
-    code = "WLD-0202"
     folder: str
     pid: int | None
+    MESSAGE = 'world folder "{folder}" is in use by {holder}, which does not answer'
+    HINT = "{end}: its services end with it, and the data stays. Or use another folder."
 
-    def message(self) -> str:
-        holder = f"process {self.pid}" if self.pid else "a process"
-        return f'world folder "{self.folder}" is in use by {holder}, which does not answer'
+    @property
+    def holder(self) -> str:
+        return f"process {self.pid}" if self.pid else "a process"
 
-    def hint(self) -> str:
-        end = f"End it with `kill -9 {self.pid}`" if self.pid else "End that process"
-        return f"{end}: its services end with it, and the data stays. Or use another folder."
+    @property
+    def end(self) -> str:
+        return f"End it with `kill -9 {self.pid}`" if self.pid else "End that process"
 
 
-@error
-class WorldOfOtherVersion(WorldError):
-    code = "WLD-0203"
+class WorldOfOtherVersion(WorldError, code="WLD-0203"):
+    """The folder of the world was made by another version of Headgate."""
+
     folder: str
     found: int
     expected: int
-
-    def message(self) -> str:
-        return f'world folder "{self.folder}" has layout {self.found}, this Headgate reads layout {self.expected}'
-
-    def hint(self) -> str:
-        return "Use the Headgate that made it, or another folder."
+    MESSAGE = 'world folder "{folder}" has layout {found}, this Headgate reads layout {expected}'
+    HINT = "Use the Headgate that made it, or another folder."
 
 
-@error
-class SupervisorDidNotStart(WorldError):
-    code = "WLD-0204"
+class SupervisorDidNotStart(WorldError, code="WLD-0204"):
+    """The process that looks after the services ended while it was starting."""
+
     folder: str
     log: str
     last_lines: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'the supervisor of world folder "{self.folder}" did not start'
-
-    def detail(self) -> str | None:
-        return "\n".join(("Its last words were:", *self.last_lines)) if self.last_lines else None
-
-    def hint(self) -> str:
-        return f"Read {self.log}, and run `headgate doctor`."
+    MESSAGE = 'the supervisor of world folder "{folder}" did not start'
+    DETAIL = "The end of its log:\n{last_lines:lines}"
+    HINT = "Read {log}, and run `headgate doctor`."
 
 
-@error
-class NoUnprivilegedUser(WorldError):
-    code = "WLD-0205"
+class NoUnprivilegedUser(WorldError, code="WLD-0205"):
+    """A service refuses to run as root, and the system has no other user for it."""
+
     service: str
     tried: tuple[str, ...]
-
-    def message(self) -> str:
-        return f"{self.service} does not run as root, and no other user was found to run it"
-
-    def detail(self) -> str:
-        return f"Looked for {' and '.join(self.tried)}."
-
-    def hint(self) -> str:
-        return "Run Headgate as an ordinary user, or make one with `useradd --system postgres`."
+    MESSAGE = "{service} does not run as root, and no other user was found to run it"
+    DETAIL = "Looked for {tried:and}."
+    HINT = "Run Headgate as an ordinary user, or make one with `useradd --system postgres`."
 
 
-@error
-class UnreachableForUser(WorldError):
-    code = "WLD-0206"
+class UnreachableForUser(WorldError, code="WLD-0206"):
+    """A service runs as another user than root, and that user cannot enter a folder that it needs."""
+
     path: str
     user: str
     what: str
-
-    def message(self) -> str:
-        return f'user "{self.user}" cannot reach {self.what} at {self.path}'
-
-    def detail(self) -> str:
-        return "Headgate runs as root, and this service does not: it runs as that user."
-
-    def hint(self) -> str:
-        return "Move it out of a folder that only root may enter, or run Headgate as an ordinary user."
+    MESSAGE = 'user "{user}" cannot reach {what} at {path}'
+    DETAIL = "Headgate runs as root, and this service does not: it runs as that user."
+    HINT = "Move it out of a folder that only root may enter, or run Headgate as an ordinary user."
 
 
-@error
-class PortTaken(WorldError):
-    """A port that was asked for by number, and so cannot be another, is taken."""
+class PortTaken(WorldError, code="WLD-0301"):
+    """A port that was asked for by its number is taken by another process."""
 
-    code = "WLD-0301"
     service: str
     port: int
     pid: int | None = None
+    MESSAGE = "port {port} of {service} is taken{holder}"
+    HINT = "End what listens there, or give another port with --port, or none to let Headgate choose."
 
-    def message(self) -> str:
-        holder = f" by process {self.pid}" if self.pid else ""
-        return f"port {self.port} of {self.service} is taken{holder}"
-
-    def hint(self) -> str:
-        return "End what listens there, or give another port with --port, or none to let Headgate choose."
+    @property
+    def holder(self) -> str:
+        return f" by process {self.pid}" if self.pid else ""
 
 
-@error
-class NotEnoughMemory(WorldError):
-    code = "WLD-0302"
+class NotEnoughMemory(WorldError, code="WLD-0302"):
+    """The machine or container has less free memory than a service needs."""
+
     service: str
     needed: int
     available: int
-
-    def message(self) -> str:
-        return f"{self.service} needs {self.needed} MB of memory, {self.available} MB are available"
-
-    def hint(self) -> str:
-        return "Close other programs, or raise the memory limit of this container or machine."
+    MESSAGE = "{service} needs {needed} MB of memory, {available} MB are available"
+    HINT = "Close other programs, or raise the memory limit of this container or machine."
 
 
-@error
-class NotEnoughDisk(WorldError):
-    code = "WLD-0303"
+class NotEnoughDisk(WorldError, code="WLD-0303"):
+    """The disk has less free space than a service needs."""
+
     service: str
     folder: str
     needed: int
     available: int
-
-    def message(self) -> str:
-        return f"{self.service} needs {self.needed} MB of disk, {self.available} MB are free in {self.folder}"
-
-    def hint(self) -> str:
-        return "Free some space there, or use a world folder on another disk."
+    MESSAGE = "{service} needs {needed} MB of disk, {available} MB are free in {folder}"
+    HINT = "Free some space there, or use a world folder on another disk."
 
 
-@error
-class ServiceDidNotStart(WorldError):
-    code = "WLD-0304"
+class ServiceDidNotStart(WorldError, code="WLD-0304"):
+    """A service ended while it was starting, or did not answer in time."""
+
     service: str
     reason: str
     log: str
     last_lines: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f"{self.service} did not start: {self.reason}"
-
-    def detail(self) -> str | None:
-        return "\n".join(("The end of its log:", *self.last_lines)) if self.last_lines else None
-
-    def hint(self) -> str:
-        return f"Read {self.log}, and run `headgate doctor`."
+    MESSAGE = "{service} did not start: {reason}"
+    DETAIL = "The end of its log:\n{last_lines:lines}"
+    HINT = "Read {log}, and run `headgate doctor`."
 
 
-@error
-class ServiceDied(WorldError):
-    """A service ended by itself again and again; it is not started once more."""
+class ServiceDied(WorldError, code="WLD-0305"):
+    """A service ended by itself again and again, so that it is not started once more."""
 
-    code = "WLD-0305"
     service: str
     times: int
     log: str
     last_lines: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f"{self.service} died {self.times} times within a minute"
-
-    def detail(self) -> str | None:
-        return "\n".join(("The end of its log:", *self.last_lines)) if self.last_lines else None
-
-    def hint(self) -> str:
-        return f"Read {self.log}, then try again in a minute."
+    MESSAGE = "{service} died {times} times within a minute"
+    DETAIL = "The end of its log:\n{last_lines:lines}"
+    HINT = "Read {log}, then try again in a minute."
 
 
-@error
-class ServiceIsDown(WorldError):
+class ServiceIsDown(WorldError, code="WLD-0306"):
     """The service was stopped on purpose, and only a start brings it back."""
 
-    code = "WLD-0306"
     service: str
-
-    def message(self) -> str:
-        return f"{self.service} was stopped on purpose"
-
-    def hint(self) -> str:
-        return f"Start it again with World.start, or `headgate world up {self.service}`."
+    MESSAGE = "{service} was stopped on purpose"
+    HINT = "Start it again with World.start, or `headgate world up {service}`."
 
 
-@error
-class UnknownService(WorldError):
-    code = "WLD-0307"
+class UnknownService(WorldError, code="WLD-0307"):
+    """A command names a service that the world does not have."""
+
     service: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'service "{self.service}" does not exist'
+    MESSAGE = 'service "{service}" does not exist'
 
 
-@error
-class PostgresDataOfOtherVersion(WorldError):
-    code = "WLD-0308"
+class PostgresDataOfOtherVersion(WorldError, code="WLD-0308"):
+    """The data of the world's PostgreSQL was written by another version of PostgreSQL."""
+
     folder: str
     found: str
     expected: str
-
-    def message(self) -> str:
-        return f"the data in {self.folder} is of PostgreSQL {self.found}, this is PostgreSQL {self.expected}"
-
-    def hint(self) -> str:
-        return (
-            f"Dump it with PostgreSQL {self.found}'s pg_dumpall and load it into a new world, "
-            "or remove that folder to begin anew."
-        )
+    MESSAGE = "the data in {folder} is of PostgreSQL {found}, this is PostgreSQL {expected}"
+    HINT = (
+        "Dump it with PostgreSQL {found}'s pg_dumpall and load it into a new world, or remove that folder to "
+        "begin anew."
+    )
 
 
-@error
-class JavaTooNew(WorldError):
-    code = "WLD-0309"
+class JavaTooNew(WorldError, code="WLD-0309"):
+    """A service does not run on a Java as new as the one that was found."""
+
     service: str
     version: int
     newest: int
-
-    def message(self) -> str:
-        return f"{self.service} runs on Java up to {self.newest}, found version {self.version}"
-
-    def hint(self) -> str:
-        return "Set JAVA_HOME to a Java 17 or 21."
+    MESSAGE = "{service} runs on Java up to {newest}, found version {version}"
+    HINT = "Set JAVA_HOME to a Java 17 or 21."
 
 
-@error
-class RefusedBySupervisor(WorldError):
-    """The supervisor answered with something that this version does not know."""
+class RefusedBySupervisor(WorldError, code="WLD-0401"):
+    """The supervisor gave an answer that this version does not know."""
 
-    code = "WLD-0401"
     told: str
-
-    def message(self) -> str:
-        return f"the world's supervisor refused: {self.told}"
-
-    def hint(self) -> str:
-        return "A supervisor of another version may be running. Run `headgate world down`, then try again."
+    MESSAGE = "the world's supervisor refused: {told}"
+    HINT = "A supervisor of another version may be running. Run `headgate world down`, then try again."
 
 
-@error
-class SupervisorEnding(WorldError):
-    """It stops its services and takes no more requests. ``World`` asks the next one instead."""
+class SupervisorEnding(WorldError, code="WLD-0402"):
+    """The supervisor stops its services and takes no more requests. The next one takes them."""
 
-    code = "WLD-0402"
     folder: str
-
-    def message(self) -> str:
-        return f'the supervisor of world folder "{self.folder}" is just ending'
-
-    def hint(self) -> str:
-        return "Try again."
+    MESSAGE = 'the supervisor of world folder "{folder}" is just ending'
+    HINT = "Try again."

@@ -1,8 +1,8 @@
-"""What is wrong with a statement that reads well: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks."""
+"""What is wrong with a statement that reads well: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks, PLN-05xx scripts for apply."""
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError
 
 INLINE_ERRORS = "VALUE DECODING ERRORS"  # where the column of inline errors comes from
 
@@ -11,413 +11,343 @@ class PlanError(HeadgateError):
     """Family PLN."""
 
 
-@error
-class NotSupportedYet(PlanError):
-    code = "PLN-0101"
+class NotSupportedYet(PlanError, code="PLN-0101"):
+    """A statement is valid and asks for something that this version cannot do."""
+
     what: str
+    MESSAGE = "{what} is not supported yet"
+    CURE = "Use another statement, or wait for a version that supports it."
 
-    def message(self) -> str:
-        return f"{self.what} is not supported yet"
 
+class ColumnTwice(PlanError, code="PLN-0102"):
+    """A relation gets two columns of the same name."""
 
-@error
-class ColumnTwice(PlanError):
-    code = "PLN-0102"
     column: str
     relation: str
-
-    def message(self) -> str:
-        return f'column "{self.column}" of "{self.relation}" is given more than once'
-
-    def hint(self) -> str:
-        return (
-            "Give one of them another name with AS, or name all columns in a list after the relation's name."
-        )
+    MESSAGE = 'column "{column}" of "{relation}" is given more than once'
+    HINT = "Give one of them another name with AS, or name all columns in a list after the relation's name."
 
 
-@error
-class TooManyNames(PlanError):
-    code = "PLN-0103"
+class TooManyNames(PlanError, code="PLN-0103"):
+    """The list after a relation's name has more names than the relation has columns."""
+
     relation: str
     names: int
     columns: int
+    MESSAGE = '"{relation}" has {columns} columns, but {names} names are given'
+    CURE = "Write one name for each column."
 
-    def message(self) -> str:
-        return f'"{self.relation}" has {self.columns} columns, but {self.names} names are given'
 
+class ColumnOfUnknownType(PlanError, code="PLN-0104"):
+    """A view selects NULL without a type."""
 
-@error
-class ColumnOfUnknownType(PlanError):
-    code = "PLN-0104"
     column: str
-
-    def message(self) -> str:
-        return f'the type of column "{self.column}" is not known'
-
-    def hint(self) -> str:
-        return "Write a cast to the type that it has, as in (…)::text."
+    MESSAGE = 'the type of column "{column}" is not known'
+    HINT = "Write a cast to the type that it has, as in (…)::text."
 
 
-@error
-class ViewInUse(PlanError):
-    code = "PLN-0105"
+class ViewInUse(PlanError, code="PLN-0105"):
+    """CREATE OR REPLACE VIEW changes the columns of a view that other objects use."""
+
     view: str
     users: tuple[tuple[str, str], ...]
-
-    def message(self) -> str:
-        return f'cannot give view "{self.view}" other columns: it is in use'
-
-    def detail(self) -> str:
-        users = ", ".join(f'{kind} "{name}"' for kind, name in self.users)
-        return f"It is used by {users}."
-
-    def hint(self) -> str:
-        return "Keep the names and types of its columns, or create a view of another name."
+    MESSAGE = 'cannot give view "{view}" other columns: it is in use'
+    DETAIL = "It is used by {users:object list}."
+    HINT = "Keep the names and types of its columns, or create a view of another name."
 
 
-@error
-class NameCaptured(PlanError):
-    code = "PLN-0106"
+class NameCaptured(PlanError, code="PLN-0106"):
+    """A new name means something else in the statement of an object that uses the renamed one."""
+
     kind: str
     name: str
     new_name: str
     user_kind: str
     user: str
-
-    def message(self) -> str:
-        return (
-            f'cannot rename {self.kind} "{self.name}" to "{self.new_name}": '
-            f'in {self.user_kind} "{self.user}" that name would mean something else'
-        )
-
-    def detail(self) -> str:
-        return "An alias, a column or a WITH of its query has that name already, where the new name would be written."
-
-    def hint(self) -> str:
-        return (
-            f"Choose another name, or first replace {self.user_kind} {self.user} by one that gives the relation an "
-            "alias."
-        )
+    MESSAGE = (
+        'cannot rename {kind} "{name}" to "{new_name}": in {user_kind} "{user}" that name would mean something '
+        "else"
+    )
+    DETAIL = "An alias, a column or a WITH of its query has that name already, where the new name would be written."
+    HINT = "Choose another name, or first replace {user_kind} {user} by one that gives the relation an alias."
 
 
-@error
-class ViewOutgrown(PlanError):
-    """A source that a view reads takes up a schema change, and the view's query does not fit it."""
+class ViewOutgrown(PlanError, code="PLN-0107"):
+    """A source that a view reads follows a schema change, and the view's query is not valid for the new columns."""
 
-    code = "PLN-0107"
     view: str
     reason: str
     advice: str = ""
+    MESSAGE = 'view "{view}" does not fit the changed columns of what it reads: {reason}'
+    DETAIL = (
+        "A source below it takes up a change of its schema. What does not read the view is not concerned."
+    )
+    HINT = (
+        "Write CREATE OR REPLACE VIEW {view} with a query that gives its columns again, for example SELECT * EXCEPT "
+        "(column) for one that a new field brings; what reads it then goes on where it stopped."
+    )
 
-    def message(self) -> str:
-        return f'view "{self.view}" does not fit the changed columns of what it reads: {self.reason}'
-
-    def detail(self) -> str:
-        return (
-            "A source below it takes up a change of its schema. What does not read the view is not concerned."
-        )
-
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if self.advice:
             return f"Write CREATE OR REPLACE VIEW {self.view}; what reads it then goes on where it stopped. {self.advice}"
-        return (
-            f"Write CREATE OR REPLACE VIEW {self.view} with a query that gives its columns again, for example "
-            "SELECT * EXCEPT (column) for one that a new field brings; what reads it then goes on where it stopped."
-        )
+        return super().hint()
 
 
-@error
-class ColumnCollision(PlanError):
-    code = "PLN-0201"
+class ColumnCollision(PlanError, code="PLN-0201"):
+    """Two parts of a source, such as key, value and metadata, give a column of the same name."""
+
     column: str
     first: str
     second: str
     source: str
+    MESSAGE = 'column "{column}" of source "{source}" comes from two places: {first} and {second}'
+    HINT = "Give the metadata column another name with AS, or name the columns in a list."
 
-    def message(self) -> str:
-        return f'column "{self.column}" of source "{self.source}" comes from two places: {self.first} and {self.second}'
-
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if INLINE_ERRORS in (self.first, self.second):
-            return "Write VALUE DECODING ERRORS = INLINE AS <name> to call the column of errors otherwise."
+            return "Write VALUE DECODING ERRORS = INLINE AS <name> to give the column of errors another name."
         if self.first.startswith("key") or self.second.startswith("key"):
             return "Write INCLUDE KEY AS <name> to keep the key in one column of its own, or name the columns in a list."
-        return "Give the metadata column another name with AS, or name the columns in a list."
+        return super().hint()
 
 
-@error
-class FieldWithheld(PlanError):
-    """A source followed a schema with a new field whose name is that of a column which it has from elsewhere."""
+class FieldWithheld(PlanError, code="PLN-0216"):
+    """A source followed a schema with a new field, and the source already has a column of that name from another part
+    of the record."""
 
-    code = "PLN-0216"
     source: str
     column: str
     field: str
     other: str
     cure: str
-
-    def message(self) -> str:
-        return (
-            f'cannot take all columns of source "{self.source}": {self.field} has no column, '
-            f'because column "{self.column}" is {self.other}'
-        )
-
-    def detail(self) -> str:
-        return "The field came with a schema that the source followed. What names its columns goes on without it."
-
-    def hint(self) -> str:
-        return (
-            f"Name the columns, or leave it out with * EXCEPT ({self.column}); a sink reads a view that does. "
-            f"To have the field, create the source again with {self.cure}."
-        )
+    MESSAGE = (
+        'cannot take all columns of source "{source}": {field} has no column, because column "{column}" is '
+        "{other}"
+    )
+    DETAIL = (
+        "The field came with a schema that the source followed. What names its columns goes on without it."
+    )
+    HINT = (
+        "Name the columns, or leave it out with * EXCEPT ({column}); a sink reads a view that does. To have the "
+        "field, create the source again with {cure}."
+    )
 
 
-@error
-class SchemaCannotChange(PlanError):
-    code = "PLN-0409"
+class SchemaCannotChange(PlanError, code="PLN-0409"):
+    """ON SCHEMA CHANGE is written for a source whose schema cannot change."""
+
     source: str
     policy: str
     format: str
     inline: bool  # whether the schema is written in the statement, so that PIN is what happens
+    MESSAGE = 'ON SCHEMA CHANGE = {policy} of source "{source}" would have no effect'
+    DETAIL = "FORMAT {format} has no schema that could change."
+    HINT = "Leave the option out. What does not fit the format is left to ON ERROR."
 
-    def message(self) -> str:
-        return f'ON SCHEMA CHANGE = {self.policy} of source "{self.source}" would have no effect'
-
-    def detail(self) -> str:
+    def detail(self) -> str | None:
         if self.inline:
             return f"The schema of its values stands in the statement (FORMAT {self.format}), and nobody else can change it."
-        return f"FORMAT {self.format} has no schema that could change."
+        return super().detail()
 
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if self.inline:
             return "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to learn of other schemas."
-        return "Leave the option out. What does not fit the format is left to ON ERROR."
+        return super().hint()
 
 
-@error
-class KeyFormatMissing(PlanError):
-    code = "PLN-0202"
+class KeyFormatMissing(PlanError, code="PLN-0202"):
+    """A clause needs the columns of the record's key, and the statement gives only the format of the value."""
+
     source: str
     asked_by: str
-
-    def message(self) -> str:
-        return f'{self.asked_by} of source "{self.source}" needs to know the format of the key'
-
-    def hint(self) -> str:
-        return "Write KEY FORMAT … VALUE FORMAT … instead of FORMAT …"
+    MESSAGE = '{asked_by} of source "{source}" needs to know the format of the key'
+    HINT = "Write KEY FORMAT … VALUE FORMAT … instead of FORMAT …"
 
 
-@error
-class KeyNotAllowed(PlanError):
-    code = "PLN-0203"
+class KeyNotAllowed(PlanError, code="PLN-0203"):
+    """INCLUDE KEY is written for change events of Debezium, which repeat the key in their values."""
+
     source: str
-
-    def message(self) -> str:
-        return f'INCLUDE KEY is not allowed for source "{self.source}" under ENVELOPE DEBEZIUM'
-
-    def hint(self) -> str:
-        return "The values of Debezium hold the columns of the key already: leave INCLUDE KEY out."
+    MESSAGE = 'INCLUDE KEY is not allowed for source "{source}" under ENVELOPE DEBEZIUM'
+    HINT = "The values of Debezium hold the columns of the key already: leave INCLUDE KEY out."
 
 
-@error
-class UpsertKeyUnknown(PlanError):
-    code = "PLN-0204"
+class UpsertKeyUnknown(PlanError, code="PLN-0204"):
+    """KEY (…) of a source names a column that the record's value does not have."""
+
     column: str
     source: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'key column "{self.column}" is no column of the values of source "{self.source}"'
+    MESSAGE = 'key column "{column}" is no column of the values of source "{source}"'
 
 
-@error
-class NoChangeEvents(PlanError):
-    code = "PLN-0206"
+class NoChangeEvents(PlanError, code="PLN-0206"):
+    """ENVELOPE DEBEZIUM is written for a topic whose values have another schema than change events."""
+
     source: str
     missing: tuple[str, ...]
     reason: str = ""
+    MESSAGE = 'the values of source "{source}" are no change events of Debezium: {problem}'
+    HINT = "A change event is a record with before, after and op. For values that are the rows write ENVELOPE UPSERT."
 
-    def message(self) -> str:
-        return f'the values of source "{self.source}" are no change events of Debezium: {self.reason or self._missing()}'
-
-    def _missing(self) -> str:
+    @property
+    def problem(self) -> str:
         names = " and ".join(f'"{name}"' for name in self.missing)
-        return f"field {names} is missing" if len(self.missing) == 1 else f"fields {names} are missing"
-
-    def hint(self) -> str:
-        return "A change event is a record with before, after and op. For values that are the rows write ENVELOPE UPSERT."
+        verb = f"field {names} is" if len(self.missing) == 1 else f"fields {names} are"
+        return self.reason or f"{verb} missing"
 
 
-@error
-class DebeziumKeyUnfit(PlanError):
-    code = "PLN-0207"
+class DebeziumKeyUnfit(PlanError, code="PLN-0207"):
+    """The fields of the record's key are missing in the rows of the change events, or have other types there."""
+
     source: str
     reason: str
-
-    def message(self) -> str:
-        return f'the key of source "{self.source}" is no key of its rows: {self.reason}'
-
-    def detail(self) -> str:
-        return (
-            "Under ENVELOPE DEBEZIUM every field of the record's key is a field of the row, of the same type."
-        )
+    MESSAGE = 'the key of source "{source}" is no key of its rows: {reason}'
+    DETAIL = (
+        "Under ENVELOPE DEBEZIUM every field of the record's key is a field of the row, of the same type."
+    )
+    CURE = "Correct the key of the connector, or write ENVELOPE NONE."
 
 
-@error
-class InlineErrorsWithoutKey(PlanError):
-    code = "PLN-0208"
+class InlineErrorsWithoutKey(PlanError, code="PLN-0208"):
+    """A source keeps undecodable values as rows, and its key is a part of the value, which such rows do not have."""
+
     source: str
-
-    def message(self) -> str:
-        return f'source "{self.source}" cannot have VALUE DECODING ERRORS = INLINE and a key in its values'
-
-    def detail(self) -> str:
-        return "A value that cannot be decoded would be a row without a key."
-
-    def hint(self) -> str:
-        return (
-            "Leave KEY (…) out, so that the record's own key is the key, or leave such records to ON ERROR."
-        )
+    MESSAGE = 'source "{source}" cannot have VALUE DECODING ERRORS = INLINE and a key in its values'
+    DETAIL = "A value that cannot be decoded would be a row without a key."
+    HINT = "Leave KEY (…) out, so that the record's own key is the key, or leave such records to ON ERROR."
 
 
-@error
-class CsvWithoutColumns(PlanError):
-    code = "PLN-0211"
+class CsvWithoutColumns(PlanError, code="PLN-0211"):
+    """The records of a topic in CSV have no schema, and the statement does not name columns."""
 
-    def message(self) -> str:
-        return "FORMAT CSV of a topic needs to know its columns"
-
-    def hint(self) -> str:
-        return "Write CSV WITH n COLUMNS, or CSV WITH HEADER (name, …)."
+    MESSAGE = "FORMAT CSV of a topic needs to know its columns"
+    HINT = "Write CSV WITH n COLUMNS, or CSV WITH HEADER (name, …)."
 
 
-@error
-class FormatColumnTwice(PlanError):
-    code = "PLN-0212"
+class FormatColumnTwice(PlanError, code="PLN-0212"):
+    """The list of columns of a format has the same name twice."""
+
     format: str
     column: str
-
-    def message(self) -> str:
-        return f'FORMAT {self.format} has two columns "{self.column}"'
-
-    def hint(self) -> str:
-        return "Give each of them a name of its own."
+    MESSAGE = 'FORMAT {format} has two columns "{column}"'
+    HINT = "Give each of them a name of its own."
 
 
-@error
-class DelimiterNotOneCharacter(PlanError):
-    code = "PLN-0213"
+class DelimiterNotOneCharacter(PlanError, code="PLN-0213"):
+    """The delimiter of FORMAT CSV is not a single character, or is a character with a meaning of its own."""
+
     delimiter: str
-
-    def message(self) -> str:
-        return f"cannot delimit columns by {self.delimiter!r}"
-
-    def hint(self) -> str:
-        return "A delimiter is one character, and neither a double quote nor the end of a line."
+    MESSAGE = "cannot delimit columns by {delimiter!r}"
+    HINT = "A delimiter is one character, and neither a double quote nor the end of a line."
 
 
-@error
-class PatternWithoutGroups(PlanError):
-    code = "PLN-0215"
+class PatternWithoutGroups(PlanError, code="PLN-0215"):
+    """The pattern of FORMAT REGEX has no group, so there is nothing that could become a column."""
 
-    def message(self) -> str:
-        return "the pattern of FORMAT REGEX has no group"
-
-    def hint(self) -> str:
-        return "Put what shall be a column in parentheses, with a name if you like: (?<name>…)."
+    MESSAGE = "the pattern of FORMAT REGEX has no group"
+    HINT = "Put what shall be a column in parentheses, with a name if you like: (?<name>…)."
 
 
-@error
-class SinkKeyMissing(PlanError):
-    code = "PLN-0301"
+class SinkKeyMissing(PlanError, code="PLN-0301"):
+    """A sink writes the newest row per key and has no KEY clause."""
+
     sink: str
-
-    def message(self) -> str:
-        return f'ENVELOPE UPSERT of sink "{self.sink}" needs a KEY'
-
-    def hint(self) -> str:
-        return "Write KEY (column, …) before FORMAT."
+    MESSAGE = 'ENVELOPE UPSERT of sink "{sink}" needs a KEY'
+    HINT = "Write KEY (column, …) before FORMAT."
 
 
-@error
-class SinkKeyNotUnique(PlanError):
-    code = "PLN-0302"
+class SinkKeyNotUnique(PlanError, code="PLN-0302"):
+    """A sink writes the newest row per key, and several rows of its relation may have the same key."""
+
     sink: str
     key: tuple[str, ...]
     known: tuple[str, ...]
     deletes: bool = False  # whether rows of the relation can be deleted
+    MESSAGE = 'key ({key:list}) of sink "{sink}" is not known to be unique'
+    DETAIL = "The relation's key is ({known:list})."
+    HINT = "Use the relation's key, or write KEY (…) NOT ENFORCED if you know that it is unique."
 
-    def message(self) -> str:
-        return f'key ({", ".join(self.key)}) of sink "{self.sink}" is not known to be unique'
+    def detail(self) -> str | None:
+        return super().detail() or "The relation has no key."
 
-    def detail(self) -> str:
-        if not self.known:
-            return "The relation has no key."
-        return f"The relation's key is ({', '.join(self.known)})."
-
-    def hint(self) -> str:
-        if self.deletes:  # which no other key would find
+    def hint(self) -> str | None:
+        if self.deletes:
             return (
-                "Use the key of the source, which its deletions have alone, so that KEY (…) NOT ENFORCED is of no help here. Or "
-                "write ENVELOPE NONE: every change is written then, and nothing deleted."
+                "Use the key of the source: a deletion carries this key alone, so that KEY (…) NOT ENFORCED does not help. Or "
+                "write ENVELOPE NONE: every change is then written, and nothing is deleted."
             )
-        return "Use the relation's key, or write KEY (…) NOT ENFORCED if you know that it is unique."
+        return super().hint()
 
 
-@error
-class SinkFormatNeedsOneColumn(PlanError):
-    code = "PLN-0303"
+class SinkFormatNeedsOneColumn(PlanError, code="PLN-0303"):
+    """A format that holds a single value is used for several columns."""
+
     sink: str
     format: str
     side: str
     found: int
-
-    def message(self) -> str:
-        return f'{self.format} writes one column, but the {self.side} of sink "{self.sink}" has {self.found}'
-
-    def hint(self) -> str:
-        return "Select the one column in a view, or use a format that has fields."
+    MESSAGE = '{format} writes one column, but the {side} of sink "{sink}" has {found}'
+    HINT = "Select the one column in a view, or use a format that has fields."
 
 
-@error
-class KeyWithoutFormat(PlanError):
-    code = "PLN-0304"
+class KeyWithoutFormat(PlanError, code="PLN-0304"):
+    """A sink has a format for keys and no KEY clause."""
+
     sink: str
+    MESSAGE = 'KEY FORMAT of sink "{sink}" needs a KEY'
+    CURE = "Write KEY (column, …) before KEY FORMAT, or leave KEY FORMAT out."
 
-    def message(self) -> str:
-        return f'KEY FORMAT of sink "{self.sink}" needs a KEY'
 
+class SideWithoutSchema(PlanError, code="PLN-0305"):
+    """A statement asks for the schema of a key or value whose format has none."""
 
-@error
-class SideWithoutSchema(PlanError):
-    code = "PLN-0305"
     sink: str
     side: str
-
-    def message(self) -> str:
-        return f'the {self.side} of sink "{self.sink}" has no schema'
-
-    def detail(self) -> str:
-        return "Only formats that use a schema registry have one."
+    MESSAGE = 'the {side} of sink "{sink}" has no schema'
+    DETAIL = "Only formats that use a schema registry have one."
+    CURE = "Ask for the other side, or give the sink a format with a schema registry."
 
 
-@error
-class SinkFeedsItself(PlanError):
-    code = "PLN-0306"
+class SinkFeedsItself(PlanError, code="PLN-0306"):
+    """A sink writes to a topic from which its own records reach it again."""
+
     sink: str
     source: str
     topic: str
     over: tuple[str, ...] = ()  # other sinks that bring the records back to it
+    MESSAGE = 'sink "{sink}" cannot write to topic "{topic}", which source "{source}" reads for {reader}'
+    DETAIL = "Every record that it writes would come back as one to be written, without end."
+    HINT = "Write to a topic of another name."
 
-    def message(self) -> str:
-        told = f'sink "{self.sink}" cannot write to topic "{self.topic}", which source "{self.source}" reads'
-        if not self.over:
-            return f"{told} for it"
+    @property
+    def reader(self) -> str:
         sinks = " and ".join(f'"{name}"' for name in self.over)
-        return f"{told} for sink {sinks}, whose records come back to it"
+        return f"sink {sinks}, whose records come back to it" if self.over else "it"
 
-    def detail(self) -> str:
-        return "Every record that it writes would come back as one to be written, without end."
 
-    def hint(self) -> str:
-        return "Write to a topic of another name."
+class DesiredStateError(HeadgateError):
+    """Family PLN."""
+
+
+class ObjectDiffers(DesiredStateError, code="PLN-0501"):
+    """A script for apply defines an object that exists with another definition, and no statement can change one into
+    the other."""
+
+    kind: str
+    name: str
+    parts: tuple[str, ...] = ()
+    MESSAGE = '{kind} "{name}" exists already and is not what the script says'
+    DETAIL = "They differ in {parts:list}."
+    HINT = (
+        "Nothing alters a {kind} in place. Run `DROP {kind:upper} {name};` (with CASCADE, if others use it) with "
+        "`headgate sql`, then apply the script again; or write the statement as it was."
+    )
+
+
+class NotDesiredState(DesiredStateError, code="PLN-0502"):
+    """A script for apply contains a statement that does something once instead of describing an object."""
+
+    statement: str
+    MESSAGE = "{statement} does not describe what shall be there"
+    HINT = "Run it with `headgate sql`. A script to apply has CREATE, COMMENT ON, ALTER … PAUSE or RESUME, and SET."

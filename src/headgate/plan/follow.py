@@ -25,15 +25,14 @@ from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.errors import FieldWithheld, PlanError, ViewOutgrown
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.relations import WITHHELD
-from headgate.plan.sides import WrittenSchema
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
-from headgate.registry.schemas import Schema
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.types import Record, Type
+from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.formats import SeedSchema, Side
 from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.ast.sources import CreateSource
@@ -168,7 +167,7 @@ def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
         new = grown(old, json.loads(encoded.schema))
         if without_docs(new) == without_docs(old):
             continue
-        schema = Schema(json.dumps(new, ensure_ascii=False))
+        schema = WrittenSchema(json.dumps(new, ensure_ascii=False))
         register.append((side, RegisterSchema(_registry(planned), f"{planned.topic}-{side.lower()}", schema)))
     return SinkChange(sink, statement, tuple(register)) if register else None
 

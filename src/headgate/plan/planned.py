@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from headgate.catalog.changes import Change
-from headgate.registry.compatibility.levels import Level
-from headgate.registry.schemas import Schema
+from headgate.schema.written import CompatibilityLevel, WrittenSchema
 from headgate.sql.ast.statement import Statement
 
 
@@ -28,8 +27,8 @@ class RegisterSchema:
 
     connection: int
     subject: str
-    schema: Schema
-    level: Level | None = None
+    schema: WrittenSchema
+    level: CompatibilityLevel | None = None
 
 
 Effect: TypeAlias = CreateTopic | RegisterSchema

@@ -17,12 +17,13 @@ from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import can_hold, merge
-from headgate.schema.formats.avro.read import read_place as avro_place
+from headgate.schema.formats.avro.read import read_schema as avro_place
 from headgate.schema.formats.jsonschema.read import read_place as json_place
 from headgate.schema.formats.protobuf import from_protobuf
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.regex import read_pattern
 from headgate.schema.types import Bytes, Field, Json, Record, Text, Type
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.ast.formats import (
     AvroInline,
     BytesFormat,
@@ -70,16 +71,6 @@ class RegexSide:
 
     pattern: str
     columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenSchema:
-    """A schema as a registry has it: its text, and those it refers to by name, each after those that it needs itself.
-    Without an id it was written into the statement."""
-
-    text: str
-    references: tuple[tuple[str, str], ...] = ()
-    id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +123,9 @@ def _side(format_: Format, side: Side) -> SidePlan | None:
             framed = option(format_.options, "CONFLUENT WIRE FORMAT")
             return SchemaSide("AVRO", (WrittenSchema(format_.schema),), framed != BooleanLiteral(False))
         case ProtobufInline(message, schema):
-            return SchemaSide("PROTOBUF", (WrittenSchema(schema),), False, message)
+            return SchemaSide(
+                "PROTOBUF", (WrittenSchema(schema, format=SchemaFormat.PROTOBUF),), False, message
+            )
         case CsvFormat():
             return _csv_side(format_)
         case RegexFormat():
@@ -174,7 +167,8 @@ def _registry_side(format_: RegistryFormat, side: Side) -> SchemaSide | None:
     seeds = seeds_of(format_, side)
     if not seeds:
         return None
-    schemas = tuple(WrittenSchema(seed.schema, seed.references, seed.id) for seed in seeds)
+    schema_format = SchemaFormat.from_words(format_.kind)
+    schemas = tuple(WrittenSchema(s.schema, s.references, s.id, schema_format) for s in seeds)
     return SchemaSide(format_.kind, schemas, True, format_.message)
 
 

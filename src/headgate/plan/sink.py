@@ -24,9 +24,9 @@ from headgate.plan.errors import (
 from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
 from headgate.plan.sides import format_words
 from headgate.purify.topics import topic_name
-from headgate.registry.schemas import Schema
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
+from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.formats import (
     BytesFormat,
     DocOn,
@@ -44,11 +44,11 @@ from headgate.sql.seeds import seeds_of
 from headgate.text.cursor import Identifier
 
 
-def subjects(sink: SinkDefinition) -> tuple[tuple[str, Schema], ...]:
+def subjects(sink: SinkDefinition) -> tuple[tuple[str, WrittenSchema], ...]:
     """The schemas that a sink registers, by subject."""
     sides = (("key", sink.key), ("value", sink.value))
     return tuple(
-        (f"{sink.topic}-{suffix}", Schema(side.schema))
+        (f"{sink.topic}-{suffix}", WrittenSchema(side.schema))
         for suffix, side in sides
         if side is not None and side.schema is not None
     )

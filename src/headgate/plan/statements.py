@@ -59,8 +59,8 @@ from headgate.plan.views import (
     view_columns,
 )
 from headgate.purify.sinks import sink_name
-from headgate.registry.compatibility.levels import Level
 from headgate.schema.types import Type
+from headgate.schema.written import CompatibilityLevel
 from headgate.sql.ast.alter import ChangeTaskState, RenameObject
 from headgate.sql.ast.comments import CommentOn
 from headgate.sql.ast.connections import AlterSecret, CreateConnection, CreateSecret
@@ -374,13 +374,13 @@ def _new_topic(statement: CreateSink, sink: SinkDefinition) -> CreateTopic:
     )
 
 
-def _level(statement: CreateSink, subject: str) -> Level | None:
+def _level(statement: CreateSink, subject: str) -> CompatibilityLevel | None:
     side = "KEY" if subject.endswith("-key") else "VALUE"
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat):
             level = option(format_.options, f"{side} COMPATIBILITY LEVEL")
             if isinstance(level, Choice):
-                return Level(level.words)
+                return CompatibilityLevel(level.words)
     return None
 
 

@@ -2,140 +2,101 @@
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError
 
 
 class PurifyError(HeadgateError):
     """Family PLN: found before planning, but about the statement."""
 
 
-@error
-class NoSchemaForTopic(PurifyError):
-    code = "PLN-0401"
+class NoSchemaForTopic(PurifyError, code="PLN-0401"):
+    """The registry has no subject for a topic, so the columns of the source are not known."""
+
     topic: str
     subject: str
     side: str
-
-    def message(self) -> str:
-        return f'the registry has no schema for the {self.side} of topic "{self.topic}"'
-
-    def detail(self) -> str:
-        return f'There is no subject "{self.subject}".'
-
-    def hint(self) -> str:
-        return f"Register one, or name it with {self.side.upper()} STRATEGY = ID n or INLINE '…'."
+    MESSAGE = 'the registry has no schema for the {side} of topic "{topic}"'
+    DETAIL = 'There is no subject "{subject}".'
+    HINT = "Register one, or name it with {side:upper} STRATEGY = ID n or INLINE '…'."
 
 
-@error
-class SchemaOfOtherType(PurifyError):
-    code = "PLN-0402"
+class SchemaOfOtherType(PurifyError, code="PLN-0402"):
+    """The registry has a schema for the topic, and it belongs to another format than the statement says."""
+
     subject: str
     found: str
     wanted: str
-
-    def message(self) -> str:
-        return f'the schema of subject "{self.subject}" is {self.found}, not {self.wanted}'
-
-    def hint(self) -> str:
-        return f"Write FORMAT {self.found} USING CONFLUENT SCHEMA REGISTRY …"
+    MESSAGE = 'the schema of subject "{subject}" is {found}, not {wanted}'
+    HINT = "Write FORMAT {found} USING CONFLUENT SCHEMA REGISTRY …"
 
 
-@error
-class TopicMissing(PurifyError):
-    code = "PLN-0403"
+class TopicMissing(PurifyError, code="PLN-0403"):
+    """A source or sink over Kafka does not name a topic."""
+
     connection: str
-
-    def message(self) -> str:
-        return f'the topic at connection "{self.connection}" is missing'
-
-    def hint(self) -> str:
-        return f"Write KAFKA CONNECTION {self.connection} (TOPIC '…')."
+    MESSAGE = 'the topic at connection "{connection}" is missing'
+    HINT = "Write KAFKA CONNECTION {connection} (TOPIC '…')."
 
 
-@error
-class ConnectionOfOtherKind(PurifyError):
-    code = "PLN-0404"
+class ConnectionOfOtherKind(PurifyError, code="PLN-0404"):
+    """A statement uses a connection to another kind of system than it needs."""
+
     connection: str
     found: str
     wanted: str
+    MESSAGE = 'connection "{connection}" is to {found}, not to {wanted}'
+    CURE = "Name a connection of the kind that the message wants."
 
-    def message(self) -> str:
-        return f'connection "{self.connection}" is to {self.found}, not to {self.wanted}'
 
+class SecretWrittenOut(PurifyError, code="PLN-0405"):
+    """A password or another secret option is written as text in CREATE CONNECTION."""
 
-@error
-class SecretWrittenOut(PurifyError):
-    code = "PLN-0405"
     option: str
     connection: str
+    MESSAGE = 'option "{option}" of connection "{connection}" must be a secret'
+    DETAIL = "The catalog keeps statements as they are written, and what is written in one is not secret."
+    HINT = "Write CREATE SECRET s AS '…', and then {option} SECRET s."
 
-    def message(self) -> str:
-        return f'option "{self.option}" of connection "{self.connection}" must be a secret'
-
-    def detail(self) -> str:
-        return "The catalog keeps statements as they are written, and what is written in one is not secret."
-
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if self.option == "URL":
             return "Leave the password out of the address, and write PASSWORD SECRET s after CREATE SECRET s AS '…'."
-        return f"Write CREATE SECRET s AS '…', and then {self.option} SECRET s."
+        return super().hint()
 
 
-@error
-class PasswordInAddress(PurifyError):
-    code = "PLN-0406"
+class PasswordInAddress(PurifyError, code="PLN-0406"):
+    """The address of a registry contains a password."""
+
     topic: str
-
-    def message(self) -> str:
-        return f'the address of the registry of topic "{self.topic}" holds a password'
-
-    def detail(self) -> str:
-        return "The catalog keeps statements as they are written, and what is written in one is not secret."
-
-    def hint(self) -> str:
-        return "Write CREATE CONNECTION c TO CONFLUENT SCHEMA REGISTRY (…, PASSWORD SECRET s), and then CONNECTION c."
+    MESSAGE = 'the address of the registry of topic "{topic}" holds a password'
+    DETAIL = "The catalog keeps statements as they are written, and what is written in one is not secret."
+    HINT = "Write CREATE CONNECTION c TO CONFLUENT SCHEMA REGISTRY (…, PASSWORD SECRET s), and then CONNECTION c."
 
 
-@error
-class TooManyOffsets(PurifyError):
-    code = "PLN-0407"
+class TooManyOffsets(PurifyError, code="PLN-0407"):
+    """A list of offsets is longer than the topic has partitions."""
+
     topic: str
     offsets: int
     partitions: int
     option: str = "START OFFSET"
-
-    def message(self) -> str:
-        return f'{self.option} has {self.offsets} offsets, but topic "{self.topic}" {self._partitions()}'
-
-    def _partitions(self) -> str:
-        return "has 1 partition" if self.partitions == 1 else f"has {self.partitions} partitions"
-
-    def hint(self) -> str:
-        return (
-            "Write one offset for each partition, beginning with partition 0, or one number for all of them."
-        )
+    MESSAGE = (
+        '{option} has {offsets:offset|offsets}, but topic "{topic}" has {partitions:partition|partitions}'
+    )
+    HINT = "Write one offset for each partition, beginning with partition 0, or one number for all of them."
 
 
-@error
-class StartTwice(PurifyError):
-    code = "PLN-0408"
+class StartTwice(PurifyError, code="PLN-0408"):
+    """A source says twice where to begin reading."""
+
     topic: str
-
-    def message(self) -> str:
-        return f'START OFFSET and START TIMESTAMP of topic "{self.topic}" exclude each other'
-
-    def hint(self) -> str:
-        return "Write one of them: both say where to begin."
+    MESSAGE = 'START OFFSET and START TIMESTAMP of topic "{topic}" exclude each other'
+    HINT = "Write one of them: both say where to begin."
 
 
-@error
-class NoTimestamp(PurifyError):
-    code = "PLN-0205"
+class NoTimestamp(PurifyError, code="PLN-0205"):
+    """An option that takes a time has a value that is none."""
+
     option: str
     topic: str
-
-    def message(self) -> str:
-        return f'option "{self.option}" of topic "{self.topic}" is no time'
-
-    def hint(self) -> str:
-        return "Write milliseconds since 1970, or a time such as '2026-11-15T12:30:00Z'."
+    MESSAGE = 'option "{option}" of topic "{topic}" is no time'
+    HINT = "Write milliseconds since 1970, or a time such as '2026-11-15T12:30:00Z'."

@@ -10,17 +10,9 @@ from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
 from headgate.registry.answers import RegisteredSchema
 from headgate.registry.errors import IncompatibleSchema, SubjectDeleted, SubjectNotFound
-from headgate.registry.schemas import Schema
+from headgate.registry.schemas import Schema, to_register
+from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.connections import CreateConnection
-
-
-@dataclass(frozen=True, slots=True)
-class KnownSchema:
-    """A schema with its id and the texts of all that it refers to, by name, those needed by others first."""
-
-    id: int
-    schema: Schema
-    references: tuple[tuple[str, str], ...] = ()
 
 
 class Outside(Protocol):
@@ -34,14 +26,14 @@ class Outside(Protocol):
     ) -> tuple[int, ...]:
         """Of every partition the first offset at or after a time, in milliseconds; the end without one."""
 
-    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> KnownSchema | None:
+    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
         """The newest schema of a subject, None if there is no such subject."""
 
-    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> KnownSchema:
+    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         """Raises SchemaIdNotFound."""
 
     def check_compatible(
-        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: Schema
+        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema
     ) -> None:
         """Raises IncompatibleSchema if the subject would refuse the schema."""
 
@@ -67,7 +59,7 @@ class World:
         )
         return tuple(found[partition] for partition in range(topic.partitions))
 
-    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> KnownSchema | None:
+    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
         client = self._connections.registry(catalog, registry)
         try:
             found: RegisteredSchema = client.latest(subject)
@@ -75,23 +67,23 @@ class World:
             return None
         return self._known(catalog, registry, found.schema_id, found.schema)
 
-    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> KnownSchema:
+    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         schema = self._connections.registry(catalog, registry).schema_by_id(schema_id)
         return self._known(catalog, registry, schema_id, schema)
 
     def _known(
         self, catalog: Catalog, registry: ConnectionRef, schema_id: int, schema: Schema
-    ) -> KnownSchema:
+    ) -> WrittenSchema:
         parsed = self._connections.registry(catalog, registry).resolved(schema)
         references = tuple((other.name, other.schema.text) for other in parsed.dependencies)
-        return KnownSchema(schema_id, schema, references)
+        return WrittenSchema(schema.text, references, schema_id, schema.type)
 
     def check_compatible(
-        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: Schema
+        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema
     ) -> None:
         client = self._connections.registry(catalog, registry)
         try:
-            verdict = client.compatibility(subject, schema)
+            verdict = client.compatibility(subject, to_register(schema))
         except (SubjectNotFound, SubjectDeleted):
             return
         if not verdict.is_compatible:
@@ -106,7 +98,7 @@ class Planned:
     topics: dict[tuple[ConnectionRef, str], int] = field(
         default_factory=dict
     )  # connection, name -> partitions
-    schemas: dict[tuple[ConnectionRef, str], Schema] = field(default_factory=dict)  # registry, subject
+    schemas: dict[tuple[ConnectionRef, str], WrittenSchema] = field(default_factory=dict)  # registry, subject
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         self.real.check(catalog, statement)
@@ -124,17 +116,17 @@ class Planned:
             return (0,) * topic.partitions
         return self.real.offsets(catalog, connection, topic, since)
 
-    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> KnownSchema | None:
+    def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
         schema = self.schemas.get((registry, subject))
         if schema is not None:
-            return KnownSchema(0, schema)
+            return schema
         return self.real.latest(catalog, registry, subject)
 
-    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> KnownSchema:
+    def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         return self.real.by_id(catalog, registry, schema_id)
 
     def check_compatible(
-        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: Schema
+        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema
     ) -> None:
         if (registry, subject) not in self.schemas:
             self.real.check_compatible(catalog, registry, subject, schema)

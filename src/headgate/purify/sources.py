@@ -9,11 +9,11 @@ from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import ConnectionRef
 from headgate.purify.connections import has_password
 from headgate.purify.errors import NoSchemaForTopic, PasswordInAddress, SchemaOfOtherType
-from headgate.purify.outside import KnownSchema, Outside
+from headgate.purify.outside import Outside
 from headgate.purify.references import kafka_server, lasting_formats, lasting_kafka, registry_server
 from headgate.purify.starts import with_seed_offset
 from headgate.purify.topics import topic_name
-from headgate.registry.schemas import Schema, SchemaType
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.ast.formats import (
     Format,
     Formats,
@@ -27,9 +27,6 @@ from headgate.sql.ast.formats import (
 )
 from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 from headgate.sql.seeds import seeded, seeds_of
-
-TYPES = {"AVRO": SchemaType.AVRO, "PROTOBUF": SchemaType.PROTOBUF, "JSON SCHEMA": SchemaType.JSON}
-WORDS = {SchemaType.AVRO: "AVRO", SchemaType.PROTOBUF: "PROTOBUF", SchemaType.JSON: "JSON SCHEMA"}
 
 
 def purify_source(
@@ -91,19 +88,19 @@ class _Seeder:
             if required:
                 raise NoSchemaForTopic(self.topic, self._subject(side), side.lower())
             return format_
-        if found.schema.type is not TYPES[format_.kind]:
+        if found.format is not SchemaFormat.from_words(format_.kind):
             if not required and not self.needs_key:
                 return format_
-            raise SchemaOfOtherType(self._subject(side), WORDS[found.schema.type], format_.kind)
-        return seeded(format_, SeedSchema(side, found.id, found.schema.text, found.references))
+            raise SchemaOfOtherType(self._subject(side), found.format.words, format_.kind)
+        return seeded(format_, SeedSchema(side, found.id or 0, found.text, found.references))
 
-    def _find(self, format_: RegistryFormat, side: Side, registry: ConnectionRef) -> KnownSchema | None:
+    def _find(self, format_: RegistryFormat, side: Side, registry: ConnectionRef) -> WrittenSchema | None:
         strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == side]
         match strategies:
             case [IdStrategy(schema_id)]:
                 return self.outside.by_id(self.catalog, registry, schema_id)
             case [InlineStrategy(schema)]:
-                return KnownSchema(0, Schema(schema, TYPES[format_.kind]))
+                return WrittenSchema(schema, format=SchemaFormat.from_words(format_.kind))
             case _:
                 return self.outside.latest(self.catalog, registry, self._subject(side))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.registry.schemas import Reference, Schema, SchemaType
+from headgate.registry.schemas import Reference, Schema
 from headgate.registry.transport import Answer, Json
+from headgate.schema.written import SchemaFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,10 @@ class Verdict:
 
 
 def schema(answer: Answer) -> Schema:
-    return _schema(answer, answer.body, SchemaType.AVRO)
+    return _schema(answer, answer.body, SchemaFormat.AVRO)
 
 
-def registered(answer: Answer, unnamed: SchemaType = SchemaType.AVRO) -> RegisteredSchema:
+def registered(answer: Answer, unnamed: SchemaFormat = SchemaFormat.AVRO) -> RegisteredSchema:
     """``unnamed`` is the type where the answer names none: Avro, and for Apicurio's look-ups the type asked for."""
     match answer.body:
         case {"subject": str(subject), "version": int(version), "id": int(schema_id)}:
@@ -105,17 +106,17 @@ def _items(answer: Answer) -> list[Json]:
     return answer.body
 
 
-def _schema(answer: Answer, body: Json, unnamed: SchemaType) -> Schema:
+def _schema(answer: Answer, body: Json, unnamed: SchemaFormat) -> Schema:
     if not isinstance(body, dict) or not isinstance(body.get("schema"), str):
         raise answer.unreadable("a schema was asked for")
     found = str(body.get("schemaType") or unnamed)
-    if found not in list(SchemaType):
+    if found not in list(SchemaFormat):
         raise answer.unreadable(f'"{found[:40]}" is no type of schema that Headgate reads')
     references = body.get("references")
     references = [] if references is None else references
     if not isinstance(references, list):
         raise answer.unreadable("references are not a list")
-    return Schema(str(body["schema"]), SchemaType(found), tuple(_reference(answer, r) for r in references))
+    return Schema(str(body["schema"]), SchemaFormat(found), tuple(_reference(answer, r) for r in references))
 
 
 def _reference(answer: Answer, item: Json) -> Reference:

@@ -15,13 +15,12 @@ from urllib.parse import quote
 
 from headgate.registry import answers, refusals
 from headgate.registry.answers import RegisteredSchema, SubjectVersion, Verdict
-from headgate.registry.auth import Credentials, Tls
 from headgate.registry.cache import Cache
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.errors import IncompatibleSchema, RegistryError
 from headgate.registry.refusals import Asked
-from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
-from headgate.registry.transport import Answer, Json, Retries, Transport
+from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
+from headgate.registry.transport import Answer, Credentials, Json, Retries, Tls, Transport
+from headgate.schema.written import CompatibilityLevel, SchemaFormat
 
 CACHE_SIZE = 1000
 
@@ -163,16 +162,16 @@ class RegistryClient:
         path = f"/compatibility{_subject(subject)}/versions" + (f"/{version}" if version is not None else "")
         return answers.verdict(self._send("POST", path, asked, {"verbose": "true"}, _body(schema)))
 
-    def level(self, subject: str | None = None) -> Level:
+    def level(self, subject: str | None = None) -> CompatibilityLevel:
         """The level that holds: the subject's own, or else the registry's."""
         asked = Asked("read the compatibility level", subject)
         answer = self._send("GET", _setting("config", subject), asked, {"defaultToGlobal": "true"})
         found = answers.text(answer, "compatibilityLevel", "compatibility")
-        if found not in list(Level):
+        if found not in list(CompatibilityLevel):
             raise answer.unreadable(f'"{found[:40]}" is no compatibility level')
-        return Level(found)
+        return CompatibilityLevel(found)
 
-    def set_level(self, level: Level | None, subject: str | None = None) -> None:
+    def set_level(self, level: CompatibilityLevel | None, subject: str | None = None) -> None:
         """None takes a subject back to the level of the registry."""
         asked = Asked("set the compatibility level", subject)
         if level is None:
@@ -264,7 +263,7 @@ def _given(**values: int | None) -> dict[str, Json]:
 
 def _body(schema: Schema) -> dict[str, Json]:
     body: dict[str, Json] = {"schema": schema.text}
-    if schema.type is not SchemaType.AVRO:
+    if schema.type is not SchemaFormat.AVRO:
         body["schemaType"] = schema.type.value
     if schema.references:
         body["references"] = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError
 
 
 class RegistryError(HeadgateError):
@@ -22,361 +22,281 @@ class Fault:
     reason: str
 
 
-@error
-class MalformedSchema(RegistryError):
-    """The text is no schema of its type. ``line`` and ``column`` (from 1) are known when the text is not even JSON."""
+class MalformedSchema(RegistryError, code="REG-0101"):
+    """The text is not a schema of its type. `line` and `column` (from 1) are known if the text is not even JSON."""
 
-    code = "REG-0101"
     type: str
     faults: tuple[Fault, ...]
     line: int | None = None
     column: int | None = None
+    MESSAGE = "malformed {type} schema{where}: {faults[0].reason}{more}"
+    HINT = "Correct the schema at the paths given. A path starts at the root of the schema's text."
 
-    def message(self) -> str:
-        first = self.faults[0]
+    @property
+    def where(self) -> str:
+        return f" at {self.faults[0].path}" if self.faults[0].path and self.line is None else ""
+
+    @property
+    def more(self) -> str:
         if self.line is not None:
-            return f"malformed {self.type} schema: {first.reason} (line {self.line}, column {self.column})"
-        where = f" at {first.path}" if first.path else ""
-        more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
-        return f"malformed {self.type} schema{where}: {first.reason}{more}"
+            return f" (line {self.line}, column {self.column})"
+        return f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
 
     def detail(self) -> str | None:
         if len(self.faults) < 2:
             return None
         return "\n".join(f"{fault.path}: {fault.reason}" for fault in self.faults)
 
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if self.line is not None:
             return (
                 "The text of the schema must be valid before it can be registered. Correct it at that place."
             )
-        return "Correct the schema at the paths given. A path starts at the root of the schema's text."
+        return super().hint()
 
 
-@error
-class UnknownReference(RegistryError):
+class UnknownReference(RegistryError, code="REG-0102"):
     """A schema refers to a version of a subject that the registry does not have."""
 
-    code = "REG-0102"
     name: str
     subject: str
     version: int
-
-    def message(self) -> str:
-        return (
-            f'reference "{self.name}" to version {self.version} of subject "{self.subject}" cannot be found'
-        )
-
-    def hint(self) -> str:
-        return "Register the schema that is referred to first, or name an existing subject and version."
+    MESSAGE = 'reference "{name}" to version {version} of subject "{subject}" cannot be found'
+    HINT = "Register the schema that is referred to first, or name an existing subject and version."
 
 
-@error
-class ReferenceCycle(RegistryError):
-    """Following a schema's references leads back to one of them. ``subjects`` is the way round."""
+class ReferenceCycle(RegistryError, code="REG-0103"):
+    """The references of a schema lead back to the schema itself. `subjects` is the way round."""
 
-    code = "REG-0103"
     subjects: tuple[str, ...]
-
-    def message(self) -> str:
-        return f'references of subject "{self.subjects[0]}" lead back to itself'
-
-    def detail(self) -> str:
-        return "The way round is " + " -> ".join(f'"{subject}"' for subject in self.subjects) + "."
-
-    def hint(self) -> str:
-        return "Move what both schemas need into a third one, and let both refer to that."
+    MESSAGE = 'references of subject "{subjects[0]}" lead back to itself'
+    DETAIL = "The way round is {subjects:quoted path}."
+    HINT = "Move what both schemas need into a third one, and let both refer to that."
 
 
 # --- frames -----------------------------------------------------------------------------------------------------
 
 
-@error
-class FrameTooShort(RegistryError):
-    """A record is shorter than the five bytes that every framed record starts with."""
+class FrameTooShort(RegistryError, code="REG-0201"):
+    """A record is shorter than the five bytes with which every framed record begins."""
 
-    code = "REG-0201"
     length: int
+    MESSAGE = "record of {length} bytes is too short for a schema id"
+    HINT = (
+        "A framed record starts with a zero byte and a schema id of four bytes; this one was not written by a "
+        "registry serialiser."
+    )
 
-    def message(self) -> str:
-        return f"record of {self.length} bytes is too short for a schema id"
 
-    def hint(self) -> str:
-        return "A framed record starts with a zero byte and a schema id of four bytes; this one was not written by a registry serialiser."
+class UnknownMagic(RegistryError, code="REG-0202"):
+    """A record does not begin with the zero byte of the registry's frame."""
 
-
-@error
-class UnknownMagic(RegistryError):
-    """A record does not start with the zero byte of the registry's frame."""
-
-    code = "REG-0202"
     magic: int
+    MESSAGE = "record starts with byte {magic} instead of 0"
+    HINT = (
+        "Records without a schema id need a format that carries its schema, for Avro: AVRO USING SCHEMA '..' "
+        "(CONFLUENT WIRE FORMAT = false)."
+    )
 
-    def message(self) -> str:
-        return f"record starts with byte {self.magic} instead of 0"
 
-    def hint(self) -> str:
-        return "Records without a schema id need a format that carries its schema, for Avro: AVRO USING SCHEMA '..' (CONFLUENT WIRE FORMAT = false)."
+class MalformedMessageIndexes(RegistryError, code="REG-0203"):
+    """The path of the message type at the beginning of a Protobuf record cannot be read."""
 
-
-@error
-class MalformedMessageIndexes(RegistryError):
-    """The path of the message type in a Protobuf frame cannot be read."""
-
-    code = "REG-0203"
     what: str
+    MESSAGE = "message indexes of a Protobuf record cannot be read: {what}"
+    CURE = "Check that the records were written by a registry serialiser for Protobuf."
 
-    def message(self) -> str:
-        return f"message indexes of a Protobuf record cannot be read: {self.what}"
 
+class SchemaIdOutOfRange(RegistryError, code="REG-0204"):
+    """A schema id is negative or larger than the frame's four bytes can hold."""
 
-@error
-class SchemaIdOutOfRange(RegistryError):
-    code = "REG-0204"
     schema_id: int
-
-    def message(self) -> str:
-        return f"schema id {self.schema_id} does not fit into a frame"
-
-    def hint(self) -> str:
-        return "Schema ids go from 0 to 2147483647."
+    MESSAGE = "schema id {schema_id} does not fit into a frame"
+    HINT = "Schema ids go from 0 to 2147483647."
 
 
 # --- what a registry answers to its client ------------------------------------------------------------------------
 
 
-@error
-class SubjectNotFound(RegistryError):
-    code = "REG-0211"
+class SubjectNotFound(RegistryError, code="REG-0211"):
+    """The registry has no subject of this name."""
+
     subject: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'subject "{self.subject}" does not exist in the registry'
+    MESSAGE = 'subject "{subject}" does not exist in the registry'
 
 
-@error
-class SubjectDeleted(RegistryError):
-    """The subject was deleted softly: its ids can still be read, its versions not."""
+class SubjectDeleted(RegistryError, code="REG-0212"):
+    """The subject was deleted softly: its schemas can still be read by id, its versions cannot."""
 
-    code = "REG-0212"
     subject: str
-
-    def message(self) -> str:
-        return f'subject "{self.subject}" is deleted'
-
-    def hint(self) -> str:
-        return "Register a schema to bring the subject back, or delete it permanently to remove it for good."
+    MESSAGE = 'subject "{subject}" is deleted'
+    HINT = "Register a schema to bring the subject back, or delete it permanently to remove it for good."
 
 
-@error
-class VersionNotFound(RegistryError):
-    code = "REG-0213"
+class VersionNotFound(RegistryError, code="REG-0213"):
+    """The subject exists and has no such version."""
+
     subject: str
     version: int
+    MESSAGE = 'version {version} of subject "{subject}" does not exist'
+    CURE = "Ask for the versions of the subject, and name one of them."
 
-    def message(self) -> str:
-        return f'version {self.version} of subject "{self.subject}" does not exist'
 
+class SchemaIdNotFound(RegistryError, code="REG-0214"):
+    """The registry has no schema with the id that a record carries."""
 
-@error
-class SchemaIdNotFound(RegistryError):
-    code = "REG-0214"
     schema_id: int
-
-    def message(self) -> str:
-        return f"schema id {self.schema_id} does not exist in the registry"
-
-    def hint(self) -> str:
-        return "Check that the records were written with this registry and not with another one."
+    MESSAGE = "schema id {schema_id} does not exist in the registry"
+    HINT = "Check that the records were written with this registry and not with another one."
 
 
-@error
-class SchemaNotFound(RegistryError):
-    """The subject exists, but none of its versions is this schema."""
+class SchemaNotFound(RegistryError, code="REG-0215"):
+    """The subject exists, and none of its versions is this schema."""
 
-    code = "REG-0215"
     subject: str
+    MESSAGE = 'subject "{subject}" has no version with this schema'
+    CURE = "Register the schema, or look it up in another subject."
 
-    def message(self) -> str:
-        return f'subject "{self.subject}" has no version with this schema'
 
+class NotDeletedFirst(RegistryError, code="REG-0216"):
+    """A permanent deletion is asked for before a soft one."""
 
-@error
-class NotDeletedFirst(RegistryError):
-    code = "REG-0216"
     subject: str
     version: int | None = None
+    MESSAGE = "{which} cannot be deleted permanently"
+    HINT = "Delete it softly first; a permanent deletion is the second step."
 
-    def message(self) -> str:
-        return f"{_version_of(self.subject, self.version)} cannot be deleted permanently"
-
-    def hint(self) -> str:
-        return "Delete it softly first; a permanent deletion is the second step."
+    @property
+    def which(self) -> str:
+        return _version_of(self.subject, self.version)
 
 
-@error
-class StillReferenced(RegistryError):
-    code = "REG-0217"
+class StillReferenced(RegistryError, code="REG-0217"):
+    """Schemas of other subjects refer to the version that is to be deleted."""
+
     subject: str
     version: int | None = None
+    MESSAGE = "{which} cannot be deleted, other schemas refer to it"
+    HINT = "Ask for referenced_by to see the ids of those schemas, and delete them first."
 
-    def message(self) -> str:
-        return f"{_version_of(self.subject, self.version)} cannot be deleted, other schemas refer to it"
-
-    def hint(self) -> str:
-        return "Ask for referenced_by to see the ids of those schemas, and delete them first."
+    @property
+    def which(self) -> str:
+        return _version_of(self.subject, self.version)
 
 
-@error
-class IncompatibleSchema(RegistryError):
-    """The registry does not take a schema as the next version. ``reasons`` are its own words."""
+class IncompatibleSchema(RegistryError, code="REG-0218"):
+    """The registry does not accept a schema as the next version. `reasons` are its own words."""
 
-    code = "REG-0218"
     subject: str
     reasons: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'schema is not compatible with the earlier versions of subject "{self.subject}"'
-
-    def detail(self) -> str | None:
-        return "\n".join(self.reasons) or None
-
-    def hint(self) -> str:
-        return "Change the schema, or the compatibility level of the subject."
+    MESSAGE = 'schema is not compatible with the earlier versions of subject "{subject}"'
+    DETAIL = "{reasons:lines}"
+    HINT = "Change the schema, or the compatibility level of the subject."
 
 
-@error
-class SchemaRefused(RegistryError):
+class SchemaRefused(RegistryError, code="REG-0219"):
     """The registry cannot read a schema, or cannot find what it refers to."""
 
-    code = "REG-0219"
     subject: str
     reason: str
-
-    def message(self) -> str:
-        return f'the registry refuses the schema for subject "{self.subject}"'
-
-    def detail(self) -> str:
-        return self.reason
+    MESSAGE = 'the registry refuses the schema for subject "{subject}"'
+    DETAIL = "{reason}"
+    CURE = "Correct the schema as the detail says, which is the registry's own text."
 
 
-@error
-class RequestRefused(RegistryError):
-    """The registry understood and does not do it: a mode that forbids it, a value that it does not know."""
+class RequestRefused(RegistryError, code="REG-0220"):
+    """The registry understands a request and does not do it: its mode forbids it, or it does not know a value."""
 
-    code = "REG-0220"
     what: str
     registry_code: int
     reason: str
-
-    def message(self) -> str:
-        return f"the registry refuses to {self.what} (its code {self.registry_code})"
-
-    def detail(self) -> str:
-        return self.reason
+    MESSAGE = "the registry refuses to {what} (its code {registry_code})"
+    DETAIL = "{reason}"
+    CURE = "Read the detail, which is the registry's own text."
 
 
 # --- the way to a registry ----------------------------------------------------------------------------------------
 
 
-@error
-class RegistryUnreachable(RegistryError):
-    code = "REG-0231"
+class RegistryUnreachable(RegistryError, code="REG-0231"):
+    """No registry answers at the address of the connection."""
+
     retryable = True
     url: str
     reason: str
-
-    def message(self) -> str:
-        return f"could not reach the registry at {self.url}"
-
-    def detail(self) -> str:
-        return self.reason
-
-    def hint(self) -> str:
-        return "Check that the registry runs and that host, port and TLS settings are right."
+    MESSAGE = "could not reach the registry at {url}"
+    DETAIL = "{reason}"
+    HINT = "Check that the registry runs and that host, port and TLS settings are right."
 
 
-@error
-class WrongCredentials(RegistryError):
-    code = "REG-0232"
+class WrongCredentials(RegistryError, code="REG-0232"):
+    """The registry answers and does not accept the user or the token."""
+
     url: str
     user: str | None = None
+    MESSAGE = "the registry at {url} does not accept {who}"
+    HINT = "Check user name and password, or the token."
 
-    def message(self) -> str:
-        who = f'user "{self.user}"' if self.user is not None else "these credentials"
-        return f"the registry at {self.url} does not accept {who}"
-
-    def hint(self) -> str:
-        return "Check user name and password, or the token."
+    @property
+    def who(self) -> str:
+        return f'user "{self.user}"' if self.user is not None else "these credentials"
 
 
-@error
-class NotAllowed(RegistryError):
-    code = "REG-0233"
+class NotAllowed(RegistryError, code="REG-0233"):
+    """The registry accepts the user and does not allow the request."""
+
     url: str
     what: str
     user: str | None = None
+    MESSAGE = "{who} may not {what} in the registry at {url}"
+    HINT = "Ask the registry's owner for the right, or use another user."
 
-    def message(self) -> str:
-        who = f'user "{self.user}"' if self.user is not None else "this client"
-        return f"{who} may not {self.what} in the registry at {self.url}"
-
-    def hint(self) -> str:
-        return "Ask the registry's owner for the right, or use another user."
+    @property
+    def who(self) -> str:
+        return f'user "{self.user}"' if self.user is not None else "this client"
 
 
-@error
-class RegistryFailed(RegistryError):
-    """The registry answered with an error of its own, also after the retries."""
+class RegistryFailed(RegistryError, code="REG-0234"):
+    """The registry answered with an error of its own, after retries too."""
 
-    code = "REG-0234"
     retryable = True
     url: str
     what: str
     status: int
     reason: str
-
-    def message(self) -> str:
-        return f"the registry at {self.url} could not {self.what} (HTTP {self.status})"
-
-    def detail(self) -> str | None:
-        return self.reason or None
-
-    def hint(self) -> str:
-        return "Try again later; the registry's own log says more."
+    MESSAGE = "the registry at {url} could not {what} (HTTP {status})"
+    DETAIL = "{reason}"
+    HINT = "Try again later; the registry's own log says more."
 
 
-@error
-class RegistryAnswerUnreadable(RegistryError):
-    """What answers at the URL does not speak the registry's API: a login page, a proxy, another server."""
+class RegistryAnswerUnreadable(RegistryError, code="REG-0235"):
+    """The server at the address does not speak the registry's API: it is a login page, a proxy or another server."""
 
-    code = "REG-0235"
     url: str
     status: int
     content_type: str
     problem: str
+    MESSAGE = "the answer from {url} is not that of a schema registry: {problem}"
+    DETAIL = "HTTP status {status}, content type {received}."
+    HINT = (
+        "Check the URL, its base path too (Apicurio: /apis/ccompat/v7), and whether a proxy or a login page "
+        "stands before it."
+    )
 
-    def message(self) -> str:
-        return f"the answer from {self.url} is not that of a schema registry: {self.problem}"
-
-    def detail(self) -> str:
-        return f"HTTP status {self.status}, content type {self.content_type or 'not given'}."
-
-    def hint(self) -> str:
-        return "Check the URL, its base path too (Apicurio: /apis/ccompat/v7), and whether a proxy or a login page stands before it."
+    @property
+    def received(self) -> str:
+        return self.content_type or "not given"
 
 
-@error
-class InvalidRegistrySetting(RegistryError):
-    """A setting of the client cannot be used: a URL without a host, a certificate file that is not there."""
+class InvalidRegistrySetting(RegistryError, code="REG-0236"):
+    """A setting of the client cannot be used, for example a URL without a host or a certificate file that does not
+    exist."""
 
-    code = "REG-0236"
     setting: str
     problem: str
-
-    def message(self) -> str:
-        return f'registry setting "{self.setting}" cannot be used: {self.problem}'
+    MESSAGE = 'registry setting "{setting}" cannot be used: {problem}'
+    CURE = "Correct the option of the connection that the message names."
 
 
 def _version_of(subject: str, version: int | None) -> str:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TypeAlias, assert_never, cast
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
-from headgate.registry.parsing.avro import read_avro
-from headgate.registry.parsing.avro_nodes import AvroType, Named
-from headgate.registry.parsing.avro_print import print_avro
 from headgate.registry.parsing.json_schema import check_json_schema
-from headgate.registry.parsing.json_text import Json, compact, read_json
+from headgate.registry.parsing.json_text import read_json
 from headgate.registry.parsing.protobuf import read_protobuf
-
-
-class SchemaType(StrEnum):
-    AVRO = "AVRO"
-    JSON = "JSON"
-    PROTOBUF = "PROTOBUF"
+from headgate.schema.formats.avro import parse as avro
+from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text
+from headgate.schema.formats.documents import Json, compact
+from headgate.schema.written import SchemaFormat, WrittenSchema
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,8 +33,14 @@ class Schema:
     """A schema's text as its author wrote it (or as the registry returned it)."""
 
     text: str
-    type: SchemaType = SchemaType.AVRO
+    type: SchemaFormat = SchemaFormat.AVRO
     references: tuple[Reference, ...] = ()
+
+
+def to_register(schema: WrittenSchema) -> Schema:
+    """The schema as a registry takes it. Only one without references: their subjects are not known here."""
+    assert not schema.references
+    return Schema(schema.text, schema.format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def parse(
 
 def avro_types(parsed: ParsedSchema) -> AvroType:
     """The linked nodes of an Avro schema, with the types of its references in place."""
-    return read_avro(cast(Json, parsed.definition), _known_names(parsed.dependencies))[0]
+    return _parse_avro(cast(Json, parsed.definition), _known_names(parsed.dependencies)).type
 
 
 class _Dependencies:
@@ -135,13 +135,13 @@ def _read(schema: Schema, dependencies: tuple[ParsedSchema, ...], name: str, nor
 _Reader: TypeAlias = Callable[[str, tuple[ParsedSchema, ...], bool], tuple[str, object]]
 
 
-def _reader(schema_type: SchemaType) -> _Reader:
+def _reader(schema_type: SchemaFormat) -> _Reader:
     match schema_type:
-        case SchemaType.AVRO:
+        case SchemaFormat.AVRO:
             return _read_avro
-        case SchemaType.JSON:
+        case SchemaFormat.JSON:
             return _read_json_schema
-        case SchemaType.PROTOBUF:
+        case SchemaFormat.PROTOBUF:
             return _read_protobuf
         case _:
             assert_never(schema_type)
@@ -150,15 +150,22 @@ def _reader(schema_type: SchemaType) -> _Reader:
 def _read_avro(text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool) -> tuple[str, object]:
     definition = read_json(text, "AVRO")
     known = _known_names(dependencies)
-    node, _ = read_avro(definition, known)
-    return print_avro(node, frozenset(known), normalize=normalize), definition
+    node = _parse_avro(definition, known).type
+    return canonical_text(node, frozenset(known), normalize=normalize), definition
+
+
+def _parse_avro(definition: Json, known: Mapping[str, Named]) -> avro.Parsed:
+    parsed = avro.parse(definition, known)
+    if parsed.faults:
+        raise MalformedSchema("AVRO", tuple(Fault(fault.path, fault.reason) for fault in parsed.faults))
+    return parsed
 
 
 def _known_names(dependencies: tuple[ParsedSchema, ...]) -> dict[str, Named]:
     """The types that dependencies define. One that is referred to under two names defines them once."""
     names: dict[str, Named] = {}
     for definition in {other.canonical: other.definition for other in dependencies}.values():
-        _, names = read_avro(cast(Json, definition), names)
+        names = _parse_avro(cast(Json, definition), names).names
     return names
 
 

@@ -21,7 +21,6 @@ from urllib.parse import unquote
 import httpx
 
 from headgate.errors import InternalError
-from headgate.registry.auth import Basic, Credentials, Tls, httpx_auth, user_of
 from headgate.registry.errors import (
     InvalidRegistrySetting,
     NotAllowed,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError
 
 
 class RunError(HeadgateError):
     """Family RUN."""
 
 
-@error
-class BadRecord(RunError):
-    """A record that cannot be decoded. Tells where it lies and why, never what it holds."""
+class BadRecord(RunError, code="RUN-0101"):
+    """A record cannot be decoded with the format of its source. The error names its position and the reason, never its
+    content."""
 
-    code = "RUN-0101"
     source: str
     topic: str
     partition: int
@@ -22,107 +21,80 @@ class BadRecord(RunError):
     reason: str
     path: str | None = None
     schema_id: int | None = None
+    MESSAGE = (
+        '{part} of a record of source "{source}" cannot be decoded '
+        '(topic "{topic}" partition {partition} offset {offset})'
+    )
+    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source to go on without such records."
 
-    def message(self) -> str:
-        place = f'topic "{self.topic}" partition {self.partition} offset {self.offset}'
-        return f'{self._part()} of a record of source "{self.source}" cannot be decoded ({place})'
+    @property
+    def part(self) -> str:
+        return "a header" if self.side == "header" else f"the {self.side}"
 
     def detail(self) -> str:
         at = f" at {self.path}" if self.path else ""
         by = f" It was written with schema id {self.schema_id}." if self.schema_id is not None else ""
         return f"{self.reason}{at}.{by}"
 
-    def _part(self) -> str:
-        return "a header" if self.side == "header" else f"the {self.side}"
 
-    def hint(self) -> str:
-        return "Set ON ERROR = QUARANTINE or SKIP on the source to go on without such records."
+class TopicReplaced(RunError, code="RUN-0102"):
+    """A topic was deleted and created again under the same name, so that the offsets that were read mean other records."""
 
-
-@error
-class TopicReplaced(RunError):
-    code = "RUN-0102"
     topic: str
     task: str
     begins: str | None = None  # the source, if its statement names offsets of the old topic
+    MESSAGE = 'topic "{topic}" was deleted and created again while {task} was reading it'
+    DETAIL = "Its records have other offsets now, so going on would skip or repeat some in silence."
+    HINT = "Drop {task} and create it again: it then reads the new topic from its start. The source may stay."
 
-    def message(self) -> str:
-        return f'topic "{self.topic}" was deleted and created again while {self.task} was reading it'
-
-    def detail(self) -> str:
-        return "Its records have other offsets now, so going on would skip or repeat some in silence."
-
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if self.begins is not None:
             return f'Drop {self.task} and source "{self.begins}", which begins at offsets of the old topic, and create both again.'
-        return f"Drop {self.task} and create it again: it then reads the new topic from its start. The source may stay."
+        return super().hint()
 
 
-@error
-class RecordsLost(RunError):
-    code = "RUN-0103"
+class RecordsLost(RunError, code="RUN-0103"):
+    """The topic's retention removed records before the task had read them."""
+
     topic: str
     partition: int
     wanted: int
     earliest: int
-
-    def message(self) -> str:
-        return (
-            f'records of topic "{self.topic}" partition {self.partition} from offset {self.wanted} were deleted '
-            f"before they were read; the earliest is {self.earliest}"
-        )
-
-    def hint(self) -> str:
-        return (
-            "Raise the topic's retention. To go on without them, drop the task and create it again: it then reads all that "
-            "the topic still has."
-        )
+    MESSAGE = (
+        'records of topic "{topic}" partition {partition} from offset {wanted} were deleted before they were '
+        "read; the earliest is {earliest}"
+    )
+    HINT = (
+        "Raise the topic's retention. To go on without them, drop the task and create it again: it then reads "
+        "all that the topic still has."
+    )
 
 
-@error
-class TopicCut(RunError):
-    """A topic of the same name and id that ends before what was read of it: its broker has lost records."""
+class TopicCut(RunError, code="RUN-0110"):
+    """A topic with the same id ends before the offset up to which it was read: the broker has lost records."""
 
-    code = "RUN-0110"
     topic: str
     partition: int
     read: int
     end: int
     task: str
-
-    def message(self) -> str:
-        return (
-            f'topic "{self.topic}" partition {self.partition} ends at offset {self.end}, and {self.task} has read it '
-            f"up to {self.read}"
-        )
-
-    def detail(self) -> str:
-        return (
-            "The topic has lost records. New ones get their offsets, so going on would skip them in silence."
-        )
-
-    def hint(self) -> str:
-        return f"Drop {self.task} and create it again: it then reads all that the topic still has."
+    MESSAGE = (
+        'topic "{topic}" partition {partition} ends at offset {end}, and {task} has read it up to {read}'
+    )
+    DETAIL = "The topic has lost records. New ones get their offsets, so going on would skip them in silence."
+    HINT = "Drop {task} and create it again: it then reads all that the topic still has."
 
 
-@error
-class RecordsWentAway(RunError):
-    """A query that had given rows already, or that met deletions at each of its tries."""
+class RecordsWentAway(RunError, code="RUN-0111"):
+    """Retention removed records while a query was reading them, after rows were returned or at each attempt."""
 
-    code = "RUN-0111"
-
-    def message(self) -> str:
-        return "records were deleted while the query read them"
-
-    def hint(self) -> str:
-        return "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
+    MESSAGE = "records were deleted while the query read them"
+    HINT = "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
 
 
-@error
-class SchemaChanged(RunError):
-    """A record whose schema changed what the source gives, in a way that it may not or cannot follow by itself."""
+class SchemaChanged(RunError, code="RUN-0104"):
+    """A record has a schema that changes the columns of its source in a way that the source may not follow by itself."""
 
-    code = "RUN-0104"
     source: str
     topic: str
     partition: int
@@ -130,161 +102,123 @@ class SchemaChanged(RunError):
     side: str
     schema_id: int
     differences: tuple[str, ...]
+    MESSAGE = (
+        'schema id {schema_id} changes the {side} of source "{source}" '
+        '(topic "{topic}" partition {partition} offset {offset})'
+    )
+    DETAIL = "{differences:clauses}."
+    HINT = (
+        "ALTER SOURCE {source} ACCEPT SCHEMA CHANGE takes the change; what uses the field is checked first."
+    )
 
-    def message(self) -> str:
-        place = f'topic "{self.topic}" partition {self.partition} offset {self.offset}'
-        return f'schema id {self.schema_id} changes the {self.side} of source "{self.source}" ({place})'
-
-    def detail(self) -> str:
-        return "".join(f"{difference}; " for difference in self.differences).rstrip("; ") + "."
-
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if self.side == "key":
             return "A key with other fields is another key: create another source over the topic for it."
-        return f"ALTER SOURCE {self.source} ACCEPT SCHEMA CHANGE takes the change; whoever uses the field is checked first."
+        return super().hint()
 
 
-@error
-class SinkCannotFollow(RunError):
-    """The registry refused the schema that a sink needed after its relation had changed."""
+class SinkCannotFollow(RunError, code="RUN-0105"):
+    """A sink needs a new schema because its relation changed, and the registry refused it."""
 
-    code = "RUN-0105"
     sink: str
     columns: tuple[str, ...]
-
-    def message(self) -> str:
-        return f'sink "{self.sink}" has no schema for {", ".join(self.columns)}'
-
-    def detail(self) -> str:
-        return "They came or changed with a schema that its source followed, and the registry refused the one for them."
-
-    def hint(self) -> str:
-        return f"Let the subject's compatibility level take new fields, then write ALTER SINK {self.sink} RESUME."
+    MESSAGE = 'sink "{sink}" has no schema for {columns:list}'
+    DETAIL = "They came or changed with a schema that its source followed, and the registry refused the one for them."
+    HINT = "Let the subject's compatibility level take new fields, then write ALTER SINK {sink} RESUME."
 
 
-@error
-class TargetTopicGone(RunError):
-    """The topic that a sink made and writes to does not exist any more."""
+class TargetTopicGone(RunError, code="RUN-0106"):
+    """The topic that a sink created and writes to does not exist any more."""
 
-    code = "RUN-0106"
     topic: str
     sink: str
-
-    def message(self) -> str:
-        return f'topic "{self.topic}", which sink "{self.sink}" writes to, was deleted'
-
-    def detail(self) -> str:
-        return "What was written to it is gone. Nothing was read since."
-
-    def hint(self) -> str:
-        return (
-            f"Drop sink {self.sink} and create it again: it then writes everything anew. To go on from where it stopped, "
-            f"create the topic and write ALTER SINK {self.sink} RESUME."
-        )
+    MESSAGE = 'topic "{topic}", which sink "{sink}" writes to, was deleted'
+    DETAIL = "What was written to it is gone. Nothing was read since."
+    HINT = (
+        "Drop sink {sink} and create it again: it then writes everything anew. To go on from where it stopped, "
+        "create the topic and write ALTER SINK {sink} RESUME."
+    )
 
 
-@error
-class RecordTooLarge(RunError):
-    code = "RUN-0108"
+class RecordTooLarge(RunError, code="RUN-0108"):
+    """A row is larger in its format than the sink's topic accepts."""
+
     topic: str
     sink: str
-
-    def message(self) -> str:
-        return f'sink "{self.sink}" has a record that is larger than topic "{self.topic}" takes'
-
-    def detail(self) -> str:
-        return "Others of the same batch may be written already; they are written once more when the sink goes on."
-
-    def hint(self) -> str:
-        return f"Raise max.message.bytes of the topic, then write ALTER SINK {self.sink} RESUME."
+    MESSAGE = 'sink "{sink}" has a record that is larger than topic "{topic}" takes'
+    DETAIL = (
+        "Others of the same batch may be written already; they are written once more when the sink goes on."
+    )
+    HINT = "Raise max.message.bytes of the topic, then write ALTER SINK {sink} RESUME."
 
 
-@error
-class TaskFailed(RunError):
-    code = "RUN-0201"
+class TaskFailed(RunError, code="RUN-0201"):
+    """A task ended with an error that Headgate does not know."""
+
     task: str
     reason: str
-
-    def message(self) -> str:
-        return f"{self.task} failed: {self.reason}"
-
-    def hint(self) -> str:
-        return "The engine's log has the whole trace. ALTER … RESUME tries again."
+    MESSAGE = "{task} failed: {reason}"
+    HINT = "The engine's log has the whole trace. ALTER … RESUME tries again."
 
 
-@error
-class TaskNotRunning(RunError):
-    code = "RUN-0202"
+class TaskNotRunning(RunError, code="RUN-0202"):
+    """REPLAY needs the running task of a sink."""
+
     task: str
     starting: bool = False
+    MESSAGE = 'sink "{task}" {state}, so its quarantine cannot be replayed'
+    HINT = "SHOW TASKS says why it does not. ALTER SINK {task} RESUME starts it."
 
-    def message(self) -> str:
-        why = "is still starting" if self.starting else "does not run"
-        return f'sink "{self.task}" {why}, so its quarantine cannot be replayed'
+    @property
+    def state(self) -> str:
+        return "is still starting" if self.starting else "does not run"
 
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if self.starting:
             return "SHOW TASKS says if it waits for something. Try again when it runs."
-        return f"SHOW TASKS says why it does not. ALTER SINK {self.task} RESUME starts it."
+        return super().hint()
 
 
-@error
-class SparkRefused(RunError):
-    code = "RUN-0301"
+class SparkRefused(RunError, code="RUN-0301"):
+    """Spark does not accept a query that Headgate accepted."""
+
     reason: str
+    MESSAGE = "Spark refused the query: {reason}"
+    CURE = "Write the query in another way, and report this as a bug."
 
-    def message(self) -> str:
-        return f"Spark refused the query: {self.reason}"
 
+class SparkGone(RunError, code="RUN-0302"):
+    """The process that runs Spark ended or does not answer."""
 
-@error
-class SparkGone(RunError):
-    code = "RUN-0302"
     retryable = True
     reason: str
-
-    def message(self) -> str:
-        return "the connection to Spark is lost"
-
-    def detail(self) -> str:
-        return self.reason
-
-    def hint(self) -> str:
-        return "The engine starts Spark again by itself. If this repeats, look at its log and at the machine's memory."
+    MESSAGE = "the connection to Spark is lost"
+    DETAIL = "{reason}"
+    HINT = "The engine starts Spark again by itself. If this repeats, look at its log and at the machine's memory."
 
 
-@error
-class DiskFull(RunError):
-    code = "RUN-0304"
+class DiskFull(RunError, code="RUN-0304"):
+    """The disk that holds Spark's files or the state of tasks is full."""
+
     retryable = True
     folder: str
-
-    def message(self) -> str:
-        return f'could not write to folder "{self.folder}": no space left'
-
-    def hint(self) -> str:
-        return "Make room there. Tasks try again by themselves and have lost nothing; a query has to be sent again."
+    MESSAGE = 'could not write to folder "{folder}": no space left'
+    HINT = (
+        "Make room there. Tasks try again by themselves and have lost nothing; a query has to be sent again."
+    )
 
 
-@error
-class NotANumber(RunError):
-    """A value that a query cannot compute. Tells why, never what from."""
+class NotANumber(RunError, code="RUN-0107"):
+    """A query computes a value that does not exist or does not fit its type. The message tells the reason, never the
+    value."""
 
-    code = "RUN-0107"
     reason: str
-
-    def message(self) -> str:
-        return f"a value cannot be computed: {self.reason}"
-
-    def hint(self) -> str:
-        return "TRY_CAST, and Spark's functions whose names begin with try_, give NULL for what does not fit."
+    MESSAGE = "a value cannot be computed: {reason}"
+    HINT = "TRY_CAST, and Spark's functions whose names begin with try_, give NULL for what does not fit."
 
 
-@error
-class QueryCancelled(RunError):
-    """A query whose client went away, or asked to cancel it."""
+class QueryCancelled(RunError, code="RUN-0303"):
+    """The client of a query went away or cancelled it."""
 
-    code = "RUN-0303"
-
-    def message(self) -> str:
-        return "the query was cancelled"
+    MESSAGE = "the query was cancelled"
+    CURE = "Send the query again."

@@ -16,7 +16,6 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
-from headgate.plan.sides import WrittenSchema
 from headgate.runtime.decode import BAD, CHANGED
 from headgate.runtime.errors import (
     BadRecord,
@@ -31,6 +30,7 @@ from headgate.runtime.formats.avro_reader import tree_of
 from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
+from headgate.schema.written import WrittenSchema
 from headgate.sql.query.casts import NO_CAST
 
 log = logging.getLogger(__name__)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headgate.plan.definitions import SchemaChangePolicy
-from headgate.plan.sides import SchemaSide, SidePlan, WrittenSchema, differences, grows, unreadable, usable
+from headgate.plan.sides import SchemaSide, SidePlan, differences, grows, unreadable, usable
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.formats.side import Writers
+from headgate.schema.written import WrittenSchema
 
 GREATEST_ID = 2**31 - 1  # that a registry gives
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
@@ -83,7 +84,7 @@ class SideSchemas:
             self._refused[schema_id] = None
             return
         references = tuple((d.name, d.schema.text) for d in parsed.dependencies)
-        self._known[schema_id] = WrittenSchema(schema.text, references, schema_id)
+        self._known[schema_id] = WrittenSchema(schema.text, references, schema_id, schema.type)
 
     def schema(self, schema_id: int) -> WrittenSchema | None:
         return self._known.get(schema_id)

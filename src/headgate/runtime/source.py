@@ -17,7 +17,7 @@ from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import KafkaCluster, Topic
-from headgate.plan.sides import CsvSide, JsonSide, RegexSide, SchemaSide, TextSide, WrittenSchema
+from headgate.plan.sides import CsvSide, JsonSide, RegexSide, SchemaSide, TextSide
 from headgate.plan.source import SourcePlan, plan_source
 from headgate.purify.references import kafka_server, registry_server
 from headgate.purify.topics import topic_name
@@ -25,6 +25,7 @@ from headgate.registry.client import RegistryClient
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers, framed_id, has_id
 from headgate.runtime.schemas import SideSchemas
+from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.formats import Format, RegistryFormat
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.ast.values import ListLiteral, NumberLiteral, option

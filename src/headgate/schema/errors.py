@@ -1,11 +1,8 @@
-"""What can be wrong with a type, its text, a value or a name: SCH-01xx. Each format has errors of its own beside it.
-
-Every error carries the path of the place, `$` being the root.
-"""
+"""What can be wrong with a schema: SCH-01xx types, values and names, SCH-02xx Avro and JSON Schema, SCH-04xx targets."""
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError, did_you_mean, error
+from headgate.errors import HeadgateError
 from headgate.schema.types import MAX_DEPTH, MAX_PRECISION
 
 
@@ -13,188 +10,292 @@ class SchemaError(HeadgateError):
     """Family SCH."""
 
 
-@error
-class TypeSyntax(SchemaError):
-    """The text of a type cannot be read any further."""
+class TypeSyntax(SchemaError, code="SCH-0101"):
+    """The text of a type does not go on as the grammar of types demands."""
 
-    code = "SCH-0101"
     expected: tuple[str, ...]
     found: str
+    MESSAGE = "expected {expected:or}, found {found}"
+    CURE = "Write one of the things that the message lists. The page on types shows every type."
 
-    def message(self) -> str:
-        return f"expected {_one_of(self.expected)}, found {self.found}"
 
+class UnknownType(SchemaError, code="SCH-0102"):
+    """The text of a type names a type that does not exist."""
 
-@error
-class UnknownType(SchemaError):
-    code = "SCH-0102"
     name: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'type "{self.name}" does not exist'
+    MESSAGE = 'type "{name}" does not exist'
 
 
-@error
-class TypeTooDeep(SchemaError):
-    code = "SCH-0103"
+class TypeTooDeep(SchemaError, code="SCH-0103"):
+    """A type has more levels of arrays, maps and records than are supported."""
+
     path: str = "$"
-
-    def message(self) -> str:
-        return f"type at {self.path} is nested too deeply"
-
-    def detail(self) -> str:
-        return f"A type may be nested {MAX_DEPTH} levels deep."
-
-    def hint(self) -> str:
-        return "Keep what is deeper as json."
+    MESSAGE = "type at {path} is nested too deeply"
+    DETAIL = f"A type may be nested {MAX_DEPTH} levels deep."
+    HINT = "Keep what is deeper as json."
 
 
-@error
-class InvalidDecimal(SchemaError):
-    code = "SCH-0104"
+class InvalidDecimal(SchemaError, code="SCH-0104"):
+    """The precision or the scale of a decimal is out of range."""
+
     precision: int
     scale: int
-
-    def message(self) -> str:
-        return f"decimal({self.precision},{self.scale}) is not a valid type"
-
-    def hint(self) -> str:
-        return f"The precision is from 1 to {MAX_PRECISION}, the scale from 0 to the precision."
+    MESSAGE = "decimal({precision},{scale}) is not a valid type"
+    HINT = f"The precision is from 1 to {MAX_PRECISION}, the scale from 0 to the precision."
 
 
-@error
-class InvalidLength(SchemaError):
-    code = "SCH-0105"
+class InvalidLength(SchemaError, code="SCH-0105"):
+    """The length of a type is zero or negative."""
+
     type: str
     length: int
-
-    def message(self) -> str:
-        return f"{self.type}({self.length}) is not a valid type"
-
-    def hint(self) -> str:
-        return "A length is a whole number from 1."
+    MESSAGE = "{type}({length}) is not a valid type"
+    HINT = "A length is a whole number from 1."
 
 
-@error
-class DuplicateField(SchemaError):
-    code = "SCH-0106"
+class DuplicateField(SchemaError, code="SCH-0106"):
+    """A record type has two fields of the same name."""
+
     field: str
     path: str = "$"
+    MESSAGE = 'field "{field}" occurs more than once in the record at {path}'
+    CURE = "Rename or remove one of the two fields."
 
-    def message(self) -> str:
-        return f'field "{self.field}" occurs more than once in the record at {self.path}'
 
+class DuplicateSymbol(SchemaError, code="SCH-0107"):
+    """An enum type has the same symbol twice."""
 
-@error
-class DuplicateSymbol(SchemaError):
-    code = "SCH-0107"
     symbol: str
+    MESSAGE = 'symbol "{symbol}" occurs more than once in the enum'
+    CURE = "Remove one of the two."
 
-    def message(self) -> str:
-        return f'symbol "{self.symbol}" occurs more than once in the enum'
 
+class DefaultNotASymbol(SchemaError, code="SCH-0108"):
+    """The default of an enum is not one of its symbols."""
 
-@error
-class DefaultNotASymbol(SchemaError):
-    code = "SCH-0108"
     default: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'default "{self.default}" is not a symbol of the enum'
+    MESSAGE = 'default "{default}" is not a symbol of the enum'
 
 
-@error
-class LimitedType(SchemaError):
-    """A length or precision that Headgate's type does not have: leaving it out must be the writer's decision."""
+class LimitedType(SchemaError, code="SCH-0109"):
+    """A type is written with a length or precision that Headgate does not check. Only its writer can decide to leave it
+    out."""
 
-    code = "SCH-0109"
     written: str
     instead: str
-
-    def message(self) -> str:
-        return f'type "{self.written}" has a limit that headgate does not keep'
-
-    def hint(self) -> str:
-        return f"Write {self.instead}."
+    MESSAGE = 'type "{written}" has a limit that headgate does not keep'
+    HINT = "Write {instead}."
 
 
-@error
-class ValueDoesNotFit(SchemaError):
-    """A value that is not one of its type, or not exactly. Says the kind of value it was, never the value."""
+class ValueDoesNotFit(SchemaError, code="SCH-0110"):
+    """A value is not of its type, or cannot be converted without loss. The message names the kind of the value, never
+    the value."""
 
-    code = "SCH-0110"
     path: str
     expected: str
     found: str
     reason: str = ""
+    MESSAGE = "value at {path} does not fit {expected}, found {found}{why}"
+    CURE = "Correct the value where it is made, or give the column a type that can hold it."
 
-    def message(self) -> str:
-        why = f": {self.reason}" if self.reason else ""
-        return f"value at {self.path} does not fit {self.expected}, found {self.found}{why}"
+    @property
+    def why(self) -> str:
+        return f": {self.reason}" if self.reason else ""
 
 
-@error
-class UnresolvedType(SchemaError):
-    """A named type where its definition is needed."""
+class UnresolvedType(SchemaError, code="SCH-0111"):
+    """A type refers to a named type whose definition is needed here and is not known."""
 
-    code = "SCH-0111"
     path: str
     name: str
+    MESSAGE = 'type "{name}" at {path} has not been resolved'
+    CURE = "Create the type first, or write its definition in place of its name."
 
-    def message(self) -> str:
-        return f'type "{self.name}" at {self.path} has not been resolved'
 
+class NameTooLong(SchemaError, code="SCH-0112"):
+    """A column has a longer name than PostgreSQL allows."""
 
-@error
-class NameTooLong(SchemaError):
-    code = "SCH-0112"
     name: str
     path: str
     limit: int
-
-    def message(self) -> str:
-        return (
-            f'column "{self.name}" for {self.path} is longer than the {self.limit} bytes that postgres allows'
-        )
-
-    def hint(self) -> str:
-        return "Give the field a shorter name, or keep the record that holds it as json."
+    MESSAGE = 'column "{name}" for {path} is longer than the {limit} bytes that postgres allows'
+    HINT = "Give the field a shorter name, or keep the record that holds it as json."
 
 
-@error
-class NameClash(SchemaError):
-    """Two fields that would become one column."""
+class NameClash(SchemaError, code="SCH-0113"):
+    """Nested fields become columns of one table, and two of them get the same column name."""
 
-    code = "SCH-0113"
     name: str
     first: str
     second: str
-
-    def message(self) -> str:
-        return f'fields {self.first} and {self.second} would both become the column "{self.name}"'
-
-    def hint(self) -> str:
-        return "Rename one of them, or keep the record that holds it as json."
+    MESSAGE = 'fields {first} and {second} would both become the column "{name}"'
+    HINT = "Rename one of them, or keep the record that holds it as json."
 
 
-@error
-class UnknownPath(SchemaError):
-    """A doc or a change for a place that the type does not have."""
+class UnknownPath(SchemaError, code="SCH-0114"):
+    """A comment or a change names a field that the type does not have."""
 
-    code = "SCH-0114"
     path: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f"there is no field at {self.path}"
-
-    def hint(self) -> str | None:
-        return did_you_mean(self.similar)
+    MESSAGE = "there is no field at {path}"
 
 
-def _one_of(expected: tuple[str, ...]) -> str:
-    if len(expected) == 1:
-        return expected[0]
-    return f"{', '.join(expected[:-1])} or {expected[-1]}"
+class MalformedAvro(SchemaError, code="SCH-0201"):
+    """The text is not a valid Avro schema."""
+
+    path: str
+    problem: str
+    MESSAGE = "avro schema is malformed at {path}: {problem}"
+    HINT = 'Write an Avro schema as JSON, for example {{"type": "record", "name": "r", "fields": []}}.'
+
+
+class MalformedJsonSchema(SchemaError, code="SCH-0202"):
+    """The text is not a valid JSON Schema."""
+
+    path: str
+    problem: str
+    MESSAGE = "json schema is malformed at {path}: {problem}"
+    CURE = "Correct the schema at the path that the message names."
+
+
+class SchemaTooDeep(SchemaError, code="SCH-0203"):
+    """A schema has more levels of arrays, maps and records than are supported."""
+
+    format: str
+    path: str
+    MESSAGE = "{format} is nested too deeply at {path}"
+    DETAIL = f"Arrays, maps and records may be nested {MAX_DEPTH} levels deep."
+    CURE = "Use fewer levels, or keep the inner ones as text that holds JSON."
+
+
+class SchemaTooLarge(SchemaError, code="SCH-0204"):
+    """A schema names the same types so often that it becomes too large when every name is replaced by its definition."""
+
+    format: str
+    path: str
+    limit: int
+    MESSAGE = "{format} is too large at {path}"
+    DETAIL = (
+        "With every named type written out where it is used, a schema may have {limit} fields and elements."
+    )
+    CURE = "Split the schema, or remove the repeated parts."
+
+
+class RecursiveSchema(SchemaError, code="SCH-0205"):
+    """A schema contains a type that contains itself, so that no finite set of columns can hold it."""
+
+    format: str
+    path: str
+    name: str
+    MESSAGE = '{format} is recursive: "{name}" holds itself at {path}'
+    HINT = "A column has a type of finite depth. Cut the recursion in the schema, or keep the place as json text."
+
+
+class UnknownReference(SchemaError, code="SCH-0206"):
+    """A schema names a type that neither the schema nor its references define."""
+
+    format: str
+    path: str
+    name: str
+    similar: tuple[str, ...] = ()
+    MESSAGE = '{format} names "{name}" at {path}, which is not defined'
+
+
+class DecimalTooWide(SchemaError, code="SCH-0207"):
+    """A decimal has more digits than Spark and the targets can hold."""
+
+    path: str
+    precision: int
+    MESSAGE = f"decimal at {{path}} has {{precision}} digits, and at most {MAX_PRECISION} can be held"
+    HINT = f"Declare a precision of {MAX_PRECISION} or less in the schema, or write the number as text."
+
+
+class UnsupportedUnion(SchemaError, code="SCH-0208"):
+    """A union of several types stands in an array or a map, or at the root, where it cannot become one column per type."""
+
+    path: str
+    branches: tuple[str, ...]
+    MESSAGE = "avro union of {branches:list} at {path} cannot become columns"
+    DETAIL = "A union of several types becomes one column per type, which only a field of a record can be."
+    HINT = "Put the union into a field of a record."
+
+
+class NullOnly(SchemaError, code="SCH-0209"):
+    """A part of a schema has only the type null, which no column can have."""
+
+    format: str
+    path: str
+    MESSAGE = "{format} allows nothing but null at {path}, and there is no type for that"
+    CURE = "Add another type to the union, or remove the field."
+
+
+class UnionColumnClash(SchemaError, code="SCH-0210"):
+    """A union becomes one column per type, and one of these columns has the name of another field."""
+
+    path: str
+    column: str
+    MESSAGE = 'avro union at {path} would become the column "{column}", which exists already'
+    HINT = "Rename one of the two fields."
+
+
+class InvalidAvroName(SchemaError, code="SCH-0211"):
+    """A name cannot be written in an Avro schema."""
+
+    name: str
+    MESSAGE = '"{name}" is not a valid avro name'
+    HINT = "Each part between dots is letters, digits and _, and does not start with a digit."
+
+
+class ImpossibleSchema(SchemaError, code="SCH-0212"):
+    """The rules of a JSON Schema exclude each other, so that no value is valid."""
+
+    path: str
+    MESSAGE = "json schema at {path} contradicts itself: no value is valid"
+    CURE = "Remove one of the rules that contradict each other at this path."
+
+
+class UnsupportedType(SchemaError, code="SCH-0401"):
+    """A type of Headgate cannot be written in a format, or a type of a format cannot be read by Headgate."""
+
+    path: str
+    format: str
+    type: str
+    why: str
+    instead: str = ""
+    MESSAGE = "type {type} at {path} has no counterpart in {format}: {why}"
+    HINT = "Write {instead}."
+    CURE = "Cast the column to a type that the format has, or leave it out."
+
+
+class InvalidColumnName(SchemaError, code="SCH-0402"):
+    """A column has a name that the target does not allow."""
+
+    name: str
+    path: str
+    format: str
+    MESSAGE = '{format} cannot have a field "{name}" for {path}'
+    HINT = "Give the field another name, or keep the record that holds it as json."
+
+
+class InvalidMapping(SchemaError, code="SCH-0403"):
+    """The mapping of an index does not have the form in which Elasticsearch returns it."""
+
+    path: str
+    expected: str
+    MESSAGE = "index mapping is invalid at {path}: expected {expected}"
+    CURE = "Give the mapping as GET /index/_mapping returns it."
+
+
+class MalformedPattern(SchemaError, code="PLN-0214"):
+    """The pattern of FORMAT REGEX is not a valid regular expression."""
+
+    reason: str
+    MESSAGE = "the pattern of FORMAT REGEX is no regular expression"
+    DETAIL = "{sentence}."
+    CURE = "Correct the pattern as the detail says."
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.reason[:1].upper()}{self.reason[1:]}"

@@ -3,225 +3,183 @@ statements. The texts of string literals never appear in an error, because any o
 
 from __future__ import annotations
 
-from headgate.errors import error
-from headgate.text.errors import SqlError, alternatives
+from headgate.text.errors import SqlError
 
 
-@error
-class UnknownStatement(SqlError):
-    code = "SQL-0202"
+class UnknownStatement(SqlError, code="SQL-0202"):
+    """The first word is not the beginning of any statement."""
+
     found: str
     known: tuple[str, ...]
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f"no statement begins with {self.found}"
-
-    def detail(self) -> str:
-        return f"A statement begins with {alternatives(self.known)}."
+    MESSAGE = "no statement begins with {found}"
+    DETAIL = "A statement begins with {known:or}."
 
 
-@error
-class UnknownOption(SqlError):
-    code = "SQL-0203"
+class UnknownOption(SqlError, code="SQL-0203"):
+    """A list of options contains a name that this object does not have."""
+
     option: str
     owner: str
     known: tuple[str, ...]
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'option "{self.option}" of {self.owner} does not exist'
-
-    def detail(self) -> str:
-        return f"The options are {', '.join(self.known)}."
+    MESSAGE = 'option "{option}" of {owner} does not exist'
+    DETAIL = "The options are {known:list}."
 
 
-@error
-class RepeatedOption(SqlError):
-    code = "SQL-0204"
+class RepeatedOption(SqlError, code="SQL-0204"):
+    """A list of options contains the same option twice."""
+
     option: str
     owner: str
+    MESSAGE = 'option "{option}" of {owner} is given more than once'
+    CURE = "Leave one of them out."
 
-    def message(self) -> str:
-        return f'option "{self.option}" of {self.owner} is given more than once'
 
+class InvalidOptionValue(SqlError, code="SQL-0205"):
+    """An option has a value of the wrong kind, for example a number where a string is needed."""
 
-@error
-class InvalidOptionValue(SqlError):
-    code = "SQL-0205"
     option: str
     owner: str
     expected: str
     found: str
     unquoted: str | None = None  # a name that stands where a string should
-
-    def message(self) -> str:
-        return f'option "{self.option}" of {self.owner} takes {self.expected}, found {self.found}'
-
-    def hint(self) -> str | None:
-        return None if self.unquoted is None else f"Write it in single quotes: '{self.unquoted}'."
+    MESSAGE = 'option "{option}" of {owner} takes {expected}, found {found}'
+    HINT = "Write it in single quotes: '{unquoted}'."
+    CURE = "Write a value of the kind that the message names."
 
 
-@error
-class UnknownChoice(SqlError):
-    code = "SQL-0206"
+class UnknownChoice(SqlError, code="SQL-0206"):
+    """An option has a value that is not one of its choices."""
+
     option: str
     owner: str
     choices: tuple[str, ...]
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'option "{self.option}" of {self.owner} must be {alternatives(self.choices)}'
+    MESSAGE = 'option "{option}" of {owner} must be {choices:or}'
 
 
-@error
-class UnclosedBracket(SqlError):
-    code = "SQL-0208"
+class UnclosedBracket(SqlError, code="SQL-0208"):
+    """A bracket is opened, and the statement ends before it is closed."""
+
     bracket: str
+    MESSAGE = '"{bracket}" is not closed'
+    CURE = "Close the bracket that the caret points at."
 
-    def message(self) -> str:
-        return f'"{self.bracket}" is not closed'
 
+class UnopenedBracket(SqlError, code="SQL-0209"):
+    """A closing bracket has no opening one."""
 
-@error
-class UnopenedBracket(SqlError):
-    code = "SQL-0209"
     bracket: str
-
-    def message(self) -> str:
-        return f'"{self.bracket}" closes nothing'
-
-
-@error
-class EmptyStatement(SqlError):
-    code = "SQL-0210"
-
-    def message(self) -> str:
-        return "there is no statement"
+    MESSAGE = '"{bracket}" closes nothing'
+    CURE = "Remove the bracket that the caret points at, or open it earlier."
 
 
-@error
-class SeveralStatements(SqlError):
-    code = "SQL-0211"
+class EmptyStatement(SqlError, code="SQL-0210"):
+    """The text contains no statement, only blanks, comments or semicolons."""
 
-    def message(self) -> str:
-        return "expected one statement, found another after it"
+    MESSAGE = "there is no statement"
+    CURE = "Write a statement."
 
 
-@error
-class NestedTooDeep(SqlError):
-    code = "SQL-0212"
+class SeveralStatements(SqlError, code="SQL-0211"):
+    """More than one statement stands where exactly one is allowed."""
+
+    MESSAGE = "expected one statement, found another after it"
+    CURE = "Send the statements one by one, or as a script."
+
+
+class NestedTooDeep(SqlError, code="SQL-0212"):
+    """The column list of a definition has records in records beyond the limit."""
+
     limit: int
+    MESSAGE = "fields are nested more than {limit} levels deep"
+    CURE = "Use fewer levels of records, or keep the inner ones as json."
 
-    def message(self) -> str:
-        return f"fields are nested more than {self.limit} levels deep"
 
+class MissingRegistry(SqlError, code="SQL-0213"):
+    """A format needs a schema, and the statement names neither a registry nor an inline schema."""
 
-@error
-class MissingRegistry(SqlError):
-    code = "SQL-0213"
     format: str
-
-    def message(self) -> str:
-        return f"format {self.format} does not say where its schema is"
-
-    def hint(self) -> str:
-        return "Write USING CONFLUENT SCHEMA REGISTRY CONNECTION <name> after the format."
+    MESSAGE = "format {format} does not say where its schema is"
+    HINT = "Write USING CONFLUENT SCHEMA REGISTRY CONNECTION <name> after the format."
 
 
-@error
-class ReplaceNotSupported(SqlError):
-    code = "SQL-0214"
+class ReplaceNotSupported(SqlError, code="SQL-0214"):
+    """CREATE OR REPLACE is written for a kind of object that cannot be replaced."""
+
     kind: str
-
-    def message(self) -> str:
-        return f"a {self.kind} cannot be replaced"
-
-    def hint(self) -> str:
-        return f"Only views, streams and tables can: use ALTER {self.kind.upper()}, or drop it and create it again."
+    MESSAGE = "a {kind} cannot be replaced"
+    HINT = "Only views, streams and tables can: use ALTER {kind:upper}, or drop it and create it again."
 
 
-@error
-class ReplaceIfNotExists(SqlError):
-    code = "SQL-0215"
+class ReplaceIfNotExists(SqlError, code="SQL-0215"):
+    """A CREATE statement says both what to do if the object exists: to replace it and to keep it."""
 
-    def message(self) -> str:
-        return "OR REPLACE and IF NOT EXISTS exclude each other"
+    MESSAGE = "OR REPLACE and IF NOT EXISTS exclude each other"
+    CURE = "Leave one of the two out."
 
 
-@error
-class RepeatedClause(SqlError):
-    code = "SQL-0216"
+class RepeatedClause(SqlError, code="SQL-0216"):
+    """A clause that may stand once is written twice."""
+
     clause: str
+    MESSAGE = "{clause} is given more than once"
+    CURE = "Leave one of them out."
 
-    def message(self) -> str:
-        return f"{self.clause} is given more than once"
 
+class TooFewNameParts(SqlError, code="SQL-0217"):
+    """A column is named alone where the name of its object is needed too."""
 
-@error
-class TooFewNameParts(SqlError):
-    code = "SQL-0217"
     name: str
-
-    def message(self) -> str:
-        return f'column "{self.name}" does not say of which object it is'
-
-    def hint(self) -> str:
-        return "Write object.column."
+    MESSAGE = 'column "{name}" does not say of which object it is'
+    HINT = "Write object.column."
 
 
-@error
-class TooManyNameParts(SqlError):
-    code = "SQL-0218"
+class TooManyNameParts(SqlError, code="SQL-0218"):
+    """A name has more parts than database, schema and object (and column, where one is named)."""
+
     name: str
     most: int
+    MESSAGE = 'name "{name}" has more than {most} parts'
+    CURE = "Write fewer parts. A dot that belongs to a name needs quotes around that part."
 
-    def message(self) -> str:
-        return f'name "{self.name}" has more than {self.most} parts'
 
+class NotExplainable(SqlError, code="SQL-0220"):
+    """EXPLAIN is followed by a statement that it cannot explain."""
 
-@error
-class NotExplainable(SqlError):
-    code = "SQL-0220"
     what: str
     expected: str
-
-    def message(self) -> str:
-        return f"{self.what} explains {self.expected}, found another statement"
-
-
-@error
-class MapKeyNotText(SqlError):
-    code = "SQL-0221"
-
-    def message(self) -> str:
-        return "the key of a map must be text"
+    MESSAGE = "{what} explains {expected}, found another statement"
+    CURE = "Write EXPLAIN before one of the statements that the message names."
 
 
-@error
-class UnknownSetting(SqlError):
-    code = "SQL-0222"
+class MapKeyNotText(SqlError, code="SQL-0221"):
+    """A map type has a key of another type than text."""
+
+    MESSAGE = "the key of a map must be text"
+    CURE = "Write text as the key type. Keys of other types can be cast to text."
+
+
+class UnknownSetting(SqlError, code="SQL-0222"):
+    """SET or SHOW names a setting of the session that does not exist."""
+
     setting: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'setting "{self.setting}" does not exist'
+    MESSAGE = 'setting "{setting}" does not exist'
 
 
-@error
-class RegistryGivenTwice(SqlError):
-    code = "SQL-0223"
+class RegistryGivenTwice(SqlError, code="SQL-0223"):
+    """A format names its schema registry in two positions of the statement."""
 
-    def message(self) -> str:
-        return "the schema registry is given both after USING and as an option"
+    MESSAGE = "the schema registry is given both after USING and as an option"
+    CURE = "Leave one of them out."
 
 
-@error
-class InvalidStatementJson(SqlError):
-    """A stored statement that this version cannot read."""
+class InvalidStatementJson(SqlError, code="SQL-0301"):
+    """The catalog holds a statement that this version of Headgate cannot read, because another version wrote it or the
+    file was changed by hand."""
 
-    code = "SQL-0301"
     reason: str
-
-    def message(self) -> str:
-        return f"stored statement cannot be read: {self.reason}"
+    MESSAGE = "stored statement cannot be read: {reason}"
+    CURE = "Use the version of Headgate that wrote the catalog, or restore the catalog from a copy."

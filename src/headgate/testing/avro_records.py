@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 import fastavro
 
-from headgate.registry.parsing.avro_nodes import (
+from headgate.schema.formats.avro.tree import (
     Array,
     AvroType,
     Enum,
@@ -22,7 +22,7 @@ from headgate.registry.parsing.avro_nodes import (
     Union,
     kind_of,
 )
-from headgate.registry.parsing.json_text import Json as PlainJson
+from headgate.schema.formats.documents import Json as PlainJson
 from headgate.testing import notation
 from headgate.testing.errors import UnfitRecord
 from headgate.testing.notation import Branch, Json

@@ -4,108 +4,78 @@ from __future__ import annotations
 
 import difflib
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError
 
 
 class SpecError(HeadgateError):
     """Of a spec file or one of its steps."""
 
 
-@error
-class MalformedSpec(SpecError):
-    """A line of a spec is none of the kinds that there are, or has a part that cannot be read."""
+class MalformedSpec(SpecError, code="CLI-0401"):
+    """A line of a spec is of no known kind, or a part of it cannot be read."""
 
-    code = "CLI-0401"
     problem: str
     advice: str | None = None
-
-    def message(self) -> str:
-        return self.problem
-
-    def hint(self) -> str | None:
-        return self.advice
+    MESSAGE = "{problem}"
+    HINT = "{advice}"
+    CURE = "Correct the line. The page on testing shows every kind of line."
 
 
-@error
-class UnknownAction(SpecError):
-    """A spec names an action that does not exist."""
+class UnknownAction(SpecError, code="CLI-0402"):
+    """A spec uses an action that does not exist."""
 
-    code = "CLI-0402"
     action: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'action "{self.action}" does not exist'
+    MESSAGE = 'action "{action}" does not exist'
 
 
-@error
-class UnknownActionOption(SpecError):
-    """A spec gives an option that the action does not have."""
+class UnknownActionOption(SpecError, code="CLI-0403"):
+    """A spec gives an action an option that it does not have."""
 
-    code = "CLI-0403"
     action: str
     option: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'action "{self.action}" has no option "{self.option}"'
+    MESSAGE = 'action "{action}" has no option "{option}"'
 
 
-@error
-class InvalidAction(SpecError):
-    """An action lacks something, or was given a value that it cannot take."""
+class InvalidAction(SpecError, code="CLI-0404"):
+    """An action of a spec lacks a part, or has a value that it cannot take."""
 
-    code = "CLI-0404"
     action: str
     problem: str
+    MESSAGE = 'action "{action}" {problem}'
+    CURE = "Correct the action as the message says."
 
-    def message(self) -> str:
-        return f'action "{self.action}" {self.problem}'
 
-
-@error
-class UnknownVariable(SpecError):
+class UnknownVariable(SpecError, code="CLI-0405"):
     """A spec uses a variable that was not set."""
 
-    code = "CLI-0405"
     variable: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'variable "{self.variable}" is not set'
-
-    def hint(self) -> str:
-        found = super().hint()
-        return found or f"Set it with `$ set {self.variable}=...`; a literal ${{ is written $${{."
+    MESSAGE = 'variable "{variable}" is not set'
+    HINT = "Set it with `$ set {variable}=...`; a literal ${{ is written $${{."
 
 
-@error
-class StepFailed(SpecError):
-    """A step of a spec did not hold."""
+class StepFailed(SpecError, code="CLI-0406"):
+    """A step of a spec failed."""
 
-    code = "CLI-0406"
     what: str
     told: str | None = None
-
-    def message(self) -> str:
-        return self.what
-
-    def detail(self) -> str | None:
-        return self.told
+    MESSAGE = "{what}"
+    DETAIL = "{told}"
+    CURE = "Read the detail. Correct the spec if its expectation is wrong."
 
 
-@error
-class Mismatch(SpecError):
-    """What a step of a spec expected is not what was there."""
+class Mismatch(SpecError, code="CLI-0407"):
+    """A step of a spec got another result than it expects. In the detail, lines with - were expected and lines with +
+    were there."""
 
-    code = "CLI-0407"
     what: str
     expected: tuple[str, ...]
     actual: tuple[str, ...]
     rewritten: tuple[str, ...] | None = None  # what `--rewrite` writes in place of the expectation, if it can
-
-    def message(self) -> str:
-        return self.what
+    MESSAGE = "{what}"
+    CURE = "Correct what is tested, or write the new result into the spec with --rewrite."
 
     def detail(self) -> str:
         """Expected lines begin with -, those that were there with +."""
@@ -113,39 +83,27 @@ class Mismatch(SpecError):
         return "\n".join(line for line in lines if not line.startswith("@@"))
 
 
-@error
-class NoSpecs(SpecError):
-    """No spec file was found where one was asked for."""
+class NoSpecs(SpecError, code="CLI-0408"):
+    """A path that is given to `headgate test` contains no spec file."""
 
-    code = "CLI-0408"
     path: str
-
-    def message(self) -> str:
-        return f'there is no spec at "{self.path}"'
-
-    def hint(self) -> str:
-        return "Name files, or folders with files whose names end in .spec."
+    MESSAGE = 'there is no spec at "{path}"'
+    HINT = "Name files, or folders with files whose names end in .spec."
 
 
-@error
-class ServiceFailed(SpecError):
-    """A service of the world refused what an action asked of it, or did not answer."""
+class ServiceFailed(SpecError, code="CLI-0409"):
+    """A service refused what an action of a spec asked for, or did not answer."""
 
-    code = "CLI-0409"
     service: str
     reason: str
+    MESSAGE = "{service} could not do it: {reason}"
+    CURE = "Read the message, and run `headgate doctor` if the service does not run."
 
-    def message(self) -> str:
-        return f"{self.service} could not do it: {self.reason}"
 
+class UnfitRecord(SpecError, code="CLI-0410"):
+    """A record in a spec does not fit the schema that it is written with."""
 
-@error
-class UnfitRecord(SpecError):
-    """A record of a spec does not fit its schema."""
-
-    code = "CLI-0410"
     path: str
     reason: str
-
-    def message(self) -> str:
-        return f"a record does not fit its schema at {self.path}: {self.reason}"
+    MESSAGE = "a record does not fit its schema at {path}: {reason}"
+    CURE = "Correct the record at the path that the message names."

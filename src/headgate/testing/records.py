@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias, get_args
 
 from headgate.registry import wire
 from headgate.registry.client import RegistryClient
-from headgate.registry.schemas import SchemaType, avro_types
+from headgate.registry.schemas import avro_types
+from headgate.schema.written import SchemaFormat
 from headgate.testing.avro_records import AvroCodec
 from headgate.testing.errors import MalformedSpec, UnfitRecord
 from headgate.testing.notation import Json, Written, read_json
@@ -17,10 +18,10 @@ from headgate.testing.protobuf_records import ProtobufCodec
 Format: TypeAlias = Literal["avro", "json_sr", "protobuf", "json", "text", "bytes"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
-_OF_TYPE: dict[SchemaType, Format] = {
-    SchemaType.AVRO: "avro",
-    SchemaType.JSON: "json_sr",
-    SchemaType.PROTOBUF: "protobuf",
+_OF_TYPE: dict[SchemaFormat, Format] = {
+    SchemaFormat.AVRO: "avro",
+    SchemaFormat.JSON: "json_sr",
+    SchemaFormat.PROTOBUF: "protobuf",
 }
 REGISTERED = tuple(_OF_TYPE.values())
 
@@ -84,11 +85,11 @@ class Records:
             parsed = registry.resolved(schema)
             self._formats[schema_id] = _OF_TYPE[schema.type]
             match schema.type:
-                case SchemaType.AVRO:
+                case SchemaFormat.AVRO:
                     self._codecs[schema_id] = AvroCodec(avro_types(parsed))
-                case SchemaType.PROTOBUF:
+                case SchemaFormat.PROTOBUF:
                     self._codecs[schema_id] = ProtobufCodec(parsed)
-                case SchemaType.JSON:
+                case SchemaFormat.JSON:
                     self._codecs[schema_id] = None
         return self._codecs[schema_id]
 

@@ -7,165 +7,135 @@ from __future__ import annotations
 
 import unicodedata
 
-from headgate.errors import HeadgateError, error
+from headgate.errors import HeadgateError
 
 
 class SqlError(HeadgateError):
     """Any error in the text of a statement."""
 
 
-@error
-class UnterminatedString(SqlError):
-    code = "SQL-0101"
+class UnterminatedString(SqlError, code="SQL-0101"):
+    """A string begins with a single quote, and the text ends before the closing one."""
 
-    def message(self) -> str:
-        return "string is not closed"
-
-    def hint(self) -> str:
-        return "Close it with a single quote. A single quote inside a string is written twice."
+    MESSAGE = "string is not closed"
+    HINT = "Close it with a single quote. A single quote inside a string is written twice."
 
 
-@error
-class UnterminatedIdentifier(SqlError):
-    code = "SQL-0102"
+class UnterminatedIdentifier(SqlError, code="SQL-0102"):
+    """A quoted name begins, and the text ends before the closing quote."""
+
     quote: str
-
-    def message(self) -> str:
-        return "quoted identifier is not closed"
-
-    def hint(self) -> str:
-        return f"Close it with {self.quote} and write {self.quote} inside it twice."
+    MESSAGE = "quoted identifier is not closed"
+    HINT = "Close it with {quote} and write {quote} inside it twice."
 
 
-@error
-class UnterminatedComment(SqlError):
-    code = "SQL-0103"
+class UnterminatedComment(SqlError, code="SQL-0103"):
+    """A comment begins with /*, and the text ends before it is closed."""
 
-    def message(self) -> str:
-        return "comment is not closed"
-
-    def hint(self) -> str:
-        return "Close it with */. Comments nest, so every /* needs its own */."
+    MESSAGE = "comment is not closed"
+    HINT = "Close it with */. Comments nest, so every /* needs its own */."
 
 
-@error
-class UnterminatedDollarQuote(SqlError):
-    code = "SQL-0104"
+class UnterminatedDollarQuote(SqlError, code="SQL-0104"):
+    """A string begins with a dollar quote, and the text ends before the same tag comes again."""
+
     tag: str
-
-    def message(self) -> str:
-        return f"string that begins with {self.tag} is not closed"
-
-    def hint(self) -> str:
-        return f"Close it with {self.tag}."
+    MESSAGE = "string that begins with {tag} is not closed"
+    HINT = "Close it with {tag}."
 
 
-@error
-class UnexpectedCharacter(SqlError):
-    code = "SQL-0105"
+class UnexpectedCharacter(SqlError, code="SQL-0105"):
+    """A character stands outside strings and quoted names that no statement can contain there."""
+
     character: str
+    MESSAGE = "unexpected character {shown}"
+    DETAIL = "Its name is {name}."
+    HINT = "Remove it, or put the name that it belongs to in double quotes."
 
-    def message(self) -> str:
-        shown = f'"{self.character}" ' if self.character.isprintable() and self.character != " " else ""
-        return f"unexpected character {shown}U+{ord(self.character):04X}"
+    @property
+    def shown(self) -> str:
+        code = f"U+{ord(self.character):04X}"
+        visible = self.character.isprintable() and self.character != " "
+        return f'"{self.character}" {code}' if visible else code
 
-    def detail(self) -> str:
-        return f"Its name is {unicodedata.name(self.character, 'not defined')}."
+    @property
+    def name(self) -> str:
+        return unicodedata.name(self.character, "not defined")
 
-    def hint(self) -> str:
+    def hint(self) -> str | None:
         if self.character.isspace():
             return "Write an ordinary blank instead."
         if self.character in "‘’‚‛“”„‟′″´":
             return "Write straight quotes: 'a text', \"a name\"."
-        return "Remove it, or put the name that it belongs to in double quotes."
+        return super().hint()
 
 
-@error
-class NulCharacter(SqlError):
-    code = "SQL-0106"
+class NulCharacter(SqlError, code="SQL-0106"):
+    """The text of a statement contains the character U+0000."""
 
-    def message(self) -> str:
-        return "text contains a NUL character"
-
-    def hint(self) -> str:
-        return "Remove it: no target can store it in text."
+    MESSAGE = "text contains a NUL character"
+    HINT = "Remove it: no target can store it in text."
 
 
-@error
-class InvalidEscape(SqlError):
-    code = "SQL-0107"
+class InvalidEscape(SqlError, code="SQL-0107"):
+    """A string of the form E'…' contains a backslash that does not begin a valid escape."""
+
     escape: str
-
-    def message(self) -> str:
-        return f"invalid escape {self.escape} in string"
-
-    def hint(self) -> str:
-        return r"Write \xHH, \uHHHH or \UHHHHHHHH with the code of a character other than NUL, or \\ for a backslash."
+    MESSAGE = "invalid escape {escape} in string"
+    HINT = "Write \\xHH, \\uHHHH or \\UHHHHHHHH with the code of a character other than NUL, or \\\\ for a backslash."
 
 
-@error
-class InvalidUtf8(SqlError):
-    code = "SQL-0108"
+class InvalidUtf8(SqlError, code="SQL-0108"):
+    """A script is not encoded in UTF-8."""
+
     offset: int
-
-    def message(self) -> str:
-        return f"text is not valid UTF-8 at byte {self.offset}"
-
-    def hint(self) -> str:
-        return "Save the file in UTF-8."
+    MESSAGE = "text is not valid UTF-8 at byte {offset}"
+    HINT = "Save the file in UTF-8."
 
 
-@error
-class EmptyIdentifier(SqlError):
-    code = "SQL-0109"
+class EmptyIdentifier(SqlError, code="SQL-0109"):
+    """A quoted name has no character between its quotes."""
 
-    def message(self) -> str:
-        return "name is empty"
+    MESSAGE = "name is empty"
+    CURE = "Write at least one character between the quotes."
 
 
-@error
-class UnexpectedToken(SqlError):
-    code = "SQL-0201"
+class UnexpectedToken(SqlError, code="SQL-0201"):
+    """The statement does not go on as its grammar demands. The message lists what can stand at this position."""
+
     expected: tuple[str, ...]
     found: str
     similar: tuple[str, ...] = ()
+    MESSAGE = "expected {expected:or}, found {found}"
+    DETAIL = "Expected was {expected:or}."
+    CURE = (
+        "Write one of the words that the message or the detail lists. The page on statements shows the whole "
+        "grammar."
+    )
 
-    def message(self) -> str:
-        if self._many():
-            return f"did not expect {self.found} here"
-        return f"expected {alternatives(self.expected)}, found {self.found}"
-
-    def detail(self) -> str | None:
-        return f"Expected was {alternatives(self.expected)}." if self._many() else None
-
-    def _many(self) -> bool:
+    @property
+    def many(self) -> bool:
         return len(self.expected) > 8
 
-
-@error
-class ReservedWord(SqlError):
-    code = "SQL-0207"
-    word: str
-
     def message(self) -> str:
-        return f'expected a name, found the reserved word "{self.word}"'
+        return f"did not expect {self.found} here" if self.many else super().message()
 
-    def hint(self) -> str:
-        return f'As a name it must be quoted: "{self.word.lower()}".'
+    def detail(self) -> str | None:
+        return super().detail() if self.many else None
 
 
-@error
-class InvalidNumber(SqlError):
-    code = "SQL-0219"
+class ReservedWord(SqlError, code="SQL-0207"):
+    """A reserved word stands where a name is expected."""
+
+    word: str
+    MESSAGE = 'expected a name, found the reserved word "{word}"'
+    HINT = 'As a name it must be quoted: "{word:lower}".'
+
+
+class InvalidNumber(SqlError, code="SQL-0219"):
+    """A number is written in a form that cannot stand here, for example with a fraction."""
+
     text: str
     expected: str
-
-    def message(self) -> str:
-        return f'expected {self.expected}, found "{self.text}"'
-
-
-def alternatives(words: tuple[str, ...]) -> str:
-    """Words as a list that ends in "or"."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} or {words[-1]}"
+    MESSAGE = 'expected {expected}, found "{text}"'
+    CURE = "Write a number of the form that the message names."

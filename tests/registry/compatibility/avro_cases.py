@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headgate.registry.parsing.json_text import Json
+from headgate.schema.formats.documents import Json
 
 
 class Case(NamedTuple):

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.registry.compatibility.json_schema.compare import differences, incompatibilities
-from headgate.registry.parsing.json_text import Json
-from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
+from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
+from headgate.schema.formats.documents import Json
+from headgate.schema.written import SchemaFormat
 from tests.laws import examples as law
 from tests.registry.compatibility.json_schema_cases import CASES, Case, at_2020, closed, opened, text
 from tests.registry.strategies import Pair, json_instances, json_pairs, json_schemas
@@ -24,8 +25,8 @@ LAW = law(60)
 def read(definition: Json, **others: Json) -> ParsedSchema:
     """``others`` are the schemas referred to; the name ``b`` stands for ``b.json``."""
     references = tuple(Reference(f"{name}.json", name, 1) for name in others)
-    schema = Schema(json.dumps(definition), SchemaType.JSON, references)
-    return parse(schema, lambda reference: Schema(json.dumps(others[reference.subject]), SchemaType.JSON))
+    schema = Schema(json.dumps(definition), SchemaFormat.JSON, references)
+    return parse(schema, lambda reference: Schema(json.dumps(others[reference.subject]), SchemaFormat.JSON))
 
 
 def is_valid(definition: Json, instance: Json) -> bool:

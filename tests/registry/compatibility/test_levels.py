@@ -6,15 +6,16 @@ import json
 
 import pytest
 
-from headgate.registry.compatibility.levels import Level, check
-from headgate.registry.parsing.json_text import Json
-from headgate.registry.schemas import ParsedSchema, Schema, SchemaType, parse
+from headgate.registry.compatibility.levels import check
+from headgate.registry.schemas import ParsedSchema, Schema, parse
+from headgate.schema.formats.documents import Json
+from headgate.schema.written import CompatibilityLevel, SchemaFormat
 from tests.registry.compatibility.avro_cases import field, record
 
 pytestmark = pytest.mark.unit
 
 
-def read(text: str, schema_type: SchemaType = SchemaType.AVRO) -> ParsedSchema:
+def read(text: str, schema_type: SchemaFormat = SchemaFormat.AVRO) -> ParsedSchema:
     return parse(Schema(text, schema_type), lambda reference: None)
 
 
@@ -28,7 +29,7 @@ A_STRING = avro(field("a", "string"))
 WITH_B = avro(field("a", "int"), field("b", "int"))
 WITH_OPTIONAL_B = avro(field("a", "int"), field("b", "int", default=0))
 
-EVERY_LEVEL = tuple(Level)
+EVERY_LEVEL = tuple(CompatibilityLevel)
 
 
 def levels_that_refuse(new: ParsedSchema, *earlier: ParsedSchema) -> set[str]:
@@ -77,7 +78,7 @@ def test_the_latest_is_the_last_given() -> None:
 
 
 def test_full_names_the_incompatibilities_of_both_directions() -> None:
-    found = check(A_LONG, [WITH_B], Level.FULL)
+    found = check(A_LONG, [WITH_B], CompatibilityLevel.FULL)
     assert {(each.path, each.kind) for each in found} == {
         ("$.fields[0].type", "TYPE_MISMATCH"),  # the old int does not read the new long
         ("$.fields[1]", "READER_FIELD_MISSING_DEFAULT_VALUE"),  # the old b is not written any more
@@ -85,36 +86,38 @@ def test_full_names_the_incompatibilities_of_both_directions() -> None:
 
 
 def test_what_several_versions_have_in_common_is_named_once() -> None:
-    assert len(check(A_STRING, [A, A, A], Level.BACKWARD_TRANSITIVE)) == 1
+    assert len(check(A_STRING, [A, A, A], CompatibilityLevel.BACKWARD_TRANSITIVE)) == 1
 
 
 @pytest.mark.parametrize("level", EVERY_LEVEL)
-def test_a_change_of_schema_type_is_refused_but_at_none(level: Level) -> None:
-    as_json = read('{"type": "object"}', SchemaType.JSON)
+def test_a_change_of_schema_type_is_refused_but_at_none(level: CompatibilityLevel) -> None:
+    as_json = read('{"type": "object"}', SchemaFormat.JSON)
     found = check(as_json, [A], level)
-    assert [each.kind for each in found] == ([] if level is Level.NONE else ["SCHEMA_TYPE_CHANGED"])
+    assert [each.kind for each in found] == (
+        [] if level is CompatibilityLevel.NONE else ["SCHEMA_TYPE_CHANGED"]
+    )
     assert all("JSON" in each.message and "AVRO" in each.message for each in found)
 
 
 def test_json_schema_is_compared_as_json_schema() -> None:
-    old, new = (read(json.dumps({"type": kind}), SchemaType.JSON) for kind in ("integer", "number"))
-    assert check(new, [old], Level.BACKWARD) == ()
-    assert [each.kind for each in check(new, [old], Level.FORWARD)] == ["TYPE_NARROWED"]
+    old, new = (read(json.dumps({"type": kind}), SchemaFormat.JSON) for kind in ("integer", "number"))
+    assert check(new, [old], CompatibilityLevel.BACKWARD) == ()
+    assert [each.kind for each in check(new, [old], CompatibilityLevel.FORWARD)] == ["TYPE_NARROWED"]
 
 
 def test_protobuf_is_compared_as_protobuf() -> None:
     texts = (f'syntax = "proto3"; message M {{ {kind} a = 1; }}' for kind in ("int32", "string"))
-    old, new = (read(text, SchemaType.PROTOBUF) for text in texts)
-    assert check(old, [old], Level.FULL) == ()
-    assert check(new, [old], Level.BACKWARD) != ()
+    old, new = (read(text, SchemaFormat.PROTOBUF) for text in texts)
+    assert check(old, [old], CompatibilityLevel.FULL) == ()
+    assert check(new, [old], CompatibilityLevel.BACKWARD) != ()
 
 
 def test_schemas_too_deep_to_compare_are_refused_with_a_word() -> None:
     def chain(last: str) -> ParsedSchema:
         links = {f"L{i}": {"properties": {"next": {"$ref": f"#/definitions/L{i + 1}"}}} for i in range(600)}
         definitions = {**links, "L600": {"type": last}}
-        return read(json.dumps({"$ref": "#/definitions/L0", "definitions": definitions}), SchemaType.JSON)
+        return read(json.dumps({"$ref": "#/definitions/L0", "definitions": definitions}), SchemaFormat.JSON)
 
-    assert check(chain("string"), [chain("string")], Level.BACKWARD) == ()
-    (found,) = check(chain("number"), [chain("string")], Level.BACKWARD)
+    assert check(chain("string"), [chain("string")], CompatibilityLevel.BACKWARD) == ()
+    (found,) = check(chain("number"), [chain("string")], CompatibilityLevel.BACKWARD)
     assert found.kind == "TOO_DEEP_TO_COMPARE"

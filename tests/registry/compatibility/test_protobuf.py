@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from headgate.errors import ErrorGroup
 from headgate.registry.compatibility.protobuf import HARMLESS, differences, incompatibilities
-from headgate.registry.schemas import ParsedSchema, Schema, SchemaType
+from headgate.registry.schemas import ParsedSchema, Schema
 from headgate.schema.errors import SchemaError
 from headgate.schema.formats.proto_text import parse_proto, resolve
+from headgate.schema.written import SchemaFormat
 from tests.laws import examples as law
 from tests.registry.compatibility.protobuf_cases import CASES, Case
 
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.unit
 def parsed(text: str, imported: str = "", name: str = "") -> ParsedSchema:
     text = text if text.startswith("syntax") else f'syntax = "proto3"; {text}'
     dependencies = (parsed(imported, name="other.proto"),) if imported else ()
-    return ParsedSchema(Schema(text, SchemaType.PROTOBUF), text, parse_proto(text), dependencies, name)
+    return ParsedSchema(Schema(text, SchemaFormat.PROTOBUF), text, parse_proto(text), dependencies, name)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)

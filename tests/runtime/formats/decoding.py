@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
+from headgate.plan.sides import SchemaSide, place_of
 from headgate.registry import wire
 from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding, MakeBodies
 from headgate.runtime.formats.json_reader import json_bodies
 from headgate.runtime.formats.protobuf_reader import protobuf_bodies
+from headgate.schema.written import WrittenSchema
 from headgate.sql.ast.formats import RegistryKind
 
 MAKERS: dict[RegistryKind, MakeBodies] = {"PROTOBUF": protobuf_bodies, "JSON SCHEMA": json_bodies}

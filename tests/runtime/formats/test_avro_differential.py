@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import FieldPath, SchemaSide, WrittenSchema, grows, place_of, unreadable
+from headgate.plan.sides import FieldPath, SchemaSide, grows, place_of, unreadable
 from headgate.registry import wire
 from headgate.runtime.decode import settled
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import MALFORMED, Writers
 from headgate.schema.types import Array, Map, Record, Type
+from headgate.schema.written import WrittenSchema
 from tests.laws import examples
 from tests.runtime.formats.avro_chains import TIME_MICROS, TIME_MILLIS, Chain, other_meaning
 from tests.runtime.formats.decoding import Bad, framed, written

@@ -5,17 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.embedded.jars import fetch
 from headgate.plan.sides import SchemaSide
 from headgate.runtime.formats.avro_schemas import varint
 from headgate.runtime.formats.side import Writers
-from headgate.runtime.session import open_session
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
@@ -26,13 +23,6 @@ MALFORMED = Bad("it is not what its schema says")
 NOT_UTF8 = "is not valid UTF-8"
 MILLIS = {"type": "int", "logicalType": "time-millis"}
 MICROS = {"type": "long", "logicalType": "time-micros"}
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    opened = open_session(fetch("spark"), master="local[2]")
-    yield opened
-    opened.stop()
 
 
 def avro(session: SparkSession, schema: object, *bodies: bytes) -> list[Any]:

@@ -16,15 +16,15 @@ from google.protobuf.message import Message
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
+from headgate.plan.sides import SchemaSide, place_of
 from headgate.schema.casts import from_json
-from headgate.schema.errors import ValueDoesNotFit
+from headgate.schema.errors import UnsupportedType, ValueDoesNotFit
 from headgate.schema.evolve.merge import follows
-from headgate.schema.formats.errors import UnsupportedType
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.formats.protobuf import to_protobuf
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 from headgate.schema.values import dumps, to_json
+from headgate.schema.written import WrittenSchema
 from tests.laws import examples
 from tests.runtime.formats.decoding import Bad, decoded, framed, written
 from tests.schema import strategies as s

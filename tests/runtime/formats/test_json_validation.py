@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.plan.sides import WrittenSchema
 from headgate.runtime.formats.json_validation import validator, validator_of_many
+from headgate.schema.written import WrittenSchema
 from tests.laws import examples
 
 pytestmark = pytest.mark.unit

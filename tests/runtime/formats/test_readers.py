@@ -22,6 +22,7 @@ from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, UNKNOWN_ID, Writers
 from headgate.schema.formats.regex import read_pattern
 from tests.runtime.formats.decoding import Bad, framed, written
+from tests.spark import in_own_jvm
 
 pytestmark = pytest.mark.spark
 
@@ -82,7 +83,11 @@ def test_lines_of_csv_are_those_of_rfc_4180(session: SparkSession, delimiter: st
             assert value == {"a": fields[0], "b": fields[1]}, text
 
 
-def test_long_lines_of_csv_do_not_overflow_a_stack(session: SparkSession) -> None:
+def test_long_lines_of_csv_do_not_overflow_a_stack() -> None:
+    in_own_jvm(long_lines_of_csv)
+
+
+def long_lines_of_csv(session: SparkSession) -> None:
     body = b'"' + b'x""' * 3_000_000 + b'",y'
     assert read(session, CsvSide(("a", "b")), [body]) == [{"a": 'x"' * 3_000_000, "b": "y"}]
 
@@ -176,7 +181,11 @@ def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(
         barred.where(problem.isNull()).count()
 
 
-def test_records_of_ten_megabytes_come_through(session: SparkSession) -> None:
+def test_records_of_ten_megabytes_come_through() -> None:
+    in_own_jvm(records_of_ten_megabytes)
+
+
+def records_of_ten_megabytes(session: SparkSession) -> None:
     schema = written({"type": "object", "properties": {"f": {"type": "string"}}}, 3)
     bodies = [framed(3, json.dumps({"f": letter * 10_000_000}).encode()) for letter in "abc"]
     found = read(session, SchemaSide("JSON SCHEMA", (schema,)), bodies, Writers({3: schema}))

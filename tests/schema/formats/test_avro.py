@@ -16,20 +16,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
-from headgate.schema.errors import SchemaError, UnresolvedType
-from headgate.schema.formats.avro import columns_of, from_avro, to_avro
-from headgate.schema.formats.errors import (
+from headgate.schema.errors import (
     DecimalTooWide,
     InvalidAvroName,
     MalformedAvro,
     NullOnly,
     RecursiveSchema,
+    SchemaError,
     SchemaTooDeep,
     SchemaTooLarge,
     UnionColumnClash,
     UnknownReference,
+    UnresolvedType,
     UnsupportedUnion,
 )
+from headgate.schema.formats.avro import columns_of, from_avro, to_avro
 from headgate.schema.names import avro_names
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 
 from headgate.errors import ErrorGroup, HeadgateError
-from headgate.schema.errors import UnresolvedType
+from headgate.schema.errors import InvalidColumnName, InvalidMapping, UnresolvedType, UnsupportedType
 from headgate.schema.formats.elasticsearch import (
     DecimalAs,
     JsonAs,
@@ -15,7 +15,6 @@ from headgate.schema.formats.elasticsearch import (
     to_elasticsearch,
     to_elasticsearch_field,
 )
-from headgate.schema.formats.errors import InvalidColumnName, InvalidMapping, UnsupportedType
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record, Type

@@ -14,15 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import HeadgateError
-from headgate.schema.errors import SchemaError, UnresolvedType
-from headgate.schema.formats.errors import (
+from headgate.schema.errors import (
     DecimalTooWide,
     ImpossibleSchema,
     MalformedJsonSchema,
     RecursiveSchema,
+    SchemaError,
     SchemaTooDeep,
     SchemaTooLarge,
     UnknownReference,
+    UnresolvedType,
 )
 from headgate.schema.formats.jsonschema import from_json_schema, to_json_schema
 from headgate.schema.parse import parse_type

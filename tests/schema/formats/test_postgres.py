@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 
 from headgate.errors import ErrorGroup
-from headgate.schema.errors import NameClash, NameTooLong, UnresolvedType
-from headgate.schema.formats.errors import InvalidColumnName, UnsupportedType
+from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, UnresolvedType, UnsupportedType
 from headgate.schema.formats.postgres import columns, from_postgres, to_postgres
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type

@@ -7,12 +7,17 @@ from typing import assert_never
 import pytest
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from headgate.schema.formats.proto_text import parse_proto, resolve
 from headgate.schema.formats.proto_text.well_known import well_known
 from hypothesis import assume, given
 
-from headgate.schema.errors import UnresolvedType
-from headgate.schema.formats.errors import RecursiveSchema, SchemaTooDeep, SchemaTooLarge, UnsupportedType
+from headgate.schema.errors import (
+    RecursiveSchema,
+    SchemaTooDeep,
+    SchemaTooLarge,
+    UnresolvedType,
+    UnsupportedType,
+)
+from headgate.schema.formats.proto_text import parse_proto, resolve
 from headgate.schema.formats.protobuf import from_protobuf, to_protobuf
 from headgate.schema.formats.protobuf.errors import UnknownMessage
 from headgate.schema.formats.protobuf.identifiers import are_symbols

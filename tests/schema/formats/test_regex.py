@@ -15,7 +15,7 @@ from headgate.plan.errors import (
     PatternWithoutGroups,
 )
 from headgate.plan.sides import CsvSide, RegexSide, SidePlan, sides_of
-from headgate.schema.formats.errors import MalformedPattern
+from headgate.schema.errors import MalformedPattern
 from headgate.schema.formats.regex import marked, read_pattern
 from headgate.sql.ast.sources import CreateSource
 from headgate.sql.script import parse_statement

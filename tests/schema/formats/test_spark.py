@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from pyspark.sql import types as spark
 
-from headgate.schema.errors import UnresolvedType
-from headgate.schema.formats.errors import UnsupportedType
+from headgate.schema.errors import UnresolvedType, UnsupportedType
 from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type

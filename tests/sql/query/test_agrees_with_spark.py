@@ -5,14 +5,12 @@ Spark may know that a column cannot be NULL where we are not sure; the other way
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from headgate.embedded.jars import fetch
-from headgate.runtime.session import open_session
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
 from headgate.sql.query.analyse import analyse
@@ -60,9 +58,15 @@ CALLS = {
 NEED_A_WINDOW = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist"}
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = open_session(fetch("spark"), settings={"spark.sql.caseSensitive": "true"})
+@pytest.fixture
+def spark(session: SparkSession) -> SparkSession:
+    return with_relations(session)
+
+
+@cache
+def with_relations(session: SparkSession) -> SparkSession:
+    """The session with an empty view for every relation of the corpus, made when it is first asked for."""
+    session.conf.set("spark.sql.caseSensitive", True)
     for relation in RELATIONS.values():
         fields = tuple(
             Field(c.name, c.type, c.nullable)
@@ -72,8 +76,7 @@ def spark() -> Iterator[SparkSession]:
         schema = to_spark(Record(fields))
         assert isinstance(schema, StructType)
         session.createDataFrame([], schema).createOrReplaceTempView(relation.spark_name)
-    yield session
-    session.stop()
+    return session
 
 
 @pytest.mark.parametrize("query", QUERIES)

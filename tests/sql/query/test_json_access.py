@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.embedded.jars import fetch
-from headgate.runtime.session import open_session
 from headgate.sql.query.analyse import analyse
 from tests.sql.query.relations import find_relation, resolve
 
@@ -53,18 +50,11 @@ PARTS: list[tuple[str | None, str, str | None, str | None]] = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = open_session(
-        fetch("spark"), settings={"spark.sql.caseSensitive": "true", "spark.sql.ansi.enabled": "true"}
-    )
-    yield session
-    session.stop()
-
-
-def test_a_part_is_what_postgresql_gives(spark: SparkSession) -> None:
+def test_a_part_is_what_postgresql_gives(session: SparkSession) -> None:
+    session.conf.set("spark.sql.caseSensitive", True)
+    session.conf.set("spark.sql.ansi.enabled", True)
     queries = " UNION ALL ".join(_query(at, part[0], part[1]) for at, part in enumerate(PARTS))
-    rows = spark.sql(analyse(queries, find_relation, resolve).spark_sql).collect()
+    rows = session.sql(analyse(queries, find_relation, resolve).spark_sql).collect()
     told = {row["at"]: (row["j"], row["t"]) for row in rows}
     assert [(*part[:2], *told[at]) for at, part in enumerate(PARTS)] == PARTS
 

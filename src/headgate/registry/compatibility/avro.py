@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from headgate.registry.compatibility import Incompatibility
-from headgate.registry.parsing.avro_nodes import (
+from headgate.registry.schemas import ParsedSchema, avro_types
+from headgate.schema.formats.avro.tree import (
     Array,
     AvroType,
     Enum,
@@ -30,7 +31,6 @@ from headgate.registry.parsing.avro_nodes import (
     Union,
     describe,
 )
-from headgate.registry.schemas import ParsedSchema, avro_types
 
 # What a reader of the first type can read beside its own.
 PROMOTIONS = {

@@ -3,45 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import assert_never
 
 from headgate.registry.compatibility import Incompatibility, avro, protobuf
 from headgate.registry.compatibility.json_schema import compare as json_schema
-from headgate.registry.schemas import ParsedSchema, SchemaType
+from headgate.registry.schemas import ParsedSchema
+from headgate.schema.written import CompatibilityLevel, SchemaFormat
 
 
-class Level(StrEnum):
-    """Backward: the new schema reads old data. Forward: an old schema reads new data. Transitive: of every version."""
-
-    BACKWARD = "BACKWARD"
-    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
-    FORWARD = "FORWARD"
-    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
-    FULL = "FULL"
-    FULL_TRANSITIVE = "FULL_TRANSITIVE"
-    NONE = "NONE"
-
-    @property
-    def is_transitive(self) -> bool:
-        return self.value.endswith("_TRANSITIVE")
-
-    @property
-    def reads_old(self) -> bool:
-        return self.value.startswith(("BACKWARD", "FULL"))
-
-    @property
-    def is_read_by_old(self) -> bool:
-        return self.value.startswith(("FORWARD", "FULL"))
-
-
-def check(new: ParsedSchema, earlier: Sequence[ParsedSchema], level: Level) -> tuple[Incompatibility, ...]:
+def check(
+    new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
+) -> tuple[Incompatibility, ...]:
     """What keeps ``new`` from following ``earlier`` (oldest first); empty when nothing does.
 
     The latest version is compared first. With a level that is not transitive it is the only one. An incompatibility
     that several versions or both directions have in common is named once.
     """
-    if level is Level.NONE:
+    if level is CompatibilityLevel.NONE:
         return ()
     versions = list(earlier)[::-1]
     found: dict[Incompatibility, None] = {}
@@ -69,11 +47,11 @@ def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incom
 
 def _of_one_type(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
     match reader.schema.type:
-        case SchemaType.AVRO:
+        case SchemaFormat.AVRO:
             return avro.incompatibilities(reader, writer)
-        case SchemaType.JSON:
+        case SchemaFormat.JSON:
             return json_schema.incompatibilities(reader, writer)
-        case SchemaType.PROTOBUF:
+        case SchemaFormat.PROTOBUF:
             return protobuf.incompatibilities(reader, writer)
         case other:
             assert_never(other)

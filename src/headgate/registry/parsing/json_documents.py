@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from urllib.parse import unquote, urljoin
 
-from headgate.registry.parsing.json_text import Json
+from headgate.schema.formats.documents import Json
 
 
 class Draft(IntEnum):

@@ -15,7 +15,7 @@ from headgate.registry.parsing.json_documents import (
     escape,
     subschemas,
 )
-from headgate.registry.parsing.json_text import Json
+from headgate.schema.formats.documents import Json
 
 _URLS = {draft: url for url, draft in META_SCHEMAS.items()}
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 from headgate.registry.errors import Fault, MalformedSchema
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+from headgate.schema.formats.documents import Json
 
 # Real schemas nest a few dozen levels. The bound keeps every recursive walk far from Python's own limit of 1000.
 MOST_LEVELS = 150
@@ -26,11 +25,6 @@ def read_json(text: str, schema_type: str) -> Json:
     if _levels(value) > MOST_LEVELS:
         raise MalformedSchema(schema_type, (Fault("", f"nested more than {MOST_LEVELS} levels deep"),))
     return value
-
-
-def compact(value: Json, *, sort_keys: bool = False) -> str:
-    """JSON text without insignificant white space; numbers and escapes in one form."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -16,10 +16,11 @@ from pathlib import Path
 import uvicorn
 
 from headgate.errors import HeadgateError
-from headgate.registry.server import app, users
+from headgate.registry.server import requests as users
+from headgate.registry.server import routes as app
 from headgate.registry.server.errors import OpenToTheNetwork, PortTaken
+from headgate.registry.server.requests import Users
 from headgate.registry.server.store import Store
-from headgate.registry.server.users import Users
 
 
 def main(arguments: list[str] | None = None) -> int:

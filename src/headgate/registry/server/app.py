@@ -11,20 +11,23 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headgate.registry.server import routes as about
+from headgate.registry.server import routes as compatibility
+from headgate.registry.server import routes as schemas
+from headgate.registry.server import routes as settings
+from headgate.registry.server import routes as subjects
 from headgate.registry.server.errors import Failed
-from headgate.registry.server.http import OWN_TYPE, EncodedPaths, refuse
-from headgate.registry.server.reading import ParsedVersions
-from headgate.registry.server.registration import Judge, Registrar, by_level
-from headgate.registry.server.routes import Service, about, compatibility, schemas, settings, subjects
-from headgate.registry.server.store import Store
-from headgate.registry.server.users import Users
+from headgate.registry.server.requests import OWN_TYPE, EncodedPaths, Users, refuse
+from headgate.registry.server.routes import Service
+from headgate.registry.server.rules import CompatibilityCheck, Registration, check_level
+from headgate.registry.server.store import ParsedVersions, Store
 
 log = logging.getLogger(__name__)
 
 
-def create(store: Store, *, users: Users | None = None, judge: Judge = by_level) -> Starlette:
+def create(store: Store, *, users: Users | None = None, judge: CompatibilityCheck = check_level) -> Starlette:
     """``judge`` decides about compatibility, for registering and for the compatibility resource alike."""
-    service = Service(store, Registrar(judge, ParsedVersions()), users or Users())
+    service = Service(store, Registration(judge, ParsedVersions()), users or Users())
     resources = (about, subjects, schemas, compatibility, settings)
     app = Starlette(
         routes=[route for resource in resources for route in resource.routes(service)],

@@ -6,14 +6,15 @@ import base64
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType
-from headgate.registry.server import names, settings
+from headgate.registry.schemas import ParsedSchema, Reference, Schema
+from headgate.registry.server import requests as names
+from headgate.registry.server import rules as settings
 from headgate.registry.server.errors import InvalidSchema, UnreadableRequest
-from headgate.registry.server.http import Json
-from headgate.registry.server.registration import Request
-from headgate.registry.server.rows import StoredVersion
-from headgate.registry.server.settings import Config
+from headgate.registry.server.requests import Json
+from headgate.registry.server.rules import Config, PostedSchema
+from headgate.registry.server.store import StoredVersion
 from headgate.registry.wire import MAX_ID
+from headgate.schema.written import SchemaFormat
 
 # Data contracts: taking them and not applying them would be worse than saying so.
 _NOT_KEPT = (
@@ -26,13 +27,13 @@ _NOT_KEPT = (
 )
 
 
-def schema_request(body: dict[str, Json]) -> Request:
+def schema_request(body: dict[str, Json]) -> PostedSchema:
     _refuse_contracts(body)
     text = body.get("schema")
     if not isinstance(text, str) or not text.strip():
         raise InvalidSchema("the schema is empty")
     schema = Schema(text, _schema_type(body.get("schemaType")), _references(body.get("references")))
-    return Request(schema, _number(body, "id"), _number(body, "version"))
+    return PostedSchema(schema, _number(body, "id"), _number(body, "version"))
 
 
 def config_change(body: dict[str, Json]) -> Config:
@@ -62,7 +63,7 @@ def version_answer(version: StoredVersion, text: str) -> dict[str, Json]:
 def schema_answer(schema: Schema, text: str) -> dict[str, Json]:
     """As Confluent's registry does it: Avro is the type that is not named, and no references are left out."""
     answer: dict[str, Json] = {}
-    if schema.type is not SchemaType.AVRO:
+    if schema.type is not SchemaFormat.AVRO:
         answer["schemaType"] = schema.type.value
     if schema.references:
         answer["references"] = [
@@ -84,11 +85,11 @@ def serialized(parsed: ParsedSchema) -> str:
     return base64.b64encode(parsed.definition.SerializeToString()).decode()
 
 
-def _schema_type(value: Json) -> SchemaType:
+def _schema_type(value: Json) -> SchemaFormat:
     if value is None:
-        return SchemaType.AVRO
+        return SchemaFormat.AVRO
     try:
-        return SchemaType(str(value).upper())
+        return SchemaFormat(str(value).upper())
     except ValueError:
         raise InvalidSchema(
             f'"{str(value)[:40]}" is no type of schema; write AVRO, JSON or PROTOBUF'

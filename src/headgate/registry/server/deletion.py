@@ -11,16 +11,15 @@ from headgate.registry.server.errors import (
     VersionAlreadyDeleted,
     VersionNotDeleted,
 )
-from headgate.registry.server.names import LATEST
-from headgate.registry.server.rows import Rows, Show, StoredVersion
+from headgate.registry.server.store import LATEST, StoredVersion, Tables, Visibility
 
 
-def delete_version(rows: Rows, subject: str, number: int, *, permanent: bool) -> int:
+def delete_version(rows: Tables, subject: str, number: int, *, permanent: bool) -> int:
     """Gives the number of the version that was deleted."""
     version = _find(rows, subject, number, permanent=permanent)
     if not permanent and version.deleted:
         raise VersionAlreadyDeleted(subject, version.version)
-    refuse_if_referenced(rows, version, Show.ALL if permanent else Show.LIVE)
+    refuse_if_referenced(rows, version, Visibility.ALL if permanent else Visibility.LIVE)
     if not permanent:
         rows.mark_deleted(subject, version.version)
         return version.version
@@ -30,9 +29,9 @@ def delete_version(rows: Rows, subject: str, number: int, *, permanent: bool) ->
     return version.version
 
 
-def delete_subject(rows: Rows, subject: str, *, permanent: bool) -> tuple[int, ...]:
+def delete_subject(rows: Tables, subject: str, *, permanent: bool) -> tuple[int, ...]:
     """Gives the numbers of the versions that were deleted."""
-    every = rows.versions(subject, Show.ALL)
+    every = rows.versions(subject, Visibility.ALL)
     live = tuple(version for version in every if not version.deleted)
     if not every:
         raise UnknownSubject(subject)
@@ -40,7 +39,7 @@ def delete_subject(rows: Rows, subject: str, *, permanent: bool) -> tuple[int, .
         raise SubjectAlreadyDeleted(subject)
     concerned = every if permanent else live
     for version in concerned:
-        refuse_if_referenced(rows, version, Show.ALL if permanent else Show.LIVE, but_by=subject)
+        refuse_if_referenced(rows, version, Visibility.ALL if permanent else Visibility.LIVE, but_by=subject)
     if permanent and live:
         raise SubjectNotDeleted(subject)
     if permanent:
@@ -51,16 +50,16 @@ def delete_subject(rows: Rows, subject: str, *, permanent: bool) -> tuple[int, .
     return tuple(version.version for version in concerned)
 
 
-def remove_all(rows: Rows, subject: str) -> None:
+def remove_all(rows: Tables, subject: str) -> None:
     """Remove what is left of a subject for good, all of whose versions are deleted."""
-    versions = rows.versions(subject, Show.ALL)
+    versions = rows.versions(subject, Visibility.ALL)
     for version in versions:
-        refuse_if_referenced(rows, version, Show.ALL, but_by=subject)
+        refuse_if_referenced(rows, version, Visibility.ALL, but_by=subject)
     _remove(rows, versions)
 
 
 def refuse_if_referenced(
-    rows: Rows, version: StoredVersion, show: Show, *, but_by: str | None = None
+    rows: Tables, version: StoredVersion, show: Visibility, *, but_by: str | None = None
 ) -> None:
     """A version that others refer to stays; references from within a subject do not hold the whole subject."""
     referring = rows.referring(version.subject, version.version, show)
@@ -69,23 +68,23 @@ def refuse_if_referenced(
         raise ReferencedElsewhere(version.subject, version.version, tuple(ids))
 
 
-def _find(rows: Rows, subject: str, number: int, *, permanent: bool) -> StoredVersion:
+def _find(rows: Tables, subject: str, number: int, *, permanent: bool) -> StoredVersion:
     if number == LATEST:
-        found = rows.latest(subject, Show.ALL if permanent else Show.LIVE)
+        found = rows.latest(subject, Visibility.ALL if permanent else Visibility.LIVE)
     else:
-        found = rows.version(subject, number, Show.ALL)
+        found = rows.version(subject, number, Visibility.ALL)
     if found is not None:
         return found
-    if rows.latest(subject, Show.ALL) is None:
+    if rows.latest(subject, Visibility.ALL) is None:
         raise UnknownSubject(subject)
     raise UnknownVersion(subject, number)
 
 
-def _remove(rows: Rows, versions: tuple[StoredVersion, ...]) -> None:
+def _remove(rows: Tables, versions: tuple[StoredVersion, ...]) -> None:
     for version in versions:
         rows.remove_version(version.subject, version.version)
     rows.forget_unused({version.schema_id for version in versions})
     for subject in {version.subject for version in versions}:
-        if rows.latest(subject, Show.ALL) is None:
+        if rows.latest(subject, Visibility.ALL) is None:
             rows.settings.drop_config(subject)
             rows.settings.drop_mode(subject)

@@ -8,321 +8,289 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from headgate.errors import error
 from headgate.registry.errors import RegistryError
 
 
 class Refusal(RegistryError):
     """A request that is answered with an error body instead of what it asked for."""
 
-    status: ClassVar[int]
-    registry_code: ClassVar[int]
+    status: ClassVar[int] = 500
+    registry_code: ClassVar[int] = 500
+
+    def __init_subclass__(cls, *, code: str = "", status: int = 500, registry_code: int = 500) -> None:
+        super().__init_subclass__(code=code)
+        cls.status, cls.registry_code = status, registry_code
 
 
-@error
-class UnknownSubject(Refusal):
-    code, status, registry_code = "REG-0301", 404, 40401
+class UnknownSubject(Refusal, code="REG-0301", status=404, registry_code=40401):
+    """A request names a subject that the registry does not have."""
+
     subject: str
+    MESSAGE = 'subject "{subject}" does not exist'
+    HINT = "Ask for /subjects, and name one of them."
 
-    def message(self) -> str:
-        return f'subject "{self.subject}" does not exist'
 
+class UnknownVersion(Refusal, code="REG-0302", status=404, registry_code=40402):
+    """A request names a version that the subject does not have."""
 
-@error
-class UnknownVersion(Refusal):
-    code, status, registry_code = "REG-0302", 404, 40402
     subject: str
     version: int
+    MESSAGE = 'version {version} of subject "{subject}" does not exist'
+    HINT = "Ask for the versions of the subject, and name one of them."
 
-    def message(self) -> str:
-        return f'version {self.version} of subject "{self.subject}" does not exist'
 
+class UnknownSchemaId(Refusal, code="REG-0303", status=404, registry_code=40403):
+    """A request names a schema id that the registry has not given out."""
 
-@error
-class UnknownSchemaId(Refusal):
-    code, status, registry_code = "REG-0303", 404, 40403
     schema_id: int
+    MESSAGE = "schema {schema_id} does not exist"
+    HINT = "Check that the id comes from this registry and not from another one."
 
-    def message(self) -> str:
-        return f"schema {self.schema_id} does not exist"
 
+class SchemaNotInSubject(Refusal, code="REG-0304", status=404, registry_code=40403):
+    """A request asks for the version of a schema that the subject does not contain."""
 
-@error
-class SchemaNotInSubject(Refusal):
-    code, status, registry_code = "REG-0304", 404, 40403
     subject: str
+    MESSAGE = 'subject "{subject}" has no version with this schema'
+    HINT = "Register the schema first."
 
-    def message(self) -> str:
-        return f'subject "{self.subject}" has no version with this schema'
 
+class SubjectAlreadyDeleted(Refusal, code="REG-0305", status=404, registry_code=40404):
+    """A subject is to be deleted softly a second time."""
 
-@error
-class SubjectAlreadyDeleted(Refusal):
-    code, status, registry_code = "REG-0305", 404, 40404
     subject: str
+    MESSAGE = 'subject "{subject}" is deleted already; permanent=true removes it for good'
+    HINT = "Add permanent=true to remove it for good."
 
-    def message(self) -> str:
-        return f'subject "{self.subject}" is deleted already; permanent=true removes it for good'
 
+class SubjectNotDeleted(Refusal, code="REG-0306", status=404, registry_code=40405):
+    """A subject is to be deleted permanently before it was deleted softly."""
 
-@error
-class SubjectNotDeleted(Refusal):
-    code, status, registry_code = "REG-0306", 404, 40405
     subject: str
+    MESSAGE = 'subject "{subject}" cannot be deleted permanently before it is deleted'
+    HINT = "Delete it without permanent=true first."
 
-    def message(self) -> str:
-        return f'subject "{self.subject}" cannot be deleted permanently before it is deleted'
 
+class VersionAlreadyDeleted(Refusal, code="REG-0307", status=404, registry_code=40406):
+    """A version is to be deleted softly a second time."""
 
-@error
-class VersionAlreadyDeleted(Refusal):
-    code, status, registry_code = "REG-0307", 404, 40406
     subject: str
     version: int
+    MESSAGE = (
+        'version {version} of subject "{subject}" is deleted already; permanent=true removes it for good'
+    )
+    HINT = "Add permanent=true to remove it for good."
 
-    def message(self) -> str:
-        return f'version {self.version} of subject "{self.subject}" is deleted already; permanent=true removes it for good'
 
+class VersionNotDeleted(Refusal, code="REG-0308", status=404, registry_code=40407):
+    """A version is to be deleted permanently before it was deleted softly."""
 
-@error
-class VersionNotDeleted(Refusal):
-    code, status, registry_code = "REG-0308", 404, 40407
     subject: str
     version: int
+    MESSAGE = 'version {version} of subject "{subject}" cannot be deleted permanently before it is deleted'
+    HINT = "Delete it without permanent=true first."
 
-    def message(self) -> str:
-        return f'version {self.version} of subject "{self.subject}" cannot be deleted permanently before it is deleted'
 
+class NoLevelOfItsOwn(Refusal, code="REG-0309", status=404, registry_code=40408):
+    """A request asks for the compatibility level of a subject that only has the global one."""
 
-@error
-class NoLevelOfItsOwn(Refusal):
-    code, status, registry_code = "REG-0309", 404, 40408
     subject: str
+    MESSAGE = 'subject "{subject}" has no compatibility level of its own'
+    HINT = "Ask with defaultToGlobal=true, or set a level for the subject."
 
-    def message(self) -> str:
-        return f'subject "{self.subject}" has no compatibility level of its own'
 
+class NoModeOfItsOwn(Refusal, code="REG-0310", status=404, registry_code=40409):
+    """A request asks for the mode of a subject that only has the global one."""
 
-@error
-class NoModeOfItsOwn(Refusal):
-    code, status, registry_code = "REG-0310", 404, 40409
     subject: str
+    MESSAGE = 'subject "{subject}" has no mode of its own'
+    HINT = "Ask with defaultToGlobal=true, or set a mode for the subject."
 
-    def message(self) -> str:
-        return f'subject "{self.subject}" has no mode of its own'
 
+class Incompatible(Refusal, code="REG-0311", status=409, registry_code=409):
+    """A schema breaks the compatibility level of its subject."""
 
-@error
-class Incompatible(Refusal):
-    code, status, registry_code = "REG-0311", 409, 409
     subject: str
     level: str
     reasons: tuple[str, ...]
-
-    def message(self) -> str:
-        reasons = "; ".join(self.reasons)
-        return f'schema is incompatible with an earlier version of subject "{self.subject}" at level {self.level}: {reasons}'
+    MESSAGE = 'schema is incompatible with an earlier version of subject "{subject}" at level {level}: {reasons:clauses}'
+    HINT = "Change the schema so that the reasons in the message no longer hold, or set another level."
 
 
-@error
-class InvalidSchema(Refusal):
-    code, status, registry_code = "REG-0312", 422, 42201
+class InvalidSchema(Refusal, code="REG-0312", status=422, registry_code=42201):
+    """The text of a schema, or one of its references, is not valid."""
+
     problem: str
+    MESSAGE = "{problem}"
+    HINT = "Correct the schema as the message says."
 
-    def message(self) -> str:
-        return self.problem
 
+class InvalidVersion(Refusal, code="REG-0313", status=422, registry_code=42202):
+    """A request names a version that is neither a number nor the word latest."""
 
-@error
-class InvalidVersion(Refusal):
-    code, status, registry_code = "REG-0313", 422, 42202
     version: str
+    MESSAGE = '"{version:.40}" is no version; write a number from 1 to 2147483647, or latest'
+    HINT = "Write a number from 1, or latest."
 
-    def message(self) -> str:
-        return f'"{self.version[:40]}" is no version; write a number from 1 to 2147483647, or latest'
 
+class InvalidLevel(Refusal, code="REG-0314", status=422, registry_code=42203):
+    """A request sets a compatibility level that does not exist."""
 
-@error
-class InvalidLevel(Refusal):
-    code, status, registry_code = "REG-0314", 422, 42203
     level: str
+    MESSAGE = (
+        '"{level:.40}" is no compatibility level; write BACKWARD, BACKWARD_TRANSITIVE, FORWARD, '
+        "FORWARD_TRANSITIVE, FULL, FULL_TRANSITIVE or NONE"
+    )
+    HINT = "Write one of the levels that the message lists."
 
-    def message(self) -> str:
-        return (
-            f'"{self.level[:40]}" is no compatibility level; write BACKWARD, BACKWARD_TRANSITIVE, FORWARD, '
-            "FORWARD_TRANSITIVE, FULL, FULL_TRANSITIVE or NONE"
-        )
 
+class InvalidMode(Refusal, code="REG-0315", status=422, registry_code=42204):
+    """A request sets a mode that does not exist."""
 
-@error
-class InvalidMode(Refusal):
-    code, status, registry_code = "REG-0315", 422, 42204
     mode: str
+    MESSAGE = '"{mode:.40}" is no mode; write READWRITE, READONLY, READONLY_OVERRIDE (global only) or IMPORT'
+    HINT = "Write one of the modes that the message lists."
 
-    def message(self) -> str:
-        return f'"{self.mode[:40]}" is no mode; write READWRITE, READONLY, READONLY_OVERRIDE (global only) or IMPORT'
 
+class NotPermitted(Refusal, code="REG-0316", status=422, registry_code=42205):
+    """The mode of the subject or of the registry forbids the request."""
 
-@error
-class NotPermitted(Refusal):
-    code, status, registry_code = "REG-0316", 422, 42205
     problem: str
+    MESSAGE = "{problem}"
+    HINT = "Set another mode with PUT /mode, or leave out what the message names."
 
-    def message(self) -> str:
-        return self.problem
 
+class ReferencedElsewhere(Refusal, code="REG-0317", status=422, registry_code=42206):
+    """A version is to be deleted, and other schemas refer to it."""
 
-@error
-class ReferencedElsewhere(Refusal):
-    code, status, registry_code = "REG-0317", 422, 42206
     subject: str
     version: int
     by: tuple[int, ...]
-
-    def message(self) -> str:
-        ids = ", ".join(str(i) for i in self.by)
-        return f'version {self.version} of subject "{self.subject}" is referred to by schema {ids}'
+    MESSAGE = 'version {version} of subject "{subject}" is referred to by schema {by:list}'
+    HINT = "Delete the schemas that the message names first."
 
 
-@error
-class IdTaken(Refusal):
-    code, status, registry_code = "REG-0318", 422, 42207
+class IdTaken(Refusal, code="REG-0318", status=422, registry_code=42207):
+    """A schema is registered with an id that another schema has."""
+
     schema_id: int
+    MESSAGE = "schema id {schema_id} belongs to another schema"
+    HINT = "Choose another id, or let the registry choose one."
 
-    def message(self) -> str:
-        return f"schema id {self.schema_id} belongs to another schema"
 
+class InvalidSubject(Refusal, code="REG-0319", status=422, registry_code=42208):
+    """A request uses a name that no subject can have."""
 
-@error
-class InvalidSubject(Refusal):
-    code, status, registry_code = "REG-0319", 422, 42208
     subject: str
     problem: str
+    MESSAGE = '"{subject:.80}" cannot be the name of a subject: {problem}'
+    HINT = "Choose another name."
 
-    def message(self) -> str:
-        return f'"{self.subject[:80]}" cannot be the name of a subject: {self.problem}'
 
+class UnreadableRequest(Refusal, code="REG-0320", status=400, registry_code=400):
+    """The body or a parameter of a request cannot be read."""
 
-@error
-class UnreadableRequest(Refusal):
-    code, status, registry_code = "REG-0320", 400, 400
     problem: str
+    MESSAGE = "{problem}"
+    HINT = "Correct the request as the message says."
 
-    def message(self) -> str:
-        return self.problem
 
+class BodyTooLarge(Refusal, code="REG-0321", status=413, registry_code=413):
+    """The body of a request is too large."""
 
-@error
-class BodyTooLarge(Refusal):
-    code, status, registry_code = "REG-0321", 413, 413
     limit: int
+    MESSAGE = "request body is larger than {megabytes} MB"
+    HINT = "Split the schema, and use references."
 
-    def message(self) -> str:
-        return f"request body is larger than {self.limit // 1_000_000} MB"
+    @property
+    def megabytes(self) -> int:
+        return self.limit // 1_000_000
 
 
-@error
-class UnknownContentType(Refusal):
-    code, status, registry_code = "REG-0322", 415, 415
+class UnknownContentType(Refusal, code="REG-0322", status=415, registry_code=415):
+    """A request has a body of a type that the registry does not read."""
+
     content_type: str
+    MESSAGE = (
+        'content type "{content_type:.80}" is not understood; send application/vnd.schemaregistry.v1+json'
+    )
+    HINT = "Send JSON with the content type that the message names."
 
-    def message(self) -> str:
-        return f'content type "{self.content_type[:80]}" is not understood; send application/vnd.schemaregistry.v1+json'
 
+class NoAcceptableType(Refusal, code="REG-0323", status=406, registry_code=406):
+    """A client accepts only types that the registry does not write."""
 
-@error
-class NoAcceptableType(Refusal):
-    code, status, registry_code = "REG-0323", 406, 406
     accept: str
-
-    def message(self) -> str:
-        return (
-            f'no answer in "{self.accept[:80]}" can be given; accept application/vnd.schemaregistry.v1+json'
-        )
+    MESSAGE = 'no answer in "{accept:.80}" can be given; accept application/vnd.schemaregistry.v1+json'
+    HINT = "Accept the type that the message names."
 
 
-@error
-class NotSignedIn(Refusal):
-    code, status, registry_code = "REG-0324", 401, 401
+class NotSignedIn(Refusal, code="REG-0324", status=401, registry_code=401):
+    """The registry has users, and the request has no valid user name and password."""
 
-    def message(self) -> str:
-        return "user name or password is missing or wrong"
+    MESSAGE = "user name or password is missing or wrong"
+    HINT = "Send the name and password of a user in the user file."
 
 
-@error
-class ReadOnlyUser(Refusal):
-    code, status, registry_code = "REG-0325", 403, 403
+class ReadOnlyUser(Refusal, code="REG-0325", status=403, registry_code=403):
+    """A user who may only read sent a request that changes something."""
+
     user: str
+    MESSAGE = 'user "{user}" may only read'
+    HINT = "Use another user, or change the user file."
 
-    def message(self) -> str:
-        return f'user "{self.user}" may only read'
 
+class StoreFailed(Refusal, code="REG-0326", status=500, registry_code=50001):
+    """The registry's database cannot be read or written."""
 
-@error
-class StoreFailed(Refusal):
-    code, status, registry_code = "REG-0326", 500, 50001
     problem: str
-
-    def message(self) -> str:
-        return f"the registry's store failed: {self.problem}"
-
-
-@error
-class Failed(Refusal):
-    """A bug of the registry. What it was stands in its log, not in the answer."""
-
-    code, status, registry_code = "REG-0327", 500, 500
-
-    def message(self) -> str:
-        return "the registry failed; its log says more"
+    MESSAGE = "the registry's store failed: {problem}"
+    HINT = "Check the disk that holds the registry's data."
 
 
-@error
-class StoreUnusable(RegistryError):
-    code = "REG-0341"
+class Failed(Refusal, code="REG-0327", status=500, registry_code=500):
+    """The registry has a bug. Its log has the cause; the answer does not, because it may hold secrets."""
+
+    MESSAGE = "the registry failed; its log says more"
+    HINT = "Report the bug with the registry's log."
+
+
+class StoreUnusable(RegistryError, code="REG-0341"):
+    """The folder with the registry's data is not one, or belongs to another version."""
+
     path: str
     problem: str
-
-    def message(self) -> str:
-        return f'registry data in "{self.path}" cannot be used: {self.problem}'
-
-    def hint(self) -> str:
-        return "Give --data an empty folder, or one that this version of the registry wrote."
+    MESSAGE = 'registry data in "{path}" cannot be used: {problem}'
+    HINT = "Give --data an empty folder, or one that this version of the registry wrote."
 
 
-@error
-class PortTaken(RegistryError):
-    code = "REG-0342"
+class PortTaken(RegistryError, code="REG-0342"):
+    """The registry cannot listen on its port."""
+
     host: str
     port: int
+    MESSAGE = "could not listen on {host}:{port}"
+    HINT = (
+        "Another process has the port, or the address is not of this machine; choose another one, or --port 0 "
+        "for any free port."
+    )
 
-    def message(self) -> str:
-        return f"could not listen on {self.host}:{self.port}"
 
-    def hint(self) -> str:
-        return "Another process has the port, or the address is not of this machine; choose another one, or --port 0 for any free port."
+class UserFileUnusable(RegistryError, code="REG-0343"):
+    """The file with the registry's users cannot be read, is open to other users, or has a line of another form."""
 
-
-@error
-class UserFileUnusable(RegistryError):
-    code = "REG-0343"
     path: str
     problem: str
+    MESSAGE = 'user file "{path}" cannot be used: {problem}'
+    HINT = (
+        'One user per line, "read-write NAME PASSWORD" or "read-only NAME PASSWORD", in a file that only its '
+        "owner can read."
+    )
 
-    def message(self) -> str:
-        return f'user file "{self.path}" cannot be used: {self.problem}'
 
-    def hint(self) -> str:
-        return 'One user per line, "read-write NAME PASSWORD" or "read-only NAME PASSWORD", in a file that only its owner can read.'
+class OpenToTheNetwork(RegistryError, code="REG-0344"):
+    """A registry that asks for no password would be open to the network."""
 
-
-@error
-class OpenToTheNetwork(RegistryError):
-    code = "REG-0344"
     host: str
-
-    def message(self) -> str:
-        return f'registry without users cannot listen on "{self.host}"'
-
-    def hint(self) -> str:
-        return "Listen on 127.0.0.1, or give a --user-file."
+    MESSAGE = 'registry without users cannot listen on "{host}"'
+    HINT = "Listen on 127.0.0.1, or give a --user-file."

@@ -23,7 +23,7 @@ from headgate.registry.server.errors import (
     UnknownContentType,
     UnreadableRequest,
 )
-from headgate.registry.server.users import Users
+from headgate.registry.server.requests import Users
 
 MAX_BODY = 10_000_000
 OWN_TYPE = "application/vnd.schemaregistry.v1+json"

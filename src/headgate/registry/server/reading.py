@@ -9,10 +9,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownReference
-from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaType, parse
+from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
 from headgate.registry.server.errors import InvalidSchema
-from headgate.registry.server.names import LATEST
-from headgate.registry.server.rows import Fingerprints, Rows, Show, StoredVersion
+from headgate.registry.server.store import LATEST, Fingerprints, StoredVersion, Tables, Visibility
+from headgate.schema.written import SchemaFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Reading:
     prints: Fingerprints
 
 
-def read(rows: Rows, posted: Schema, *, normalize: bool, show: Show) -> Reading:
+def read(rows: Tables, posted: Schema, *, normalize: bool, show: Visibility) -> Reading:
     """Raises InvalidSchema. ``show`` says whether a reference may point to a deleted version."""
     schema = _with_numbered_references(rows, posted, show)
     normal = _parse(rows, schema, show, normalize=True)
@@ -37,7 +37,7 @@ def read(rows: Rows, posted: Schema, *, normalize: bool, show: Show) -> Reading:
     return Reading(parsed, kept, Fingerprints(exact, normalized))
 
 
-def fingerprint(schema_type: SchemaType, canonical: str, references: tuple[Reference, ...]) -> str:
+def fingerprint(schema_type: SchemaFormat, canonical: str, references: tuple[Reference, ...]) -> str:
     named = [[reference.name, reference.subject, reference.version] for reference in references]
     return hashlib.sha256(json.dumps([schema_type, canonical, named]).encode()).hexdigest()
 
@@ -50,12 +50,12 @@ class ParsedVersions:
         self._by_id: OrderedDict[int, ParsedSchema] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, rows: Rows, version: StoredVersion) -> ParsedSchema:
+    def get(self, rows: Tables, version: StoredVersion) -> ParsedSchema:
         with self._lock:
             if (known := self._by_id.get(version.schema_id)) is not None:
                 self._by_id.move_to_end(version.schema_id)
                 return known
-        parsed = _parse(rows, version.schema, Show.ALL)
+        parsed = _parse(rows, version.schema, Visibility.ALL)
         with self._lock:
             self._by_id[version.schema_id] = parsed
             if len(self._by_id) > self._capacity:
@@ -63,12 +63,12 @@ class ParsedVersions:
         return parsed
 
 
-def parse_stored(rows: Rows, schema: Schema) -> ParsedSchema:
+def parse_stored(rows: Tables, schema: Schema) -> ParsedSchema:
     """A schema that the registry keeps; what it refers to may be deleted by now."""
-    return _parse(rows, schema, Show.ALL)
+    return _parse(rows, schema, Visibility.ALL)
 
 
-def _parse(rows: Rows, schema: Schema, show: Show, *, normalize: bool = False) -> ParsedSchema:
+def _parse(rows: Tables, schema: Schema, show: Visibility, *, normalize: bool = False) -> ParsedSchema:
     def resolve(reference: Reference) -> Schema:
         found = rows.version(reference.subject, reference.version, show)
         if found is None:
@@ -85,12 +85,12 @@ def _parse(rows: Rows, schema: Schema, show: Show, *, normalize: bool = False) -
         raise InvalidSchema("the schema is nested too deeply") from failure
 
 
-def _with_numbered_references(rows: Rows, schema: Schema, show: Show) -> Schema:
+def _with_numbered_references(rows: Tables, schema: Schema, show: Visibility) -> Schema:
     """A reference to the latest version means the version that is the latest now."""
     return replace(schema, references=tuple(_numbered(rows, r, show) for r in schema.references))
 
 
-def _numbered(rows: Rows, reference: Reference, show: Show) -> Reference:
+def _numbered(rows: Tables, reference: Reference, show: Visibility) -> Reference:
     if reference.version != LATEST:
         return reference
     found = rows.latest(reference.subject, show)
@@ -105,4 +105,4 @@ def _sorted(references: tuple[Reference, ...]) -> tuple[Reference, ...]:
 
 def _is_descriptor(schema: Schema) -> bool:
     """Confluent's Protobuf serialisers send a file descriptor in base64; people want to read the schema as text."""
-    return schema.type is SchemaType.PROTOBUF and not any(sign in schema.text for sign in ";{}")
+    return schema.type is SchemaFormat.PROTOBUF and not any(sign in schema.text for sign in ";{}")

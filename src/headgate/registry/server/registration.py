@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headgate.registry.compatibility import Incompatibility, levels
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.schemas import ParsedSchema, Schema
-from headgate.registry.server import reading, settings
+from headgate.registry.server import rules as settings
+from headgate.registry.server import store as reading
 from headgate.registry.server.errors import (
     IdTaken,
     Incompatible,
@@ -20,11 +20,17 @@ from headgate.registry.server.errors import (
     UnknownSubject,
     UnknownVersion,
 )
-from headgate.registry.server.names import LATEST
-from headgate.registry.server.reading import ParsedVersions, Reading
-from headgate.registry.server.rows import Rows, Show, StoredVersion
-from headgate.registry.server.settings import Mode
+from headgate.registry.server.rules import Mode
+from headgate.registry.server.store import (
+    LATEST,
+    ParsedVersions,
+    PostedReading,
+    StoredVersion,
+    Tables,
+    Visibility,
+)
 from headgate.registry.wire import MAX_ID
+from headgate.schema.written import CompatibilityLevel
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,7 @@ class Judge(Protocol):
     """
 
     def __call__(
-        self, subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: Level
+        self, subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
     ) -> tuple[str, ...]: ...
 
 
@@ -51,7 +57,7 @@ def by_level(
     subject: str,  # noqa: ARG001  a judge may go by the subject; this one goes by the schemas alone
     new: ParsedSchema,
     earlier: Sequence[ParsedSchema],
-    level: Level,
+    level: CompatibilityLevel,
 ) -> tuple[str, ...]:
     """The judge that every registry has: the compatibility level."""
     return tuple(_sentence(found) for found in levels.check(new, earlier, level))
@@ -69,12 +75,12 @@ class Registrar:
     judge: Judge
     parsed: ParsedVersions
 
-    def register(self, rows: Rows, subject: str, request: Request, *, normalize: bool) -> StoredVersion:
+    def register(self, rows: Tables, subject: str, request: Request, *, normalize: bool) -> StoredVersion:
         """The new version, or the live one that is this schema already. Raises Incompatible, InvalidSchema, …"""
         mode = settings.mode_in_scope(rows, subject)
         _refuse_by_mode(rows, subject, request, mode)
         normalize = normalize or bool(settings.config_in_scope(rows, subject).normalize)
-        read = reading.read(rows, request.schema, normalize=normalize, show=Show.LIVE)
+        read = reading.read(rows, request.schema, normalize=normalize, show=Visibility.LIVE)
         if (found := _registered(rows, subject, request, read, normalize)) is not None:
             return found
         if mode is not Mode.IMPORT and (reasons := self.reasons(rows, subject, read)):
@@ -82,38 +88,40 @@ class Registrar:
         return _add(rows, subject, request, read, mode)
 
     def reasons(
-        self, rows: Rows, subject: str, read: Reading, against: Sequence[StoredVersion] | None = None
+        self, rows: Tables, subject: str, read: PostedReading, against: Sequence[StoredVersion] | None = None
     ) -> tuple[str, ...]:
         """Why a schema may not follow those versions; by default those that the level asks for."""
         level = settings.level_in_scope(rows, subject)
-        if level is Level.NONE:
+        if level is CompatibilityLevel.NONE:
             return ()
         compared = _versions_to_compare(rows, subject, level) if against is None else against
         return self.judge(subject, read.parsed, [self.parsed.get(rows, v) for v in compared], level)
 
     def verdict(
-        self, rows: Rows, subject: str, schema: Schema, number: int | None, *, normalize: bool
+        self, rows: Tables, subject: str, schema: Schema, number: int | None, *, normalize: bool
     ) -> tuple[str, ...]:
         """As registering would decide (no number), or against one version only. No subject yet: nothing is against it."""
         normalize = normalize or bool(settings.config_in_scope(rows, subject).normalize)
         against = None if number is None else _version_to_compare(rows, subject, number)
-        read = reading.read(rows, schema, normalize=normalize, show=Show.LIVE)
+        read = reading.read(rows, schema, normalize=normalize, show=Visibility.LIVE)
         return self.reasons(rows, subject, read, against)
 
 
-def look_up(rows: Rows, subject: str, schema: Schema, *, normalize: bool, show: Show) -> StoredVersion:
+def look_up(
+    rows: Tables, subject: str, schema: Schema, *, normalize: bool, show: Visibility
+) -> StoredVersion:
     """The version of the subject that is this very schema."""
     normalize = normalize or bool(settings.config_in_scope(rows, subject).normalize)
     if rows.latest(subject, show) is None:
         raise UnknownSubject(subject)
-    read = reading.read(rows, schema, normalize=normalize, show=Show.ALL)
+    read = reading.read(rows, schema, normalize=normalize, show=Visibility.ALL)
     found = rows.matching(subject, read.prints, normalize, show)
     if found is None:
         raise SchemaNotInSubject(subject)
     return found
 
 
-def find(rows: Rows, subject: str, number: int, show: Show) -> StoredVersion:
+def find(rows: Tables, subject: str, number: int, show: Visibility) -> StoredVersion:
     """A version by its number, or the latest."""
     found = rows.latest(subject, show) if number == LATEST else rows.version(subject, number, show)
     if found is not None:
@@ -123,7 +131,7 @@ def find(rows: Rows, subject: str, number: int, show: Show) -> StoredVersion:
     raise UnknownVersion(subject, number)
 
 
-def _refuse_by_mode(rows: Rows, subject: str, request: Request, mode: Mode) -> None:
+def _refuse_by_mode(rows: Tables, subject: str, request: Request, mode: Mode) -> None:
     settings.refuse_if_read_only(rows, subject)
     if request.schema_id is not None and mode is not Mode.IMPORT:
         raise NotPermitted(f'subject "{subject}" is not in import mode, so a schema cannot bring its own id')
@@ -132,42 +140,42 @@ def _refuse_by_mode(rows: Rows, subject: str, request: Request, mode: Mode) -> N
 
 
 def _registered(
-    rows: Rows, subject: str, request: Request, read: Reading, normalize: bool
+    rows: Tables, subject: str, request: Request, read: PostedReading, normalize: bool
 ) -> StoredVersion | None:
     if request.version is not None:
-        found = rows.version(subject, request.version, Show.LIVE)
+        found = rows.version(subject, request.version, Visibility.LIVE)
         return found if found is not None and rows.fingerprint(found.schema_id) == read.prints.exact else None
-    found = rows.matching(subject, read.prints, normalize, Show.LIVE)
+    found = rows.matching(subject, read.prints, normalize, Visibility.LIVE)
     if found is not None and request.schema_id in (None, found.schema_id):
         return found
     return None
 
 
-def _add(rows: Rows, subject: str, request: Request, read: Reading, mode: Mode) -> StoredVersion:
+def _add(rows: Tables, subject: str, request: Request, read: PostedReading, mode: Mode) -> StoredVersion:
     version = _new_version(rows, subject, request, mode)
     schema_id = rows.add_schema(read.kept, read.prints, _known_id(rows, request, read))
-    for old in rows.versions_of_id(schema_id, Show.DELETED):
+    for old in rows.versions_of_id(schema_id, Visibility.DELETED):
         # The schema comes back under a new number; its deleted version has done its duty, unless somebody uses it.
-        if old.subject == subject and not rows.referring(subject, old.version, Show.ALL):
+        if old.subject == subject and not rows.referring(subject, old.version, Visibility.ALL):
             rows.remove_version(subject, old.version)
     rows.add_version(subject, version, schema_id)
     return StoredVersion(subject, version, schema_id, read.kept, deleted=False)
 
 
-def _new_version(rows: Rows, subject: str, request: Request, mode: Mode) -> int:
+def _new_version(rows: Tables, subject: str, request: Request, mode: Mode) -> int:
     """One more than the highest number in use, deleted versions included."""
-    last = rows.latest(subject, Show.ALL)
+    last = rows.latest(subject, Visibility.ALL)
     following = 1 if last is None else last.version + 1
     if request.version is None:
         return following
     if mode is not Mode.IMPORT and request.version != following:
         raise InvalidSchema(f"version {request.version} is not one more than the previous version")
-    if rows.version(subject, request.version, Show.ALL) is not None:
+    if rows.version(subject, request.version, Visibility.ALL) is not None:
         raise NotPermitted(f'version {request.version} of subject "{subject}" exists with another schema')
     return request.version
 
 
-def _known_id(rows: Rows, request: Request, read: Reading) -> int | None:
+def _known_id(rows: Tables, request: Request, read: PostedReading) -> int | None:
     """The id that the schema brings, or has already; None asks for a new one."""
     if request.schema_id is not None:
         if rows.fingerprint(request.schema_id) not in (None, read.prints.exact):
@@ -179,19 +187,19 @@ def _known_id(rows: Rows, request: Request, read: Reading) -> int | None:
     return known
 
 
-def _versions_to_compare(rows: Rows, subject: str, level: Level) -> Sequence[StoredVersion]:
+def _versions_to_compare(rows: Tables, subject: str, level: CompatibilityLevel) -> Sequence[StoredVersion]:
     return (
-        rows.versions(subject, Show.LIVE)
+        rows.versions(subject, Visibility.LIVE)
         if level.is_transitive
         else _version_to_compare(rows, subject, LATEST)
     )
 
 
-def _version_to_compare(rows: Rows, subject: str, number: int) -> Sequence[StoredVersion]:
+def _version_to_compare(rows: Tables, subject: str, number: int) -> Sequence[StoredVersion]:
     if number == LATEST:
-        latest = rows.latest(subject, Show.LIVE)
+        latest = rows.latest(subject, Visibility.LIVE)
         return () if latest is None else (latest,)
-    found = rows.version(subject, number, Show.LIVE)
+    found = rows.version(subject, number, Visibility.LIVE)
     if found is None:
         raise UnknownVersion(subject, number)
     return (found,)

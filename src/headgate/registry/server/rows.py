@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from headgate.registry.schemas import Reference, Schema, SchemaType
+from headgate.registry.schemas import Reference, Schema
+from headgate.schema.written import SchemaFormat
 
 
 class Show(Enum):
@@ -201,7 +202,7 @@ def _one(connection: sqlite3.Connection, sql: str, *values: object) -> tuple[Any
 
 def _schema(text: str, schema_type: str, refs: str) -> Schema:
     references = tuple(Reference(name, subject, version) for name, subject, version in json.loads(refs))
-    return Schema(text, SchemaType(schema_type), references)
+    return Schema(text, SchemaFormat(schema_type), references)
 
 
 def _version(

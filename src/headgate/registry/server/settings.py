@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from headgate.registry.compatibility.levels import Level
-from headgate.registry.server import deletion
+from headgate.registry.server import rules as deletion
 from headgate.registry.server.errors import (
     InvalidLevel,
     InvalidMode,
@@ -15,9 +14,10 @@ from headgate.registry.server.errors import (
     NotPermitted,
     UnknownSubject,
 )
-from headgate.registry.server.rows import Rows, Show
+from headgate.registry.server.store import Tables, Visibility
+from headgate.schema.written import CompatibilityLevel
 
-DEFAULT_LEVEL = Level.BACKWARD
+DEFAULT_LEVEL = CompatibilityLevel.BACKWARD
 
 
 class Mode(StrEnum):
@@ -29,13 +29,13 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    level: Level | None
+    level: CompatibilityLevel | None
     normalize: bool | None = None
 
 
-def level(text: str) -> Level:
+def level(text: str) -> CompatibilityLevel:
     try:
-        return Level(text.upper())
+        return CompatibilityLevel(text.upper())
     except ValueError:
         raise InvalidLevel(text) from None
 
@@ -47,18 +47,18 @@ def mode(text: str) -> Mode:
         raise InvalidMode(text) from None
 
 
-def config_in_scope(rows: Rows, subject: str | None) -> Config:
+def config_in_scope(rows: Tables, subject: str | None) -> Config:
     """What holds for a subject: its own settings, where it has none the registry's, else the defaults."""
     own, general = _config(rows, subject) or Config(None), _config(rows, None) or Config(None)
     normalize = own.normalize if own.normalize is not None else general.normalize
     return Config(own.level or general.level or DEFAULT_LEVEL, normalize)
 
 
-def level_in_scope(rows: Rows, subject: str) -> Level:
+def level_in_scope(rows: Tables, subject: str) -> CompatibilityLevel:
     return config_in_scope(rows, subject).level or DEFAULT_LEVEL
 
 
-def own_config(rows: Rows, subject: str | None) -> Config:
+def own_config(rows: Tables, subject: str | None) -> Config:
     if subject is None:
         return config_in_scope(rows, None)
     found = _config(rows, subject)
@@ -67,7 +67,7 @@ def own_config(rows: Rows, subject: str | None) -> Config:
     return found
 
 
-def put_config(rows: Rows, subject: str | None, change: Config) -> Config:
+def put_config(rows: Tables, subject: str | None, change: Config) -> Config:
     """Set what the change names and keep the rest."""
     refuse_if_read_only(rows, subject)
     before = _config(rows, subject) or Config(None)
@@ -77,7 +77,7 @@ def put_config(rows: Rows, subject: str | None, change: Config) -> Config:
     return after
 
 
-def drop_config(rows: Rows, subject: str | None) -> Config:
+def drop_config(rows: Tables, subject: str | None) -> Config:
     """Back to what holds in general; gives what was set before."""
     refuse_if_read_only(rows, subject)
     if subject is not None and _config(rows, subject) is None:
@@ -87,7 +87,7 @@ def drop_config(rows: Rows, subject: str | None) -> Config:
     return before
 
 
-def mode_in_scope(rows: Rows, subject: str | None) -> Mode:
+def mode_in_scope(rows: Tables, subject: str | None) -> Mode:
     """READONLY_OVERRIDE of the registry goes before what a subject says for itself."""
     general = Mode(rows.settings.mode(None) or Mode.READWRITE)
     if general is Mode.READONLY_OVERRIDE or subject is None:
@@ -95,14 +95,14 @@ def mode_in_scope(rows: Rows, subject: str | None) -> Mode:
     return Mode(rows.settings.mode(subject) or general)
 
 
-def own_mode(rows: Rows, subject: str | None) -> Mode:
+def own_mode(rows: Tables, subject: str | None) -> Mode:
     found = rows.settings.mode(subject)
     if found is None and subject is not None:
         raise NoModeOfItsOwn(subject)
     return Mode(found or Mode.READWRITE)
 
 
-def put_mode(rows: Rows, subject: str | None, new: Mode, *, force: bool) -> None:
+def put_mode(rows: Tables, subject: str | None, new: Mode, *, force: bool) -> None:
     """IMPORT brings ids of its own: without force it needs a subject, or a registry, without live versions."""
     if new is Mode.READONLY_OVERRIDE and subject is not None:
         raise InvalidMode(new)
@@ -111,7 +111,7 @@ def put_mode(rows: Rows, subject: str | None, new: Mode, *, force: bool) -> None
     rows.settings.put_mode(subject, new)
 
 
-def drop_mode(rows: Rows, subject: str | None) -> Mode:
+def drop_mode(rows: Tables, subject: str | None) -> Mode:
     found = rows.settings.mode(subject)
     if found is None and subject is not None:
         raise UnknownSubject(subject)
@@ -119,21 +119,21 @@ def drop_mode(rows: Rows, subject: str | None) -> Mode:
     return Mode(found or Mode.READWRITE)
 
 
-def refuse_if_read_only(rows: Rows, subject: str | None) -> None:
+def refuse_if_read_only(rows: Tables, subject: str | None) -> None:
     if mode_in_scope(rows, subject) in (Mode.READONLY, Mode.READONLY_OVERRIDE):
         what = "the registry" if subject is None else f'subject "{subject}"'
         raise NotPermitted(f"{what} is in read-only mode")
 
 
-def _config(rows: Rows, subject: str | None) -> Config | None:
+def _config(rows: Tables, subject: str | None) -> Config | None:
     found = rows.settings.config(subject)
-    return None if found is None else Config(Level(found[0]) if found[0] else None, found[1])
+    return None if found is None else Config(CompatibilityLevel(found[0]) if found[0] else None, found[1])
 
 
-def _make_room_for_import(rows: Rows, subject: str | None) -> None:
-    concerned = rows.subjects("", Show.ALL) if subject is None else (subject,)
+def _make_room_for_import(rows: Tables, subject: str | None) -> None:
+    concerned = rows.subjects("", Visibility.ALL) if subject is None else (subject,)
     for name in concerned:
-        if rows.latest(name, Show.LIVE) is not None:
+        if rows.latest(name, Visibility.LIVE) is not None:
             raise NotPermitted(f'cannot import: subject "{name}" has versions already')
     for name in concerned:
         deletion.remove_all(rows, name)

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headgate.registry.server.errors import StoreFailed, StoreUnusable
-from headgate.registry.server.rows import Rows
 
 FILE_NAME = "registry.sqlite"
 FORMAT = 1
@@ -71,20 +70,20 @@ class Store:
             raise
 
     @contextmanager
-    def reading(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[Tables]:
         """The rows as they are at one moment, whatever is written meanwhile."""
         connection = self._take()
         try:
             with _transaction(connection, "BEGIN"):
-                yield Rows(connection)
+                yield Tables(connection)
         finally:
             self._idle.put(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[Rows]:
+    def writing(self) -> Iterator[Tables]:
         """One change: all of it is on disk when the block ends, nothing of it when the block raises."""
         with self._write_lock, _transaction(self._writer, "BEGIN IMMEDIATE"):
-            yield Rows(self._writer)
+            yield Tables(self._writer)
 
     def close(self) -> None:
         self._writer.close()

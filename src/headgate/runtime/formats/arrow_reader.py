@@ -21,13 +21,14 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
-from headgate.plan.sides import SchemaSide, WrittenSchema, place_of, schema_place
+from headgate.plan.sides import SchemaSide, place_of, schema_place
 from headgate.runtime.formats.convert import conform
 from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
+from headgate.schema.written import WrittenSchema
 
 FRAME = 5  # bytes: a zero and the schema's id
 NO_SCHEMA = "its frame names no known schema"

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from headgate.runtime.formats.avro_schemas import NAMED, Tree, kind_of, meaning
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.merge import can_hold
-from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
+from headgate.schema.formats.avro.read import PRIMITIVES, annotated, annotated_fixed
+from headgate.schema.formats.avro.tree import Fixed, Name, Primitive
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Bytes, Json, Text, Type, Uuid
 
@@ -156,8 +157,8 @@ def _neutral(node: Tree, path: str) -> Type | None:
     said = node if isinstance(node, dict) else {}
     try:
         if kind_of(node) == "fixed":
-            return annotated_fixed(said["size"], said, path)
-        return annotated(kind_of(node), said, path)
+            return annotated_fixed(Fixed(Name(""), said["size"], attributes=said), path)
+        return annotated(Primitive(kind_of(node), said), path)
     except SchemaError:
         return None
 

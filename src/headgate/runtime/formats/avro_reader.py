@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from headgate.plan.sides import SchemaSide, WrittenSchema, place_of
+from headgate.plan.sides import SchemaSide, place_of
 from headgate.runtime.formats.avro_inlay import Inlay, find_inlays, laid_in, taken_out
 from headgate.runtime.formats.avro_meaning import OtherMeaning, meant
 from headgate.runtime.formats.avro_schemas import (
@@ -53,6 +53,7 @@ from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Array, Json, Map, Record, Text, Type, Uuid
+from headgate.schema.written import WrittenSchema
 
 # Five bytes as an Avro int: a chance of 1 in 2^31 that left-over bytes look like it. Negative, because a record that ends
 # before a text or an array takes it for a length: of a positive one Avro makes room for 1.5 GB before it reads on.

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from headgate.schema.formats.avro.annotations import PRIMITIVES, connect_decimal
+from headgate.schema.formats.avro.read import PRIMITIVES, connect_decimal
 
 NAMED = ("record", "error", "enum", "fixed")
 # What makes other values of the same bytes; all else in a schema is for people.

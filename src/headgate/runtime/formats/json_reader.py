@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql.pandas.functions import arrow_udf
 
-from headgate.plan.sides import WrittenSchema
 from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
 from headgate.runtime.formats.json_validation import (
     instance_path,
@@ -45,6 +44,7 @@ from headgate.schema.types import (
     Type,
     Uuid,
 )
+from headgate.schema.written import WrittenSchema
 
 
 def json_problem(data: Column) -> Column:

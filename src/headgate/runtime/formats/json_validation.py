@@ -12,10 +12,10 @@ import jsonschema_rs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.plan.sides import WrittenSchema
 from headgate.runtime.formats.arrow_reader import Doubt
 from headgate.schema.paths import ROOT, field_path, value_path
 from headgate.schema.types import Array, Bigint, Double, Enum, Integer, Map, Real, Record, Type
+from headgate.schema.written import WrittenSchema
 
 Look: TypeAlias = Callable[[list[Any]], None]
 

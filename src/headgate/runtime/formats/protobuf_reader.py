@@ -14,7 +14,6 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from headgate.plan.sides import WrittenSchema
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
 from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
@@ -27,6 +26,7 @@ from headgate.schema.formats.protobuf.read import find_message, link, message_in
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
+from headgate.schema.written import WrittenSchema
 
 
 def protobuf_bodies(decoding: Decoding, writer: WrittenSchema) -> ProtobufBodies:

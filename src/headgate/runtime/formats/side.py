@@ -9,7 +9,8 @@ from typing import Protocol
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import FieldPath, WrittenSchema
+from headgate.plan.sides import FieldPath
+from headgate.schema.written import WrittenSchema
 
 UNKNOWN_ID = "headgate-unknown-schema-id:"
 MAGIC = "its first byte is not the 0 of a registry's frame"

@@ -6,11 +6,13 @@ import json
 from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
-from headgate.schema.errors import SchemaError, UnresolvedType
-from headgate.schema.formats.errors import SchemaTooDeep, SchemaTooLarge
+from headgate.schema.errors import SchemaError, SchemaTooDeep, SchemaTooLarge, UnresolvedType
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT
 from headgate.schema.types import MAX_DEPTH, Named, Type, depth
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""Any JSON value."""
 
 # Thirty records that each use the next one twice unfold to a thousand million fields; every walk over such a type
 # would never end. The largest schemas seen in the wild have some 20,000.
@@ -41,6 +43,11 @@ def copy_document(document: object, format: str, malformed: Callable[[str, str],
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not json")
+
+
+def compact(value: Json, *, sort_keys: bool = False) -> str:
+    """JSON text without insignificant white space; numbers and escapes in one form."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
 
 
 def check_depth(type_: Type, format: str) -> None:

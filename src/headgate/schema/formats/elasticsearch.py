@@ -11,8 +11,13 @@ from enum import StrEnum
 from typing import assert_never, cast
 
 from headgate.errors import HeadgateError, raise_all
-from headgate.schema.errors import TypeTooDeep, UnresolvedType
-from headgate.schema.formats.errors import InvalidColumnName, InvalidMapping, UnsupportedType
+from headgate.schema.errors import (
+    InvalidColumnName,
+    InvalidMapping,
+    TypeTooDeep,
+    UnresolvedType,
+    UnsupportedType,
+)
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type

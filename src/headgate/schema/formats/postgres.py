@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from headgate.errors import HeadgateError, raise_all
-from headgate.schema.errors import NameClash, NameTooLong, UnresolvedType
-from headgate.schema.formats.errors import InvalidColumnName, UnsupportedType
+from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, UnresolvedType, UnsupportedType
 from headgate.schema.names import POSTGRES_LIMIT, postgres_too_long, print_name
 from headgate.schema.paths import ROOT, field_path
 from headgate.schema.types import (

@@ -10,7 +10,7 @@ import re
 import warnings
 from dataclasses import dataclass, field
 
-from headgate.schema.formats.errors import MalformedPattern
+from headgate.schema.errors import MalformedPattern
 
 _OPENING = re.compile(
     r"\(\?(?:P?<(?P<name>[A-Za-z_]\w*)>|(?P<plain>:|>|=|<=)|(?P<never>!|<!)|(?P<flags>[a-zA-Z-]+)(?P<end>[:)]))",

@@ -9,8 +9,7 @@ from typing import assert_never
 
 from pyspark.sql import types as spark
 
-from headgate.schema.errors import UnresolvedType
-from headgate.schema.formats.errors import UnsupportedType
+from headgate.schema.errors import UnresolvedType, UnsupportedType
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import (

@@ -2,247 +2,203 @@
 
 from __future__ import annotations
 
-from headgate.errors import error
 from headgate.text.errors import SqlError
 
-SHOWN_COLUMNS = 20  # of those that a name could have been, in a hint
+SHOWN_COLUMNS = 20  # The most that a hint lists if no name is similar.
+
+_INSTEAD_OF_ARROWS = {
+    "text": "Write (x::json) -> 'key' if the text holds JSON.",
+    "record": "Write x.field or (x).field.",
+    "map": "Write x['key'].",
+}
 
 
-@error
-class QueryTooDeep(SqlError):
-    code = "SQL-0401"
+class QueryTooDeep(SqlError, code="SQL-0401"):
+    """A query has more nested expressions or subqueries than can be analysed."""
+
     limit: int
-
-    def message(self) -> str:
-        return f"query is nested more than {self.limit} levels deep"
-
-    def hint(self) -> str:
-        return "Split it into views or WITH clauses."
+    MESSAGE = "query is nested more than {limit} levels deep"
+    HINT = "Split it into views or WITH clauses."
 
 
-@error
-class MalformedQuery(SqlError):
-    code = "SQL-0402"
+class MalformedQuery(SqlError, code="SQL-0402"):
+    """The text of a query is not valid SQL."""
+
     reason: str
+    MESSAGE = "query cannot be read: {reason}"
+    CURE = "Correct the query where the caret points."
 
-    def message(self) -> str:
-        return f"query cannot be read: {self.reason}"
 
+class UnknownColumn(SqlError, code="SQL-0403"):
+    """A query names a column that none of its relations has."""
 
-@error
-class UnknownColumn(SqlError):
-    code = "SQL-0403"
     column: str
     relations: tuple[str, ...]
     similar: tuple[str, ...] = ()
     advice: str | None = None
     columns: tuple[str, ...] = ()
+    MESSAGE = 'column "{column}" does not exist'
+    DETAIL = "Looked in {relations:list}."
+    HINT = "The columns are {shown}."
 
-    def message(self) -> str:
-        return f'column "{self.column}" does not exist'
-
-    def detail(self) -> str | None:
-        return f"Looked in {', '.join(self.relations)}." if self.relations else "The query has no FROM."
-
-    def hint(self) -> str | None:
-        if self.advice or self.similar or not self.columns:
-            return self.advice or super().hint()
+    @property
+    def shown(self) -> str:
         more = ", …" if len(self.columns) > SHOWN_COLUMNS else ""
-        return f"The columns are {', '.join(self.columns[:SHOWN_COLUMNS])}{more}."
-
-
-@error
-class AmbiguousColumn(SqlError):
-    code = "SQL-0404"
-    column: str
-    candidates: tuple[str, ...]
-
-    def message(self) -> str:
-        return f'column "{self.column}" is ambiguous'
+        return ", ".join(self.columns[:SHOWN_COLUMNS]) + more
 
     def detail(self) -> str:
-        return f"It may be {' or '.join(self.candidates)}."
+        return super().detail() or "The query has no FROM."
 
-    def hint(self) -> str:
-        return "Qualify it with the name of its relation, or put it in double quotes if the names differ only by case."
+    def hint(self) -> str | None:
+        return self.advice or super().hint()
 
 
-@error
-class UnknownAlias(SqlError):
-    code = "SQL-0405"
+class AmbiguousColumn(SqlError, code="SQL-0404"):
+    """A query names a column that several of its relations have, or that differs from others only by case."""
+
+    column: str
+    candidates: tuple[str, ...]
+    MESSAGE = 'column "{column}" is ambiguous'
+    DETAIL = "It may be {candidates:or}."
+    HINT = "Qualify it with the name of its relation, or put it in double quotes if the names differ only by case."
+
+
+class UnknownAlias(SqlError, code="SQL-0405"):
+    """A query qualifies a column with a relation that is not in its FROM clause."""
+
     alias: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'the query has no relation "{self.alias}"'
+    MESSAGE = 'the query has no relation "{alias}"'
 
 
-@error
-class UnknownField(SqlError):
-    code = "SQL-0406"
+class UnknownField(SqlError, code="SQL-0406"):
+    """A query takes a field of a record, and the record has no such field."""
+
     field: str
     owner: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'field "{self.field}" of {self.owner} does not exist'
+    MESSAGE = 'field "{field}" of {owner} does not exist'
 
 
-@error
-class NotARecord(SqlError):
-    code = "SQL-0407"
+class NotARecord(SqlError, code="SQL-0407"):
+    """A query takes a field of a value that is no record."""
+
     field: str
     type: str
+    MESSAGE = 'field "{field}" cannot be taken of a value of type {type}'
+    CURE = "Leave the field out, or take it from a column that holds a record."
 
-    def message(self) -> str:
-        return f'field "{self.field}" cannot be taken of a value of type {self.type}'
 
+class WrongColumnCount(SqlError, code="SQL-0408"):
+    """Two queries are combined, or a list is compared, with different numbers of columns."""
 
-@error
-class WrongColumnCount(SqlError):
-    code = "SQL-0408"
     what: str
     expected: int
     found: int
+    MESSAGE = "{what} has {found} columns, expected {expected}"
+    CURE = "Give both sides the same number of columns."
 
-    def message(self) -> str:
-        return f"{self.what} has {self.found} columns, expected {self.expected}"
 
+class IncompatibleBranches(SqlError, code="SQL-0409"):
+    """Two values must have one type, for example in UNION or CASE, and no type can hold both."""
 
-@error
-class IncompatibleBranches(SqlError):
-    code = "SQL-0409"
     what: str
     left: str
     right: str
-
-    def message(self) -> str:
-        return f"types {self.left} and {self.right} of {self.what} have no common type"
-
-    def hint(self) -> str:
-        return "Write a CAST on one of them."
+    MESSAGE = "types {left} and {right} of {what} have no common type"
+    HINT = "Write a CAST on one of them."
 
 
-@error
-class UnknownFunction(SqlError):
-    code = "SQL-0411"
+class UnknownFunction(SqlError, code="SQL-0411"):
+    """A query calls a function that Headgate does not know."""
+
     function: str
     similar: tuple[str, ...] = ()
-
-    def message(self) -> str:
-        return f'function "{self.function}" does not exist'
+    MESSAGE = 'function "{function}" does not exist'
 
 
-@error
-class UnsupportedQuery(SqlError):
-    code = "SQL-0412"
+class UnsupportedQuery(SqlError, code="SQL-0412"):
+    """A query uses a part of SQL that Headgate does not support."""
+
     what: str
     instead: str | None = None
-
-    def message(self) -> str:
-        return f"{self.what} is not supported in a query"
-
-    def hint(self) -> str | None:
-        return self.instead
+    MESSAGE = "{what} is not supported in a query"
+    HINT = "{instead}"
+    CURE = "Write the query without it."
 
 
-@error
-class DuplicateAlias(SqlError):
-    code = "SQL-0413"
+class DuplicateAlias(SqlError, code="SQL-0413"):
+    """Two relations of one FROM or WITH clause have the same name."""
+
     alias: str
     clause: str
-
-    def message(self) -> str:
-        return f'relation name "{self.alias}" is used more than once in one {self.clause}'
-
-    def hint(self) -> str:
-        return "Give one of them another name with AS."
+    MESSAGE = 'relation name "{alias}" is used more than once in one {clause}'
+    HINT = "Give one of them another name with AS."
 
 
-@error
-class NotJson(SqlError):
-    code = "SQL-0414"
+class NotJson(SqlError, code="SQL-0414"):
+    """An operator for JSON is applied to a value of another type."""
+
     type: str
-
-    def message(self) -> str:
-        return f"-> and ->> take a value of type json, found {self.type}"
+    MESSAGE = "-> and ->> take a value of type json, found {type}"
+    CURE = "Cast the value to json first."
 
     def hint(self) -> str | None:
-        match self.type.partition("(")[0]:
-            case "text":
-                return "Write (x::json) -> 'key' if the text holds JSON."
-            case "record":
-                return "Write x.field or (x).field."
-            case "map":
-                return "Write x['key']."
-            case _:
-                return None
+        return _INSTEAD_OF_ARROWS.get(self.type.partition("(")[0])
 
 
-@error
-class WrongType(SqlError):
-    code = "SQL-0415"
+class WrongType(SqlError, code="SQL-0415"):
+    """An operator or a function gets a value of a type that it does not take."""
+
     what: str
     expected: str
     found: str
+    MESSAGE = "{what} takes {expected}, found {found}"
+    CURE = "Cast the value to the type that the message names."
 
-    def message(self) -> str:
-        return f"{self.what} takes {self.expected}, found {self.found}"
 
+class ImpossibleCast(SqlError, code="SQL-0416"):
+    """A cast goes between types that have no conversion."""
 
-@error
-class ImpossibleCast(SqlError):
-    code = "SQL-0416"
     source: str
     target: str
+    MESSAGE = "a value of type {source} cannot be cast to {target}"
+    CURE = "Cast to text first, or compute the value in another way."
 
-    def message(self) -> str:
-        return f"a value of type {self.source} cannot be cast to {self.target}"
 
+class NotIndexable(SqlError, code="SQL-0417"):
+    """Square brackets follow a value that is neither an array nor a map."""
 
-@error
-class NotIndexable(SqlError):
-    code = "SQL-0417"
     type: str
+    MESSAGE = "[ ] takes an element of an array or a value of a map, found {type}"
+    CURE = "Use them only after an array or a map."
 
-    def message(self) -> str:
-        return f"[ ] takes an element of an array or a value of a map, found {self.type}"
 
+class MisplacedFunction(SqlError, code="SQL-0418"):
+    """A function that makes rows or needs a window stands where a single value is expected."""
 
-@error
-class MisplacedFunction(SqlError):
-    code = "SQL-0418"
     function: str
     why: str
     instead: str
-
-    def message(self) -> str:
-        return f"function {self.function} {self.why} and cannot stand here"
-
-    def hint(self) -> str:
-        return self.instead
+    MESSAGE = "function {function} {why} and cannot stand here"
+    HINT = "{instead}"
 
 
-@error
-class UngroupedColumn(SqlError):
-    code = "SQL-0419"
+class UngroupedColumn(SqlError, code="SQL-0419"):
+    """A query with GROUP BY or an aggregate uses a column that has several values per group."""
+
     column: str
-
-    def message(self) -> str:
-        return f'column "{self.column}" is neither grouped nor inside an aggregate'
-
-    def hint(self) -> str:
-        return "Add it to GROUP BY, or take one of its values with any_value, min or max."
+    MESSAGE = 'column "{column}" is neither grouped nor inside an aggregate'
+    HINT = "Add it to GROUP BY, or take one of its values with any_value, min or max."
 
 
-@error
-class MisplacedAggregate(SqlError):
-    code = "SQL-0420"
+class MisplacedAggregate(SqlError, code="SQL-0420"):
+    """An aggregate stands in a clause that is evaluated before rows are grouped."""
+
     function: str
     clause: str
-
-    def message(self) -> str:
-        return f"aggregate {self.function} cannot stand in {self.clause}"
+    MESSAGE = "aggregate {function} cannot stand in {clause}"
+    CURE = "Move the aggregate to SELECT or HAVING, or compute it in a subquery."
 
     def hint(self) -> str | None:
         return "Write the condition in HAVING." if self.clause == "WHERE" else None

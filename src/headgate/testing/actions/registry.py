@@ -7,19 +7,19 @@ from collections.abc import Callable
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from headgate.registry.client import RegistryClient
-from headgate.registry.compatibility.levels import Level
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
-from headgate.registry.schemas import Reference, Schema, SchemaType
+from headgate.registry.schemas import Reference, Schema
 from headgate.schema.formats.proto_text import parse_proto
 from headgate.schema.formats.protobuf.print import print_proto
 from headgate.schema.formats.protobuf.protoc import serialized_descriptor
+from headgate.schema.written import CompatibilityLevel, SchemaFormat
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch
 from headgate.testing.notation import equal, read_json, write_json
 from headgate.testing.retry import Deadline
 
-TYPES = {"avro": SchemaType.AVRO, "json_sr": SchemaType.JSON, "protobuf": SchemaType.PROTOBUF}
+TYPES = {"avro": SchemaFormat.AVRO, "json_sr": SchemaFormat.JSON, "protobuf": SchemaFormat.PROTOBUF}
 
 
 def publish(call: Invocation, context: SpecContext) -> None:
@@ -107,7 +107,7 @@ def _versions(subject: str, registry: RegistryClient) -> tuple[int, ...]:
 def _check_schema(subject: str, version: str, text: str, registry: RegistryClient) -> None:
     found = registry.latest(subject) if version == "latest" else registry.version(subject, int(version))
     what = f'the schema of subject "{subject}" is another one'
-    if found.schema.type is SchemaType.PROTOBUF:
+    if found.schema.type is SchemaFormat.PROTOBUF:
         wanted, actual = _descriptor(text), _descriptor(found.schema.text)
         if wanted != actual or _comments(wanted) != _comments(actual):
             shown = tuple(line for line in print_proto(actual).splitlines() if line.strip())
@@ -142,11 +142,11 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(text.replace(", ", ",\n").splitlines())
 
 
-def _level(call: Invocation) -> Level:
+def _level(call: Invocation) -> CompatibilityLevel:
     written = call.text("compatibility").upper()
-    if written not in list(Level):
-        raise call.wrong(f'takes one of {", ".join(Level)} for "compatibility", not "{written}"')
-    return Level(written)
+    if written not in list(CompatibilityLevel):
+        raise call.wrong(f'takes one of {", ".join(CompatibilityLevel)} for "compatibility", not "{written}"')
+    return CompatibilityLevel(written)
 
 
 def _references(call: Invocation) -> tuple[Reference, ...]:

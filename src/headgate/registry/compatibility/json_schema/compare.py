@@ -44,8 +44,8 @@ from headgate.registry.compatibility.json_schema.scalars import (
     compare_strings,
 )
 from headgate.registry.parsing.json_documents import Documents
-from headgate.registry.parsing.json_text import Json
 from headgate.registry.schemas import ParsedSchema
+from headgate.schema.formats.documents import Json
 
 Key = tuple[int, int, bool]
 

@@ -29,7 +29,7 @@ from headgate.registry.compatibility.json_schema.nodes import (
     String,
 )
 from headgate.registry.parsing.json_documents import REFERENCES, Documents, Draft
-from headgate.registry.parsing.json_text import Json, compact
+from headgate.schema.formats.documents import Json, compact
 
 Schema = dict[str, Json]
 

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 
 from starlette.routing import Route
 
-from headgate.registry.server.http import Handler, endpoint
-from headgate.registry.server.registration import Registrar
+from headgate.registry.server.requests import Handler, Users, endpoint
+from headgate.registry.server.rules import Registration
 from headgate.registry.server.store import Store
-from headgate.registry.server.users import Users
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     store: Store
-    registrar: Registrar
+    registrar: Registration
     users: Users
 
     def route(self, method: str, path: str, handler: Handler, *, writes: bool | None = None) -> Route:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from headgate.registry.server.http import Call, Json
+from headgate.registry.server.requests import Call, Json
 from headgate.registry.server.routes import Service
 
 # The generation of Confluent's API that is served; clients look here for what a registry can do.

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from starlette.routing import Route
 
-from headgate.registry.schemas import Schema, SchemaType
-from headgate.registry.server import bodies, names
+from headgate.registry.schemas import Schema
+from headgate.registry.server import requests as bodies
+from headgate.registry.server import requests as names
 from headgate.registry.server.errors import UnknownSchemaId, UnreadableRequest
-from headgate.registry.server.http import Call, Json, Raw
-from headgate.registry.server.routes import Service
-from headgate.registry.server.routes.subjects import formatted
-from headgate.registry.server.rows import Rows, Show, StoredVersion
+from headgate.registry.server.requests import Call, Json, Raw
+from headgate.registry.server.routes import Service, formatted
+from headgate.registry.server.store import StoredVersion, Tables, Visibility
+from headgate.schema.written import SchemaFormat
 
 
 def routes(service: Service) -> list[Route]:
@@ -34,13 +35,13 @@ class _Schemas:
     def list(self, call: Call) -> Json:
         prefix = names.prefix(call.query.get("subjectPrefix", ""))
         with self.service.store.reading() as rows:
-            found = rows.all_versions(prefix, Show.ALL if call.flag("deleted") else Show.LIVE)
+            found = rows.all_versions(prefix, Visibility.ALL if call.flag("deleted") else Visibility.LIVE)
         if call.flag("latestOnly"):
             found = tuple({version.subject: version for version in found}.values())
         return call.page(tuple(bodies.version_answer(version, version.schema.text) for version in found))
 
     def types(self, call: Call) -> Json:
-        return [SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO]
+        return [SchemaFormat.JSON, SchemaFormat.PROTOBUF, SchemaFormat.AVRO]
 
     def schema(self, call: Call) -> Json:
         with self.service.store.reading() as rows:
@@ -66,12 +67,14 @@ class _Schemas:
         """Those that carry the id. An id that only deleted versions carry exists, but shows none of them."""
         with self.service.store.reading() as rows:
             _known(rows, _id(call))
-            found = rows.versions_of_id(_id(call), Show.ALL if call.flag("deleted") else Show.LIVE)
+            found = rows.versions_of_id(
+                _id(call), Visibility.ALL if call.flag("deleted") else Visibility.LIVE
+            )
         only = call.query.get("subject")
         return tuple(version for version in found if only in (None, version.subject))
 
 
-def _known(rows: Rows, schema_id: int) -> Schema:
+def _known(rows: Tables, schema_id: int) -> Schema:
     """An id stays readable while any version has it, also a deleted one: records still carry it."""
     schema = rows.schema(schema_id)
     if schema is None:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from starlette.routing import Route
 
-from headgate.registry.server import bodies, names, settings
-from headgate.registry.server.http import Call, Json
+from headgate.registry.server import requests as bodies
+from headgate.registry.server import requests as names
+from headgate.registry.server import rules as settings
+from headgate.registry.server.requests import Call, Json
 from headgate.registry.server.routes import Service
 
 

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from starlette.routing import Route
 
 from headgate.registry.schemas import Schema
-from headgate.registry.server import bodies, deletion, names, reading, registration, settings
+from headgate.registry.server import requests as bodies
+from headgate.registry.server import requests as names
+from headgate.registry.server import rules as deletion
+from headgate.registry.server import rules as registration
+from headgate.registry.server import rules as settings
+from headgate.registry.server import store as reading
 from headgate.registry.server.errors import InvalidSchema, UnknownSubject
-from headgate.registry.server.http import Call, Json, Raw
+from headgate.registry.server.requests import Call, Json, Raw
 from headgate.registry.server.routes import Service
-from headgate.registry.server.rows import Rows, Show, StoredVersion
+from headgate.registry.server.store import StoredVersion, Tables, Visibility
 
 
 def routes(service: Service) -> list[Route]:
@@ -30,7 +35,7 @@ def routes(service: Service) -> list[Route]:
     ]
 
 
-def formatted(rows: Rows, schema: Schema, form: str) -> str:
+def formatted(rows: Tables, schema: Schema, form: str) -> str:
     """A schema's text as kept, or the form asked for: ``serialized`` gives a Protobuf descriptor in base64."""
     if form == "serialized":
         return bodies.serialized(reading.parse_stored(rows, schema))
@@ -53,7 +58,10 @@ class _Subjects:
             found = rows.versions(subject, _show(call))
             if (
                 not found
-                and rows.latest(subject, Show.ALL if _show(call) is not Show.LIVE else Show.LIVE) is None
+                and rows.latest(
+                    subject, Visibility.ALL if _show(call) is not Visibility.LIVE else Visibility.LIVE
+                )
+                is None
             ):
                 raise UnknownSubject(subject)
         return call.page(tuple(version.version for version in found))
@@ -72,7 +80,7 @@ class _Subjects:
 
     def referenced_by(self, call: Call) -> Json:
         with self.service.store.reading() as rows:
-            version = _named(rows, call, Show.ALL)
+            version = _named(rows, call, Visibility.ALL)
             referring = rows.referring(version.subject, version.version, _show(call))
         return call.page(tuple(sorted({other.schema_id for other in referring})))
 
@@ -109,13 +117,13 @@ class _Subjects:
             return [*deletion.delete_subject(rows, subject, permanent=call.flag("permanent"))]
 
 
-def _named(rows: Rows, call: Call, show: Show) -> StoredVersion:
+def _named(rows: Tables, call: Call, show: Visibility) -> StoredVersion:
     subject, number = names.subject(call.path["subject"]), names.version(call.path["version"])
     return registration.find(rows, subject, number, show)
 
 
-def _show(call: Call) -> Show:
+def _show(call: Call) -> Visibility:
     """``deletedOnly`` goes before ``deleted``."""
     if call.flag("deletedOnly"):
-        return Show.DELETED
-    return Show.ALL if call.flag("deleted") else Show.LIVE
+        return Visibility.DELETED
+    return Visibility.ALL if call.flag("deleted") else Visibility.LIVE

@@ -1,29 +1,52 @@
 """Avro schema -> neutral type.
 
-A record's fields become the record's fields; a field whose union has several types besides null becomes one nullable
-column per type, `f1`, `f2`, …, of which one has the value. Names are taken as they are written: registries hold
-schemas from before names were checked, and whoever decodes will say more than we could.
+The fields of a record become the fields of a record. A field whose union has several types besides null becomes one
+nullable column per type, `f1`, `f2`, …, of which one has the value. Annotations are logical types and the names that Kafka
+Connect and Debezium write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import assert_never
 
-from headgate.errors import similar_names
-from headgate.schema.formats.avro.annotations import PRIMITIVES, annotated, annotated_fixed
-from headgate.schema.formats.documents import Budget, check_depth, load_document
-from headgate.schema.formats.errors import (
+from headgate.schema.errors import (
+    DecimalTooWide,
     MalformedAvro,
     NullOnly,
     RecursiveSchema,
-    SchemaTooDeep,
     UnionColumnClash,
     UnknownReference,
     UnsupportedUnion,
 )
+from headgate.schema.formats.avro import tree
+from headgate.schema.formats.avro.parse import MAX_LEVELS, parse_leniently
+from headgate.schema.formats.documents import Budget, check_depth, load_document
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
-from headgate.schema.types import MAX_DEPTH, Array, Enum, Field, Map, Record, Type
+from headgate.schema.types import (
+    MAX_DEPTH,
+    MAX_PRECISION,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Real,
+    Record,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
 
 FORMAT = "avro schema"
 
@@ -34,12 +57,12 @@ def from_avro(schema: object, references: Sequence[object] = ()) -> Type:
     ``references`` are the schemas whose names it uses, each after those that it uses itself. A union of records
     becomes a record with one nullable field per branch, named after it.
     """
-    return read_place(schema, references)[0]
+    return read_schema(schema, references)[0]
 
 
 def columns_of(schema: object, references: Sequence[object] = (), column: str = "value") -> tuple[Field, ...]:
     """The columns of a Kafka key or value: a record's fields, or the one column of anything else."""
-    type_, nullable = read_place(schema, references)
+    type_, nullable = read_schema(schema, references)
     if not isinstance(type_, Record):
         return (Field(column, type_, nullable),)
     if not nullable:
@@ -47,214 +70,163 @@ def columns_of(schema: object, references: Sequence[object] = (), column: str = 
     return tuple(Field(field.name, field.type, True, field.doc) for field in type_.fields)
 
 
-def read_place(schema: object, references: Sequence[object] = ()) -> tuple[Type, bool]:
+def read_schema(schema: object, references: Sequence[object] = ()) -> tuple[Type, bool]:
     """The type of a schema, and whether the whole may be null."""
+    names: dict[str, tree.Named] = {}
     reader = _Reader()
+    for path, node in _referred(references, names, MAX_DEPTH):
+        reader.type(node, path)
+    return reader.top(_tree(_load(schema), names, ROOT, MAX_DEPTH), ROOT)
+
+
+def read_tree(node: tree.AvroType) -> Type:
+    """The type of a schema that is a tree already."""
+    return _Reader().top(node, ROOT)[0]
+
+
+def load_tree(schema: object, references: Sequence[object] = ()) -> tree.AvroType:
+    """The tree of a schema, given as JSON text or parsed, that may have no type here: a record may contain itself."""
+    names: dict[str, tree.Named] = {}
+    for _ in _referred(references, names, MAX_LEVELS):
+        pass
+    return _tree(_load(schema), names, ROOT, MAX_LEVELS)
+
+
+def _referred(
+    references: Sequence[object], names: dict[str, tree.Named], max_levels: int
+) -> Iterator[tuple[str, tree.AvroType]]:
+    """The trees of the schemas that another one refers to; ``names`` gets what they define. A list is several schemas."""
     for number, reference in enumerate(references):
-        reader.define(_load(reference), _Spot(f"references[{number}]"))
-    type_, nullable = reader.top(_load(schema), _Spot(ROOT))
-    check_depth(type_, FORMAT)
-    return type_, nullable
+        path, document = f"references[{number}]", _load(reference)
+        for part in document if isinstance(document, list) else [document]:
+            yield path, _tree(part, names, path, max_levels)
+
+
+def _tree(document: object, names: dict[str, tree.Named], path: str, max_levels: int) -> tree.AvroType:
+    parsed = parse_leniently(document, names, path=path, max_levels=max_levels)
+    for fault in parsed.faults:
+        if fault.unknown is not None:
+            raise UnknownReference(FORMAT, fault.path, fault.unknown, fault.similar)
+        raise MalformedAvro(fault.path, fault.reason)
+    names.update(parsed.names)
+    return parsed.type
 
 
 def _load(schema: object) -> object:
-    if not isinstance(schema, str) or schema in PRIMITIVES or schema == "null":
+    if not isinstance(schema, str) or schema in tree.PRIMITIVES:
         return schema
     return load_document(schema, FORMAT, MalformedAvro)
 
 
-@dataclass(frozen=True, slots=True)
-class _Spot:
-    """Where in the schema we are, and the namespace that names without one have here."""
-
-    path: str
-    namespace: str | None = None
-    depth: int = 0
-
-    def into(self, path: str) -> _Spot:
-        if self.depth >= MAX_DEPTH:
-            raise SchemaTooDeep(FORMAT, self.path)
-        return _Spot(path, self.namespace, self.depth + 1)
-
-    def within(self, namespace: str | None) -> _Spot:
-        return _Spot(self.path, namespace, self.depth)
-
-
 class _Reader:
+    """Turns a tree into a type. A named type is read once and counted wherever it is used."""
+
     def __init__(self) -> None:
-        self._defined: dict[str, Type] = {}
-        self._sizes: dict[str, int] = {}
-        self._open: set[str] = set()
+        self._read: dict[int, tuple[Type, int]] = {}  # type and number of fields, by the id of a node
+        self._open: set[int] = set()
         self._budget = Budget(FORMAT)
 
-    def top(self, schema: object, at: _Spot) -> tuple[Type, bool]:
-        if isinstance(schema, list):
-            branches, nullable = self._branches(schema, at)
-            if len(branches) > 1:
-                return self._union_of_records(branches, at), nullable
-        return self.place(schema, at)
-
-    def define(self, schema: object, at: _Spot) -> None:
-        """Make the names of a schema known that another one refers to; a list is several definitions."""
-        for part in schema if isinstance(schema, list) else [schema]:
-            self.type(part, at)
-
-    def place(self, schema: object, at: _Spot) -> tuple[Type, bool]:
-        """The type of a place and whether it may be null."""
-        if not isinstance(schema, list):
-            return self.type(schema, at), False
-        branches, nullable = self._branches(schema, at)
+    def top(self, node: tree.AvroType, path: str) -> tuple[Type, bool]:
+        """The type of a whole schema, and whether it may be null."""
+        branches, nullable = _branches(node, path)
         if len(branches) > 1:
-            raise UnsupportedUnion(at.path, tuple(_label(branch, at) for branch in branches))
-        return self.type(branches[0], at), nullable
+            type_: Type = self._union_of_records(branches, path)
+        else:
+            type_ = self.type(branches[0], path)
+        check_depth(type_, FORMAT)
+        return type_, nullable
 
-    def type(self, schema: object, at: _Spot) -> Type:
-        self._budget.spend(1, at.path)
-        if isinstance(schema, str):
-            return self._by_name(schema, at)
-        if not isinstance(schema, dict):
-            raise MalformedAvro(at.path, "a schema is a name, an object or a list")
-        match schema.get("type"):
-            case "record" | "error" | "enum" | "fixed":
-                return self._named(schema, at)
-            case "array":
-                return Array(*self.place(_required(schema, "items", at), at.into(element_path(at.path))))
-            case "map":
-                return Map(*self.place(_required(schema, "values", at), at.into(value_path(at.path))))
-            case str(name) if name in PRIMITIVES:
-                return annotated(name, schema, at.path)
-            case str(name):
-                return self._by_name(name, at)
-            case dict(inner):  # {"type": {"type": …}}: not in the specification, but libraries write it
-                return self.type(inner, at.into(at.path))
+    def type(self, node: tree.AvroType, path: str) -> Type:
+        self._budget.spend(1, path)
+        match node:
+            case tree.Primitive():
+                if node.kind == "null":
+                    raise NullOnly(FORMAT, path)
+                return annotated(node, path)
+            case tree.Array():
+                return Array(*self._place(node.items, element_path(path)))
+            case tree.Map():
+                return Map(*self._place(node.values, value_path(path)))
+            case tree.Record() | tree.Enum() | tree.Fixed():
+                return self._named(node, path)
+            case tree.Union():
+                raise UnsupportedUnion(path, tuple(map(_label, node.branches)))
             case _:
-                raise MalformedAvro(at.path, "the type of a schema is missing or not a name")
+                assert_never(node)
 
-    def _by_name(self, name: str, at: _Spot) -> Type:
-        if name in PRIMITIVES:
-            return PRIMITIVES[name]
-        if name == "null":
-            raise NullOnly(FORMAT, at.path)
-        for full in (_full_name(name, at.namespace), name):
-            if full in self._open:
-                raise RecursiveSchema(FORMAT, at.path, full)
-            if full in self._defined:
-                self._budget.spend(self._sizes[full], at.path)
-                return self._defined[full]
-        raise UnknownReference(FORMAT, at.path, name, similar_names(name, (*self._defined, *PRIMITIVES)))
+    def _place(self, node: tree.AvroType, path: str) -> tuple[Type, bool]:
+        """The type of the elements of an array or the values of a map, and whether they may be null."""
+        branches, nullable = _branches(node, path)
+        if len(branches) > 1:
+            raise UnsupportedUnion(path, tuple(map(_label, branches)))
+        return self.type(branches[0], path), nullable
 
-    def _named(self, schema: Mapping[str, object], at: _Spot) -> Type:
-        name, namespace = _name_of(schema, at)
-        if name in self._defined or name in self._open:
-            raise MalformedAvro(at.path, f'"{name}" is defined twice')
+    def _named(self, node: tree.Named, path: str) -> Type:
+        if id(node) in self._open:
+            raise RecursiveSchema(FORMAT, path, node.name.full)
+        if id(node) in self._read:
+            type_, size = self._read[id(node)]
+            self._budget.spend(size, path)
+            return type_
         before = self._budget.spent
-        self._open.add(name)
-        type_ = self._definition(schema, name, at.within(namespace))
-        self._open.remove(name)
-        self._defined[name], self._sizes[name] = type_, self._budget.spent - before
+        self._open.add(id(node))
+        type_ = self._definition(node, path)
+        self._open.remove(id(node))
+        self._read[id(node)] = type_, self._budget.spent - before
         return type_
 
-    def _definition(self, schema: Mapping[str, object], name: str, at: _Spot) -> Type:
-        if schema["type"] == "enum":
-            return _enum(schema, name, at)
-        if schema["type"] == "fixed":
-            return _fixed(schema, at)
-        return Record(self._fields(schema, at), name, _doc(schema))
+    def _definition(self, node: tree.Named, path: str) -> Type:
+        match node:
+            case tree.Record():
+                return Record(self._fields(node, path), node.name.full, node.doc)
+            case tree.Enum():
+                if not node.symbols:
+                    raise MalformedAvro(path, "an enum has a list of symbols")
+                return Enum(node.symbols, node.name.full, node.default, node.doc)
+            case tree.Fixed():
+                if node.size < 1:
+                    raise MalformedAvro(path, "the size of a fixed is a whole number from 1")
+                return annotated_fixed(node, path)
+            case _:
+                assert_never(node)
 
-    def _fields(self, schema: Mapping[str, object], at: _Spot) -> tuple[Field, ...]:
-        declared = schema.get("fields")
-        if not isinstance(declared, list):
-            raise MalformedAvro(at.path, "a record has a list of fields")
+    def _fields(self, record: tree.Record, path: str) -> tuple[Field, ...]:
         made: list[Field] = []
-        taken = _field_names(declared, at)
-        for field in declared:
-            path = field_path(at.path, field["name"])
-            columns = self._field(field, at.into(path))
+        taken = {member.name for member in record.fields}
+        for member in record.fields:
+            at = field_path(path, member.name)
+            columns = self._field(member, at)
             if len(columns) > 1:
-                _claim(columns, taken, path)
+                _claim(columns, taken, at)
             made.extend(columns)
         return tuple(made)
 
-    def _field(self, field: Mapping[str, object], at: _Spot) -> list[Field]:
+    def _field(self, member: tree.Field, path: str) -> list[Field]:
         """The columns of a field: one, unless its union has several types."""
-        name, schema, doc = str(field["name"]), _required(field, "type", at), _doc(field)
-        if isinstance(schema, list):
-            branches, nullable = self._branches(schema, at)
-            if len(branches) == 1:
-                return [Field(name, self.type(branches[0], at), nullable, doc)]
-            return [Field(f"{name}{n}", self.type(b, at), True, doc) for n, b in enumerate(branches, 1)]
-        return [Field(name, self.type(schema, at), False, doc)]
+        branches, nullable = _branches(member.type, path)
+        if len(branches) == 1:
+            return [Field(member.name, self.type(branches[0], path), nullable, member.doc)]
+        types = [self.type(branch, path) for branch in branches]
+        return [Field(f"{member.name}{n}", type_, True, member.doc) for n, type_ in enumerate(types, 1)]
 
-    def _branches(self, union: list[object], at: _Spot) -> tuple[list[object], bool]:
-        """The branches of a union that are not null, at least one, and whether null was among them."""
-        labels = [_label(branch, at) for branch in union]
-        if len(set(labels)) < len(labels):
-            raise MalformedAvro(at.path, "the union has a type twice")
-        branches = [branch for branch, label in zip(union, labels, strict=True) if label != "null"]
-        if not union:
-            raise MalformedAvro(at.path, "the union is empty")
-        if not branches:
-            raise NullOnly(FORMAT, at.path)
-        return branches, "null" in labels
-
-    def _union_of_records(self, branches: list[object], at: _Spot) -> Record:
+    def _union_of_records(self, branches: Sequence[tree.AvroType], path: str) -> Record:
         fields: list[Field] = []
         taken: set[str] = set()
         for branch in branches:
-            type_ = self.type(branch, at)
-            if not isinstance(type_, Record) or type_.name is None:
-                raise UnsupportedUnion(at.path, tuple(_label(b, at) for b in branches))
-            column = Field(type_.name.rpartition(".")[2], type_, True)
-            _claim([column], taken, at.path)
+            if not isinstance(branch, tree.Record):
+                raise UnsupportedUnion(path, tuple(map(_label, branches)))
+            column = Field(branch.name.simple, self.type(branch, path), True)
+            _claim([column], taken, path)
             fields.append(column)
         return Record(tuple(fields))
 
 
-def _enum(schema: Mapping[str, object], name: str, at: _Spot) -> Enum:
-    symbols, default = schema.get("symbols"), schema.get("default")
-    if not isinstance(symbols, list) or not symbols or not all(isinstance(s, str) for s in symbols):
-        raise MalformedAvro(at.path, "an enum has a list of symbols")
-    if len(set(symbols)) < len(symbols):
-        raise MalformedAvro(at.path, "the enum has a symbol twice")
-    if default is not None and (not isinstance(default, str) or default not in symbols):
-        raise MalformedAvro(at.path, "the default of the enum is not one of its symbols")
-    return Enum(tuple(symbols), name, default, _doc(schema))
-
-
-def _fixed(schema: Mapping[str, object], at: _Spot) -> Type:
-    size = schema.get("size")
-    if type(size) is not int or size < 1:
-        raise MalformedAvro(at.path, "the size of a fixed is a whole number from 1")
-    return annotated_fixed(size, schema, at.path)
-
-
-def _name_of(schema: Mapping[str, object], at: _Spot) -> tuple[str, str | None]:
-    """The full name of a definition, and the namespace that holds inside it."""
-    name, namespace = schema.get("name"), schema.get("namespace", at.namespace)
-    if not isinstance(name, str) or not name:
-        raise MalformedAvro(at.path, f"the {schema['type']} has no name")
-    if namespace is not None and not isinstance(namespace, str):
-        raise MalformedAvro(at.path, "the namespace is not a text")
-    full = _full_name(name, namespace)
-    if full in PRIMITIVES:
-        raise MalformedAvro(at.path, f'a type cannot be called "{full}"')
-    return full, full.rpartition(".")[0] or None
-
-
-def _full_name(name: str, namespace: str | None) -> str:
-    return f"{namespace}.{name}" if namespace and "." not in name else name
-
-
-def _field_names(declared: list[object], at: _Spot) -> set[str]:
-    names: set[str] = set()
-    for number, field in enumerate(declared, 1):
-        name = field.get("name") if isinstance(field, dict) else None
-        if not isinstance(name, str) or not name:
-            raise MalformedAvro(at.path, f"field {number} has no name")
-        if name in names:
-            raise MalformedAvro(at.path, f'field "{name}" occurs more than once')
-        names.add(name)
-    return names
+def _branches(node: tree.AvroType, path: str) -> tuple[Sequence[tree.AvroType], bool]:
+    """The types of a place besides null, at least one, and whether null is among them."""
+    branches = tree.values_of(node)
+    if not branches:
+        raise NullOnly(FORMAT, path)
+    return branches, len(branches) < len(tree.branches_of(node))
 
 
 def _claim(columns: Iterable[Field], taken: set[str], path: str) -> None:
@@ -264,27 +236,107 @@ def _claim(columns: Iterable[Field], taken: set[str], path: str) -> None:
         taken.add(column.name)
 
 
-def _label(branch: object, at: _Spot) -> str:
-    """What may occur once in a union: the full name of a named type, the kind of any other."""
-    if isinstance(branch, dict):
-        kind = branch.get("type")
-        if kind in ("record", "error", "enum", "fixed"):
-            return _name_of(branch, at)[0]
-        branch = kind
-    if isinstance(branch, list):
-        raise MalformedAvro(at.path, "a union stands directly in a union")
-    if not isinstance(branch, str):
-        raise MalformedAvro(at.path, "a branch of the union has no type")
-    kinds = (*PRIMITIVES, "null", "array", "map")
-    return branch if branch in kinds else _full_name(branch, at.namespace)
+def _label(node: tree.AvroType) -> str:
+    """A branch as an error names it: by the full name of a named type, by the kind of any other."""
+    return node.name.full if isinstance(node, tree.Record | tree.Enum | tree.Fixed) else tree.kind_of(node)
 
 
-def _required(schema: Mapping[str, object], key: str, at: _Spot) -> object:
-    if key not in schema:
-        raise MalformedAvro(at.path, f'"{key}" is missing')
-    return schema[key]
+# annotations
 
 
-def _doc(schema: Mapping[str, object]) -> str | None:
-    doc = schema.get("doc")
-    return doc if isinstance(doc, str) else None
+PRIMITIVES: Mapping[str, Type] = {
+    "boolean": Boolean(),
+    "int": Integer(),
+    "long": Bigint(),
+    "float": Real(),
+    "double": Double(),
+    "bytes": Bytes(),
+    "string": Text(),
+}
+
+_LOGICAL: Mapping[tuple[str, str], Type] = {
+    ("int", "date"): Date(),
+    ("int", "time-millis"): Time(),
+    ("long", "time-micros"): Time(),
+    ("long", "timestamp-millis"): TimestampTz(),
+    ("long", "timestamp-micros"): TimestampTz(),
+    ("long", "local-timestamp-millis"): Timestamp(),
+    ("long", "local-timestamp-micros"): Timestamp(),
+    ("string", "uuid"): Uuid(),
+}
+
+# Debezium counts timestamps of columns without a zone from the epoch as if they were in UTC: they have no zone. Connect's
+# own Timestamp is an instant.
+_CONNECT: Mapping[tuple[str, str], Type] = {
+    ("string", "io.debezium.data.Json"): Json(),
+    ("string", "io.debezium.data.Uuid"): Uuid(),
+    ("int", "io.debezium.time.Date"): Date(),
+    ("int", "io.debezium.time.Time"): Time(),
+    ("long", "io.debezium.time.MicroTime"): Time(),
+    ("long", "io.debezium.time.Timestamp"): Timestamp(),
+    ("long", "io.debezium.time.MicroTimestamp"): Timestamp(),
+    ("string", "io.debezium.time.ZonedTimestamp"): TimestampTz(),
+    ("int", "org.apache.kafka.connect.data.Date"): Date(),
+    ("int", "org.apache.kafka.connect.data.Time"): Time(),
+    ("long", "org.apache.kafka.connect.data.Timestamp"): TimestampTz(),
+}
+_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+
+
+def annotated(node: tree.Primitive, path: str) -> Type:
+    """The type of a primitive with these attributes.
+
+    An annotation that is unknown, stands on the wrong type or is not valid in itself is ignored, as the specification asks.
+    """
+    if not node.attributes:
+        return PRIMITIVES[node.kind]
+    if node.kind == "bytes":
+        return decimal_of(node.attributes, path) or Bytes()
+    logical, connect = _text(node.attributes, "logicalType"), _text(node.attributes, "connect.name")
+    return _CONNECT.get((node.kind, connect)) or _LOGICAL.get((node.kind, logical)) or PRIMITIVES[node.kind]
+
+
+def annotated_fixed(node: tree.Fixed, path: str) -> Type:
+    """The type of a fixed: a uuid, a decimal whose digits have room in its bytes, or the bytes themselves."""
+    if node.attributes.get("logicalType") == "uuid" and node.size == 16:
+        return Uuid()
+    decimal = decimal_of(node.attributes, path)
+    has_room = decimal is not None and 10**decimal.precision <= 2 ** (8 * node.size - 1)
+    return decimal if decimal is not None and has_room else Bytes(node.size)
+
+
+def decimal_of(attributes: Mapping[str, object], path: str) -> Decimal | None:
+    """The decimal that the attributes declare, or None if they declare no valid one."""
+    if attributes.get("logicalType") == "decimal":
+        precision, scale = attributes.get("precision"), attributes.get("scale", 0)
+    elif attributes.get("connect.name") == _CONNECT_DECIMAL:
+        precision, scale = connect_decimal(attributes)
+    else:
+        return None
+    # bool is an int in Python, but not a number in JSON
+    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision == 0:
+        return None
+    if precision > MAX_PRECISION:
+        raise DecimalTooWide(path, precision)
+    return Decimal(precision, scale)
+
+
+def connect_decimal(attributes: Mapping[str, object]) -> tuple[int | None, int | None]:
+    """Precision and scale as Kafka Connect writes them: as texts."""
+    parameters = attributes.get("connect.parameters")
+    if not isinstance(parameters, dict):
+        return None, None
+    return _number(parameters.get("connect.decimal.precision")), _number(parameters.get("scale"))
+
+
+def _number(value: object) -> int | None:
+    return (
+        int(value)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10
+        else None
+    )
+
+
+def _text(attributes: Mapping[str, object], key: str) -> str:
+    value = attributes.get(key)
+    return value if isinstance(value, str) else ""

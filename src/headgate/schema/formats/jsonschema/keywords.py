@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from headgate.schema.formats.avro.annotations import connect_decimal
-from headgate.schema.formats.errors import DecimalTooWide, MalformedJsonSchema
+from headgate.schema.errors import DecimalTooWide, MalformedJsonSchema
+from headgate.schema.formats.avro.read import connect_decimal
 from headgate.schema.types import (
     MAX_PRECISION,
     Bigint,

@@ -11,13 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headgate.schema.errors import ImpossibleSchema, MalformedJsonSchema, RecursiveSchema, SchemaTooDeep
 from headgate.schema.formats.documents import Budget, check_depth, copy_document, load_document
-from headgate.schema.formats.errors import (
-    ImpossibleSchema,
-    MalformedJsonSchema,
-    RecursiveSchema,
-    SchemaTooDeep,
-)
 from headgate.schema.formats.jsonschema.keywords import (
     LOGICAL_TITLES,
     Keywords,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urljoin
 
 from headgate.errors import similar_names
-from headgate.schema.formats.errors import MalformedJsonSchema, UnknownReference
+from headgate.schema.errors import MalformedJsonSchema, UnknownReference
 
 FORMAT = "json schema"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import assert_never
 from urllib.parse import quote
 
+from headgate.schema.errors import SchemaTooDeep
 from headgate.schema.formats.documents import Resolve, unresolved
-from headgate.schema.formats.errors import SchemaTooDeep
 from headgate.schema.types import (
     MAX_DEPTH,
     Array,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
-from headgate.schema.formats.errors import UnsupportedType
+from headgate.schema.errors import UnsupportedType
 
 Path: TypeAlias = tuple[int, ...]  # of a declaration in its file, as `SourceCodeInfo.Location.path`
 

@@ -20,8 +20,8 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from headgate.errors import similar_names
+from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.documents import Budget
-from headgate.schema.formats.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.protobuf.errors import UnknownMessage
 from headgate.schema.formats.protobuf.identifiers import Path, column_of
 from headgate.schema.formats.protobuf.protoc import read_files

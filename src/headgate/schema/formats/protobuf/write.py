@@ -14,8 +14,7 @@ from google.protobuf.descriptor_pb2 import (
     SourceCodeInfo,
 )
 
-from headgate.schema.errors import UnresolvedType
-from headgate.schema.formats.errors import SchemaTooDeep, UnsupportedType
+from headgate.schema.errors import SchemaTooDeep, UnresolvedType, UnsupportedType
 from headgate.schema.formats.protobuf.identifiers import (
     Path,
     are_symbols,
