@@ -6,7 +6,10 @@ from headgate.schema.errors import SchemaError
 
 
 class RefusedProto(SchemaError):
-    """protoc refuses a .proto text. `others` are its further findings, in the form `file:line:column: problem`."""
+    """protoc refuses a .proto text. `others` are its further findings, in the form `file:line:column: problem`.
+
+    A text that has no name of its own is called `schema.proto`.
+    """
 
     file: str
     line: int
@@ -18,11 +21,13 @@ class RefusedProto(SchemaError):
 
 
 class MalformedProto(RefusedProto, code="SCH-0301"):
-    """The text of a .proto file breaks a rule of the language. The message is protoc's."""
+    """The text of a .proto file breaks a rule of Protobuf. The message is the one of its compiler, protoc."""
+
+    CURE = "Correct the text at the line and column that the message names."
 
 
 class UnresolvedProtoType(RefusedProto, code="SCH-0303"):
-    """A field has a type that neither its file nor an imported one defines."""
+    """A .proto file uses a type that neither the file nor its imports define."""
 
     name: str = ""
     similar: tuple[str, ...] = ()
@@ -46,25 +51,27 @@ class UnknownProtoOption(RefusedProto, code="SCH-0305"):
 
 
 class ProtoTooDeep(RefusedProto, code="SCH-0306"):
-    """Messages within messages are nested deeper than protoc allows."""
+    """Messages are nested in each other beyond the limit."""
 
     limit: int = 0
     DETAIL = "Messages can be nested {limit} levels deep."
+    CURE = "Define the inner messages at the top level of the file."
 
 
 class UnknownMessage(SchemaError, code="SCH-0307"):
-    """A source names a message that its .proto file does not have, or the file has no message at all."""
+    """A name that is given for a Protobuf message is not in the file."""
 
     name: str
     similar: tuple[str, ...] = ()
+    MESSAGE = "{which} does not exist in the file"
 
-    def message(self) -> str:
-        named = f'protobuf message "{self.name}"' if self.name else "a protobuf message"
-        return f"{named} does not exist in the file"
+    @property
+    def which(self) -> str:
+        return f'protobuf message "{self.name}"' if self.name else "a protobuf message"
 
 
 class ProtoTooLarge(SchemaError, code="SCH-0308"):
-    """protoc did not finish with a .proto text: it took too long, or ended without an answer."""
+    """protoc did not finish with a .proto text: it took too long, or it ended without an answer."""
 
     characters: int
     seconds: int
