@@ -20,7 +20,7 @@ from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve
 from headgate.catalog.objects import Column, Dependency, Growth, Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore, utc_now
-from headgate.sql.ast.names import ObjectName
+from headgate.sql.statement import ObjectName
 from headgate.text.cursor import Identifier
 
 OPENS, RESOLVES = 1.0, 1e-3  # seconds

@@ -16,8 +16,8 @@ from sqlglot.errors import SqlglotError
 
 from bench.figures import Report, Size, compared, cpu_seconds
 from headgate.errors import HeadgateError
-from headgate.sql.render.statements import render
 from headgate.sql.script import parse_script, parse_statement, statement_spans
+from headgate.sql.statement import print_statement
 from tests.sql.golden_files import texts
 
 LIMIT = 2e-3  # seconds per statement
@@ -61,7 +61,7 @@ def _sqlglot_knows(text: str) -> bool:
 
 
 def _ours(text: str) -> None:
-    render(parse_statement(text))
+    print_statement(parse_statement(text))
 
 
 def _sqlglot(text: str) -> None:

@@ -12,8 +12,8 @@ from bench.figures import Report, Size, compared, cpu_seconds
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.plan.relations import analyse_query
-from headgate.sql.ast.views import CreateView
 from headgate.sql.script import parse_script
+from headgate.sql.views import CreateView
 from tests.control.scripts import Shell, shell
 from tests.registry.running import registry
 

@@ -13,7 +13,7 @@ import headgate
 from headgate.cli.main import COMMANDS, EXIT_STATUS
 from headgate.cli.main import headgate as command_line
 from headgate.errors import HeadgateError
-from headgate.sql.parser.synopses import all_option_tables, all_rules, all_synopses, wrapped
+from headgate.sql.grammar import all_option_tables, all_rules, all_synopses, wrapped
 from tools.type_tables import FORMATS, loss_table, reading_table, type_table
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -11,7 +11,7 @@ from headgate.catalog.graph import drop_order, holders
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import assemble
-from headgate.sql.ast.names import ObjectName
+from headgate.sql.statement import ObjectName
 from headgate.text.cursor import Identifier
 from tests.catalog.building import START
 from tests.catalog.strategies import commits

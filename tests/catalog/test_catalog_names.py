@@ -29,7 +29,7 @@ from headgate.catalog.names import (
 )
 from headgate.catalog.objects import Kind, Namespace
 from headgate.errors import HeadgateError, Span
-from headgate.sql.ast.names import ObjectName
+from headgate.sql.statement import ObjectName
 from headgate.text.cursor import Identifier
 from tests.catalog.building import PUBLIC, Building, written
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from headgate.registry.server.requests import User, Users
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import SecretChanged
@@ -18,7 +17,8 @@ from headgate.catalog.secrets import FromEnvironment, Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.registry.errors import RegistryUnreachable, WrongCredentials
-from headgate.sql.ast.connections import CreateConnection
+from headgate.registry.server.requests import User, Users
+from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
 from tests.catalog.building import START, written
 from tests.plan.planning import Planning

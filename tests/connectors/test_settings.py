@@ -11,7 +11,7 @@ from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client
 from headgate.registry.errors import InvalidRegistrySetting
-from headgate.sql.ast.connections import CreateConnection
+from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
 from tests.registry.certificates import Authority
 

@@ -24,7 +24,7 @@ from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
-from headgate.sql.ast.queries import Select
+from headgate.sql.queries import Select
 from headgate.sql.query.relation import AnalysedQuery
 
 

@@ -10,7 +10,7 @@ from headgate.catalog.objects import Kind
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import SERVICES
 from headgate.control.embedded import CONNECTIONS, make_connections
-from headgate.sql.ast.connections import CreateConnection
+from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
 from tests.control.scripts import Shell
 

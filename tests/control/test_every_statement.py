@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+import headgate.sql.ast
 import pytest
 
-import headgate.sql.ast
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.plan.errors import NotSupportedYet
-from headgate.sql.ast.statement import Statement
 from headgate.sql.script import parse_statement
+from headgate.sql.statement import Statement
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit

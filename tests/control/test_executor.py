@@ -14,8 +14,8 @@ from headgate.control.executor import Session
 from headgate.control.results import Done, Notice
 from headgate.purify.errors import NoSchemaForTopic, SecretWrittenOut
 from headgate.registry.errors import IncompatibleSchema, RegistryUnreachable, SubjectNotFound
-from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.json import from_json
+from headgate.sql.sinks import CreateSink
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit

@@ -23,9 +23,9 @@ from headgate.purify.statements import purify
 from headgate.registry.errors import IncompatibleSchema, SchemaIdNotFound
 from headgate.schema.render import print_type
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.ast.connections import CreateConnection, CreateSecret
-from headgate.sql.ast.sources import CreateSource
+from headgate.sql.connections import CreateConnection, CreateSecret
 from headgate.sql.script import parse_script, parse_statement
+from headgate.sql.sources import CreateSource
 from tests.catalog.building import START
 
 CONNECTIONS = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -21,12 +22,11 @@ from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.ast.formats import SeedSchema
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
+from headgate.sql.formats import SeedSchema, with_frozen_schemas
 from headgate.sql.query.relation import AnalysedQuery
-from headgate.sql.render.statements import render
-from headgate.sql.seeds import with_seeds
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import print_statement
 from tests.plan.planning import Planning
 
 pytestmark = pytest.mark.unit
@@ -160,7 +160,7 @@ def test_a_new_field_with_the_name_of_a_column_stops_only_those_who_take_all_col
 def test_a_source_that_is_made_again_by_its_own_statement_withholds_the_same_fields(world: Planning) -> None:
     world.do(SOURCE.format(names=""))
     _, world.catalog = followed(world, schema(("id", "int"), ("item", "string"), ("offset", "long")))
-    again = render(statement_of(world.named("orders"), CreateSource))
+    again = print_statement(statement_of(world.named("orders"), CreateSource))
     world.do("DROP SOURCE orders")
     world.do(again)
     with pytest.raises(FieldWithheld):
@@ -232,7 +232,8 @@ def test_a_sink_that_was_refused_its_schema_cannot_write_what_came_or_changed(wo
     statement = statement_of(sink, CreateSink)
     value = plan_sink(world.catalog, DEFAULT_PATH, statement).value
     assert value.schema is not None
-    seeded = with_seeds(statement, "VALUE", (SeedSchema("VALUE", 1, value.schema),))
+    formats = with_frozen_schemas(statement.formats, "VALUE", (SeedSchema("VALUE", 1, value.schema),))
+    seeded = replace(statement, formats=formats)
     world.catalog = apply(world.catalog, definition(sink, seeded, sink.columns))
     assert unwritable(world.catalog, world.catalog.get(sink.id)) == ()
     plan, after = followed(world, WIDER)

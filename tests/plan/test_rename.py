@@ -21,8 +21,8 @@ from headgate.plan.errors import NameCaptured
 from headgate.plan.relations import relations_read
 from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
-from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.script import parse_script
+from headgate.sql.sinks import CreateSink
 from tests.plan.planning import Planning, record
 
 pytestmark = pytest.mark.unit

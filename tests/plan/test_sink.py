@@ -24,8 +24,8 @@ from headgate.plan.planned import CreateTopic, RegisterSchema
 from headgate.plan.sink import plan_sink, subjects
 from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.script import parse_statement
+from headgate.sql.sinks import CreateSink
 from tests.plan.planning import Planning, record
 
 pytestmark = pytest.mark.unit

@@ -22,8 +22,8 @@ from headgate.schema.errors import MalformedAvro
 from headgate.schema.types import Record
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.errors import InvalidOptionValue, RepeatedOption
-from headgate.sql.render.statements import render
 from headgate.sql.script import parse_statement
+from headgate.sql.statement import print_statement
 from tests.plan.planning import Planning, record, shown, with_orders
 
 pytestmark = pytest.mark.unit
@@ -356,7 +356,7 @@ def test_a_start_is_frozen_as_offsets(world: Planning, start: str, seed: str | N
     text = f"CREATE SOURCE s FROM KAFKA CONNECTION kafka (TOPIC = 'orders', {start}) FORMAT TEXT"
     pure = purify(parse_statement(text), world.catalog, world.path, world.outside)
     frozen = f"{start}, {seed}" if seed else start
-    on_one_line = " ".join(render(pure).split()).replace("( ", "(").replace(" )", ")")
+    on_one_line = " ".join(print_statement(pure).split()).replace("( ", "(").replace(" )", ")")
     assert f"(TOPIC = 'orders', {frozen})" in on_one_line
 
 

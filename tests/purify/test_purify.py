@@ -15,12 +15,11 @@ from headgate.purify.errors import ConnectionOfOtherKind, NoSchemaForTopic, Sche
 from headgate.purify.statements import purify
 from headgate.registry.errors import SchemaIdNotFound
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.ast.formats import RegistryFormat, SeedSchema
-from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.statement import Statement
+from headgate.sql.formats import RegistryFormat, SeedSchema
 from headgate.sql.json import from_json, to_json
-from headgate.sql.render.statements import render
 from headgate.sql.script import parse_statement
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Statement, print_statement
 from tests.plan.planning import MemoryOutside, Planning, record, with_orders
 
 pytestmark = pytest.mark.unit
@@ -114,7 +113,7 @@ def test_purifying_what_is_pure_changes_nothing(world: Planning, text: str, path
     )
     world.path = path
     once = pure(world, text)
-    assert pure(world, render(once)) == once
+    assert pure(world, print_statement(once)) == once
     assert purify(from_json(to_json(once)), world.catalog, path, world.outside) == once
 
 

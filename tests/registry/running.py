@@ -12,34 +12,34 @@ from typing import Any
 
 import httpx
 import uvicorn
-from headgate.registry.server.requests import Users
-from headgate.registry.server.rules import CompatibilityCheck, check_level
 from starlette.testclient import TestClient
 
-from headgate.registry.server import routes as app
 from headgate.registry.server.__main__ import listen
+from headgate.registry.server.requests import Users
+from headgate.registry.server.routes import create_app
+from headgate.registry.server.rules import CompatibilityCheck, check_level
 from headgate.registry.server.store import Store
 
 
 @contextmanager
 def registry(
-    folder: Path, users: Users | None = None, judge: CompatibilityCheck = check_level
+    folder: Path, users: Users | None = None, check: CompatibilityCheck = check_level
 ) -> Iterator[str]:
     """The registry in a thread of this process; gives its URL."""
     store = Store(folder)
     try:
-        with serving(app.create(store, users=users, judge=judge)) as url:
+        with serving(create_app(store, users=users, check=check)) as url:
             yield url
     finally:
         store.close()
 
 
 @contextmanager
-def door(folder: Path, users: Users | None = None, judge: CompatibilityCheck = check_level) -> Iterator[Door]:
+def door(folder: Path, users: Users | None = None, check: CompatibilityCheck = check_level) -> Iterator[Door]:
     """The registry without a network: what a test of its answers needs, in a tenth of the time."""
     store = Store(folder)
     try:
-        with TestClient(app.create(store, users=users, judge=judge), raise_server_exceptions=False) as http:
+        with TestClient(create_app(store, users=users, check=check), raise_server_exceptions=False) as http:
             yield Door(http)
     finally:
         store.close()

@@ -10,7 +10,6 @@ from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
-from headgate.registry.server.requests import User, Users
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -28,8 +27,9 @@ from headgate.registry.errors import (
     WrongCredentials,
 )
 from headgate.registry.schemas import Reference, Schema
-from headgate.registry.server import routes as app
 from headgate.registry.server.__main__ import listen
+from headgate.registry.server.requests import User, Users
+from headgate.registry.server.routes import create_app
 from headgate.registry.server.store import Store
 from headgate.registry.transport import Basic, Bearer, Retries, Tls
 from tests.registry.certificates import Authority
@@ -353,7 +353,7 @@ def test_a_registry_behind_tls_is_trusted_by_its_authority(tmp_path: Path) -> No
         "ssl_ca_certs": authority.certificate,
         "ssl_cert_reqs": ssl.CERT_REQUIRED,
     }
-    with serving(app.create(store), "https", **settings) as url:
+    with serving(create_app(store), "https", **settings) as url:
         with RegistryClient([url], tls=Tls(authority.certificate, own.certificate, own.key)) as client:
             assert client.subjects() == ()
         with (

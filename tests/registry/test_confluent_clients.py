@@ -21,9 +21,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pool, message_factory, text_format
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import Message
-from headgate.registry.server.requests import User, Users
 
 from headgate.registry import wire
+from headgate.registry.server.requests import User, Users
 from tests.registry.running import registry
 
 pytestmark = pytest.mark.e2e

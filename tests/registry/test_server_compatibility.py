@@ -115,13 +115,13 @@ def test_a_protobuf_field_that_changes_its_type_is_named(door: Door) -> None:
     assert "id" in answer["messages"][0]
 
 
-def test_another_judge_can_be_put_in(tmp_path: Path) -> None:
+def test_another_compatibility_check_can_be_put_in(tmp_path: Path) -> None:
     def only_short(
         subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
     ) -> tuple[str, ...]:
         return () if len(new.canonical) < 100 else (f"{subject} would be too long after {len(earlier)}",)
 
-    with running.door(tmp_path, judge=only_short) as door:
+    with running.door(tmp_path, check=only_short) as door:
         door.register("a", avro("x"))
         long = avro(*(f"field{i}" for i in range(20)))
         assert door.ok("POST", f"{PATH}?verbose=true", long)["messages"] == ["a would be too long after 1"]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from headgate.registry.server.requests import User, Users
 
 from headgate.registry.schemas import ParsedSchema
+from headgate.registry.server.requests import User, Users
 from headgate.schema.written import CompatibilityLevel
 from tests.registry import running
 from tests.registry.running import Door, avro
@@ -83,7 +83,7 @@ def test_a_bug_is_an_answer_that_does_not_tell_what_it_was(
     ) -> tuple[str, ...]:
         raise RuntimeError("inside")
 
-    with running.door(tmp_path, judge=broken) as door:
+    with running.door(tmp_path, check=broken) as door:
         answer = door.send("POST", "/subjects/a/versions", avro("x"))
         assert answer.status_code == 500
         assert answer.json() == {"error_code": 500, "message": "the registry failed; its log says more"}

@@ -18,9 +18,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from headgate.registry.server import requests as users
 from headgate.registry.server.__main__ import main
 from headgate.registry.server.errors import StoreUnusable, UserFileUnusable
+from headgate.registry.server.requests import read_users
 from headgate.registry.server.store import FILE_NAME, Store
 from tests.registry.running import Door, avro, registry
 
@@ -166,7 +166,7 @@ def test_a_user_file_that_cannot_be_used_is_refused(
         file.write_text(text)
         file.chmod(mode)
     with pytest.raises(UserFileUnusable) as refused:
-        users.read(file)
+        read_users(file)
     assert refused.value.message() == f'user file "{file}" cannot be used: {problem}'
     assert "s3cret" not in refused.value.diagnostic().render()
 

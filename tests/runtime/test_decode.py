@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.plan.source import SourcePlan, plan_source
 from headgate.runtime.decode import Decoder
 from headgate.runtime.source import latest_per_key
-from headgate.sql.ast.sources import CreateSource
 from headgate.sql.script import parse_script
+from headgate.sql.sources import CreateSource
 
 pytestmark = pytest.mark.spark
 

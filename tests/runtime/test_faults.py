@@ -16,9 +16,9 @@ import psutil
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from headgate.registry.server.requests import User, Users
 
 from headgate.embedded.world import World
+from headgate.registry.server.requests import User, Users
 from headgate.serve.process import HEADGATE, EngineProcess, program_environment, start_engine, started_engine
 from headgate.serve.protocol import Failed
 from tests.connectors.brokers import REASON, refusing_broker

@@ -15,7 +15,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.runtime import select
 from headgate.runtime.select import BatchQuery, SourceGrew
-from headgate.sql.ast.queries import Select
+from headgate.sql.queries import Select
 from headgate.sql.script import parse_statement
 
 pytestmark = pytest.mark.unit

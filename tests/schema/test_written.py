@@ -7,7 +7,7 @@ import typing
 import pytest
 
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
-from headgate.sql.ast.formats import RegistryKind
+from headgate.sql.formats import RegistryKind
 
 pytestmark = pytest.mark.unit
 

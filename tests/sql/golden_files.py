@@ -12,8 +12,8 @@ from pathlib import Path
 
 from headgate.errors import HeadgateError
 from headgate.sql.redact import redacted_text
-from headgate.sql.render.statements import render
 from headgate.sql.script import parse_script
+from headgate.sql.statement import print_statement
 
 FOLDER = Path(__file__).parent / "golden"
 _CASE, _ANSWER = "\n====\n", "\n----\n"
@@ -26,7 +26,7 @@ class Case:
 
     def found(self) -> str:
         try:
-            return "\n\n".join(render(statement) for statement in parse_script(self.text))
+            return "\n\n".join(print_statement(statement) for statement in parse_script(self.text))
         except HeadgateError as problem:
             return problem.diagnostic(redacted_text(self.text)).render()
 

@@ -7,21 +7,15 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from headgate.sql.ast import (
-    alter,
+from headgate.sql import (
     captures,
     collections,
-    comments,
     connections,
-    databases,
-    drop,
-    explain,
     formats,
-    insert,
     kafka,
     materializations,
+    objects,
     queries,
-    session,
     show,
     sinks,
     sources,
@@ -29,31 +23,22 @@ from headgate.sql.ast import (
     types,
     views,
 )
-from headgate.sql.ast.names import Expression, ObjectName, Query
-from headgate.sql.ast.statement import ObjectKind, Statement
-from headgate.sql.ast.values import (
+from headgate.sql.options import (
+    CHANGE_OPTIONS,
     BooleanLiteral,
     Choice,
     ListLiteral,
     MapLiteral,
     NumberLiteral,
     Option,
+    OptionRule,
+    OptionTable,
     SecretReference,
     StringLiteral,
     Value,
+    ValueKind,
 )
-from headgate.sql.parser import captures as p_captures
-from headgate.sql.parser import collections as p_collections
-from headgate.sql.parser import connections as p_connections
-from headgate.sql.parser import formats as p_formats
-from headgate.sql.parser import kafka as p_kafka
-from headgate.sql.parser import materializations as p_materializations
-from headgate.sql.parser import sinks as p_sinks
-from headgate.sql.parser import sources as p_sources
-from headgate.sql.parser import streams as p_streams
-from headgate.sql.parser import views as p_views
-from headgate.sql.parser.clauses import CHANGE_OPTIONS
-from headgate.sql.parser.options import OptionRule, OptionTable, ValueKind
+from headgate.sql.statement import Expression, ObjectKind, ObjectName, Query, Statement
 from headgate.text.cursor import RESERVED, Identifier
 from tests.schema.strategies import types as schema_types
 
@@ -168,11 +153,11 @@ csv_formats = st.one_of(
 
 
 def format_options(table: OptionTable) -> SearchStrategy[tuple[formats.FormatOption, ...]]:
-    reads = table is p_formats.READ_FORMAT_OPTIONS
+    reads = table is formats.READ_FORMAT_OPTIONS
     special = st.builds(formats.SchemaStrategy, sides, strategy_kinds) if reads else docs
     plain = st.sampled_from(table.rules).flatmap(one_option)
     any_option: SearchStrategy[formats.FormatOption] = st.one_of(special, seeds, plain)
-    return st.lists(any_option, max_size=4, unique_by=lambda o: p_formats.identity(o)[0]).map(tuple)
+    return st.lists(any_option, max_size=4, unique_by=lambda o: formats.identity(o)[0]).map(tuple)
 
 
 def format_nodes(table: OptionTable) -> SearchStrategy[formats.Format]:
@@ -181,7 +166,7 @@ def format_nodes(table: OptionTable) -> SearchStrategy[formats.Format]:
         st.sampled_from([formats.TextFormat(), formats.BytesFormat(), formats.JsonFormat()]),
         csv_formats,
         st.builds(formats.RegexFormat, texts),
-        st.builds(formats.AvroInline, texts, options(p_formats.TABLES["inline option"])),
+        st.builds(formats.AvroInline, texts, options(formats.TABLES["inline option"])),
         st.builds(formats.ProtobufInline, texts, texts),
         st.builds(
             formats.RegistryFormat,
@@ -200,8 +185,8 @@ def both_formats(table: OptionTable) -> SearchStrategy[formats.Formats]:
     return st.builds(formats.Formats, format_nodes(table), st.none() | format_nodes(table))
 
 
-read_formats = both_formats(p_formats.READ_FORMAT_OPTIONS)
-write_formats = both_formats(p_formats.WRITE_FORMAT_OPTIONS)
+read_formats = both_formats(formats.READ_FORMAT_OPTIONS)
+write_formats = both_formats(formats.WRITE_FORMAT_OPTIONS)
 kinds = st.sampled_from(get_args(ObjectKind))
 changes = options(CHANGE_OPTIONS)
 secret_values = st.one_of(
@@ -254,9 +239,9 @@ stream_columns = st.one_of(
 # or_replace and if_not_exists, which exclude each other
 replaces = st.sampled_from([(False, False), (True, False), (False, True)])
 origins = st.one_of(
-    st.builds(captures.CaptureKafka, kafkas(p_kafka.READ_OPTIONS), read_formats),
-    st.builds(captures.CapturePostgres, names(), options(p_captures.TABLES_OPTIONS, 1)),
-    st.builds(captures.CaptureFiles, texts, format_nodes(p_formats.READ_FORMAT_OPTIONS)),
+    st.builds(captures.CaptureKafka, kafkas(kafka.READ_OPTIONS), read_formats),
+    st.builds(captures.CapturePostgres, names(), options(captures.TABLES_OPTIONS, 1)),
+    st.builds(captures.CaptureFiles, texts, format_nodes(formats.READ_FORMAT_OPTIONS)),
     st.builds(captures.CaptureHttp, texts),
 )
 capture_targets = st.one_of(
@@ -265,8 +250,8 @@ capture_targets = st.one_of(
     st.builds(captures.IntoSchema, names(2)),
 )
 materialization_targets = st.one_of(
-    st.builds(materializations.PostgresTarget, names(), options(p_materializations.TABLE_OPTIONS, 1)),
-    st.builds(materializations.ElasticsearchTarget, names(), options(p_materializations.INDEX_OPTIONS, 1)),
+    st.builds(materializations.PostgresTarget, names(), options(materializations.TABLE_OPTIONS, 1)),
+    st.builds(materializations.ElasticsearchTarget, names(), options(materializations.INDEX_OPTIONS, 1)),
     st.just(materializations.OnDemandTarget()),
 )
 
@@ -307,36 +292,36 @@ def replaceable(cls: type[Statement], **given: SearchStrategy[Any]) -> SearchStr
 STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     connections.CreateSecret: st.builds(connections.CreateSecret, names(), secret_values, flags),
     connections.AlterSecret: st.builds(connections.AlterSecret, names(), secret_values, flags),
-    connections.CreateConnection: st.sampled_from(list(p_connections.CONNECTION_OPTIONS.items())).flatmap(
+    connections.CreateConnection: st.sampled_from(list(connections.CONNECTION_OPTIONS.items())).flatmap(
         lambda kind: st.builds(
             connections.CreateConnection,
             names(),
             st.just(kind[0]),
             options(kind[1], 1),
-            options(p_connections.VALIDATE_OPTIONS),
+            options(connections.VALIDATE_OPTIONS),
             flags,
         )
     ),
     connections.AlterConnection: st.builds(
         connections.AlterConnection,
         names(),
-        options(p_connections.TABLES["connection option"], 1),
+        options(connections.TABLES["connection option"], 1),
         some(st.sampled_from(["PASSWORD", "SSL KEY"]), 0),
-        options(p_connections.VALIDATE_OPTIONS),
+        options(connections.VALIDATE_OPTIONS),
         flags,
     ),
     connections.ValidateConnection: st.builds(connections.ValidateConnection, names()),
-    databases.CreateDatabase: st.builds(databases.CreateDatabase, names(1), flags),
-    databases.CreateSchema: st.builds(databases.CreateSchema, names(2), flags),
+    objects.CreateDatabase: st.builds(objects.CreateDatabase, names(1), flags),
+    objects.CreateSchema: st.builds(objects.CreateSchema, names(2), flags),
     sources.CreateSource: st.builds(
         sources.CreateSource,
         names(),
-        kafkas(p_kafka.READ_OPTIONS),
+        kafkas(kafka.READ_OPTIONS),
         read_formats,
         some(identifiers, 0),
         includes,
         envelopes,
-        options(p_sources.SOURCE_OPTIONS),
+        options(sources.SOURCE_OPTIONS),
         flags,
     ),
     sources.AcceptSchemaChange: st.builds(
@@ -352,18 +337,18 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         query=query_bodies,
         columns=some(identifiers, 0),
         assert_not_null=some(identifiers, 0),
-        with_options=options(p_views.VIEW_OPTIONS),
+        with_options=options(views.VIEW_OPTIONS),
     ),
     sinks.CreateSink: st.builds(
         sinks.CreateSink,
         st.none() | names(),
         names(),
-        kafkas(p_kafka.WRITE_OPTIONS),
+        kafkas(kafka.WRITE_OPTIONS),
         write_formats,
         st.none() | st.builds(sinks.SinkKey, some(identifiers), flags),
         st.none() | identifiers,
         st.sampled_from([None, "UPSERT", "DEBEZIUM", "NONE"]),
-        options(p_sinks.SINK_OPTIONS),
+        options(sinks.SINK_OPTIONS),
         flags,
     ),
     sinks.AlterSinkDocs: st.builds(sinks.AlterSinkDocs, names(), registry_kinds, some(doc_changes), flags),
@@ -377,14 +362,14 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         kind=st.sampled_from(["STREAM", "TABLE"]),
         name=names(),
         columns=some(stream_columns, 0),
-        properties=options(p_streams.PROPERTIES),
+        properties=options(streams.PROPERTIES),
     ),
     streams.CreateStreamAs: replaceable(
         streams.CreateStreamAs,
         kind=st.sampled_from(["STREAM", "TABLE"]),
         name=names(),
         query=query_bodies,
-        properties=options(p_streams.PROPERTIES),
+        properties=options(streams.PROPERTIES),
         partition_by=some(expressions, 0),
     ),
     collections.CreateCollection: st.builds(
@@ -394,7 +379,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         write_schema=st.none() | texts,
         read_schema=st.none() | texts,
         partition_by=some(texts, 0),
-        with_options=options(p_collections.COLLECTION_OPTIONS),
+        with_options=options(collections.COLLECTION_OPTIONS),
         query=st.none() | query_bodies,
         if_not_exists=flags,
     )
@@ -406,7 +391,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         collections.SetCollectionSchema, names(), texts, st.none() | texts, changes, flags
     ),
     captures.CreateCapture: st.builds(
-        captures.CreateCapture, names(), origins, capture_targets, options(p_captures.CAPTURE_OPTIONS), flags
+        captures.CreateCapture, names(), origins, capture_targets, options(captures.CAPTURE_OPTIONS), flags
     ),
     captures.DiscoverCapture: st.builds(captures.DiscoverCapture, names(), flags),
     materializations.CreateMaterialization: st.builds(
@@ -415,7 +400,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         names(),
         materialization_targets,
         st.none() | field_clauses,
-        options(p_materializations.MATERIALIZATION_OPTIONS),
+        options(materializations.MATERIALIZATION_OPTIONS),
         flags,
     ),
     materializations.BackfillMaterialization: st.builds(
@@ -424,14 +409,14 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     materializations.SetMaterializationFields: st.builds(
         materializations.SetMaterializationFields, names(), field_clauses, changes, flags
     ),
-    comments.CommentOn: st.one_of(
-        st.builds(comments.CommentOn, kinds, names(), st.none() | texts),
-        st.builds(comments.CommentOn, st.just("COLUMN"), names(4, 2), st.none() | texts),
+    objects.CommentOn: st.one_of(
+        st.builds(objects.CommentOn, kinds, names(), st.none() | texts),
+        st.builds(objects.CommentOn, st.just("COLUMN"), names(4, 2), st.none() | texts),
     ),
-    alter.RenameObject: st.builds(alter.RenameObject, kinds, names(), identifiers, flags),
-    alter.ChangeTaskState: st.one_of(
+    objects.RenameObject: st.builds(objects.RenameObject, kinds, names(), identifiers, flags),
+    objects.ChangeTaskState: st.one_of(
         st.builds(
-            alter.ChangeTaskState,
+            objects.ChangeTaskState,
             st.sampled_from(["SINK", "MATERIALIZATION", "MATERIALIZED VIEW", "STREAM", "TABLE"]),
             names(),
             st.sampled_from(["PAUSE", "RESUME"]),
@@ -439,7 +424,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
             flags,
         ),
         st.builds(
-            alter.ChangeTaskState,
+            objects.ChangeTaskState,
             st.just("CAPTURE"),
             names(),
             st.sampled_from(["PAUSE", "RESUME"]),
@@ -447,16 +432,18 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
             flags,
         ),
     ),
-    drop.DropObject: st.one_of(
-        st.builds(drop.DropObject, kinds, names(), flags, flags),
-        st.builds(drop.DropObject, st.sampled_from(["STREAM", "TABLE"]), names(), flags, flags, flags),
-        st.builds(drop.DropObject, st.just("MATERIALIZATION"), names(), flags, flags, st.just(False), flags),
+    objects.DropObject: st.one_of(
+        st.builds(objects.DropObject, kinds, names(), flags, flags),
+        st.builds(objects.DropObject, st.sampled_from(["STREAM", "TABLE"]), names(), flags, flags, flags),
+        st.builds(
+            objects.DropObject, st.just("MATERIALIZATION"), names(), flags, flags, st.just(False), flags
+        ),
     ),
-    insert.InsertValues: st.builds(
-        insert.InsertValues, names(), some(some(expressions)), some(identifiers, 0)
+    queries.InsertValues: st.builds(
+        queries.InsertValues, names(), some(some(expressions)), some(identifiers, 0)
     ),
-    insert.InsertQuery: st.builds(
-        insert.InsertQuery,
+    queries.InsertQuery: st.builds(
+        queries.InsertQuery,
         names(),
         query_bodies.filter(lambda query: not query.text.startswith("VALUES")),
         some(identifiers, 0),
@@ -466,8 +453,8 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         st.builds(queries.Select, query_bodies, st.just(True), st.none() | numbers),
     ),
     queries.Subscribe: st.builds(queries.Subscribe, names()),
-    session.SetSearchPath: st.builds(session.SetSearchPath, some(names(2), 0)),
-    session.ShowSearchPath: st.just(session.ShowSearchPath()),
+    queries.SetSearchPath: st.builds(queries.SetSearchPath, some(names(2), 0)),
+    queries.ShowSearchPath: st.just(queries.ShowSearchPath()),
     show.ShowObjects: st.builds(
         show.ShowObjects,
         st.sampled_from(get_args(show.Listing)),
@@ -483,15 +470,15 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     show.ShowSchemaHistory: st.builds(show.ShowSchemaHistory, names(), st.none() | kinds),
     show.Describe: st.builds(show.Describe, names(), st.none() | kinds, flags),
     show.ReplayQuarantine: st.builds(show.ReplayQuarantine, names(), st.none() | kinds),
-    explain.ExplainObject: st.builds(explain.ExplainObject, kinds, names()),
-    explain.ExplainSubjectChange: st.builds(explain.ExplainSubjectChange, texts, texts),
+    show.ExplainObject: st.builds(show.ExplainObject, kinds, names()),
+    show.ExplainSubjectChange: st.builds(show.ExplainSubjectChange, texts, texts),
 }
 _created = st.one_of(STATEMENTS[views.CreateView], STATEMENTS[sinks.CreateSink], STATEMENTS[queries.Select])
-_altered = st.one_of(STATEMENTS[alter.RenameObject], STATEMENTS[sources.AcceptSchemaChange])
-STATEMENTS[explain.Explain] = st.builds(explain.Explain, st.one_of(_created, STATEMENTS[insert.InsertValues]))
-STATEMENTS[explain.ExplainChange] = st.builds(explain.ExplainChange, _altered)
-STATEMENTS[explain.ExplainSchema] = st.builds(
-    explain.ExplainSchema, sides, st.one_of(names(), STATEMENTS[sinks.CreateSink])
+_altered = st.one_of(STATEMENTS[objects.RenameObject], STATEMENTS[sources.AcceptSchemaChange])
+STATEMENTS[show.Explain] = st.builds(show.Explain, st.one_of(_created, STATEMENTS[queries.InsertValues]))
+STATEMENTS[show.ExplainChange] = st.builds(show.ExplainChange, _altered)
+STATEMENTS[show.ExplainSchema] = st.builds(
+    show.ExplainSchema, sides, st.one_of(names(), STATEMENTS[sinks.CreateSink])
 )
 
 statements = st.sampled_from(list(STATEMENTS)).flatmap(STATEMENTS.__getitem__)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from headgate.errors import HeadgateError
 from headgate.sql.json import from_json, to_json
 from headgate.sql.redact import redacted_text
-from headgate.sql.render.statements import render
 from headgate.sql.script import parse_script, statement_spans
+from headgate.sql.statement import print_statement
 from headgate.text.lexer import tokenize
 from tests.sql import golden_files
 
@@ -72,11 +72,11 @@ def check(text: str) -> None:
         return
     assert statement_spans(text) == tuple(statement.span for statement in statements)
     for statement in statements:
-        again = parse_script(render(statement))
+        again = parse_script(print_statement(statement))
         # A name "policy" gains quotes; everything else is read back as it was.
         assert again == (statement,) or "policy" in text.lower()
-        assert [render(one) for one in again] == [render(statement)]
-        assert render(from_json(to_json(statement))) == render(statement)
+        assert [print_statement(one) for one in again] == [print_statement(statement)]
+        assert print_statement(from_json(to_json(statement))) == print_statement(statement)
 
 
 def _check_error(problem: HeadgateError, text: str) -> None:

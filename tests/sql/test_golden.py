@@ -10,12 +10,11 @@ import pytest
 
 from headgate.errors import HeadgateError
 from headgate.sql import errors
-from headgate.sql.ast.explain import Explain, ExplainChange
-from headgate.sql.render.statements import PRINTERS
 from headgate.sql.script import parse_script
 from headgate.text import errors as text_errors
 from headgate.text.errors import SqlError
 from tests.sql import golden_files
+from tests.sql.strategies import STATEMENTS
 
 pytestmark = pytest.mark.unit
 
@@ -39,7 +38,7 @@ def test_the_printed_form_is_its_own_printed_form(path: Path) -> None:
 
 def test_every_statement_is_in_a_golden_file() -> None:
     seen = {type(statement) for text in golden_files.texts() for statement in _statements(text)}
-    assert {*PRINTERS, Explain, ExplainChange} == seen
+    assert set(STATEMENTS) == seen
 
 
 def test_every_error_of_the_front_end_is_in_a_golden_file() -> None:

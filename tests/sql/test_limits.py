@@ -7,12 +7,11 @@ import time
 import pytest
 
 from headgate.errors import HeadgateError
-from headgate.sql.ast.names import Query
-from headgate.sql.ast.queries import Select
 from headgate.sql.errors import NestedTooDeep, UnclosedBracket
-from headgate.sql.parser.materializations import MAX_DEPTH
-from headgate.sql.render.statements import render
+from headgate.sql.materializations import MAX_DEPTH
+from headgate.sql.queries import Select
 from headgate.sql.script import parse_script, parse_statement
+from headgate.sql.statement import Query, print_statement
 from headgate.text.errors import UnterminatedString
 from tests.sql import golden_files
 
@@ -41,7 +40,7 @@ def test_objects_nest_up_to_a_limit() -> None:
         return FIELDS + "(a OBJECT " * depth + "(b text)" + ")" * depth
 
     deepest = parse_statement(nested(MAX_DEPTH - 1))
-    assert parse_statement(render(deepest)) == deepest
+    assert parse_statement(print_statement(deepest)) == deepest
     for depth in (MAX_DEPTH, 10_000):
         with pytest.raises(NestedTooDeep):
             parse_statement(nested(depth))
@@ -71,7 +70,7 @@ def test_types_nest_up_to_a_limit(opening: str) -> None:
 def test_up_to_a_megabyte_is_read_and_printed_in_time_that_grows_with_its_length(text: str) -> None:
     # Generous: the machine may be busy. What is not linear takes minutes.
     started = time.process_time()
-    printed = [render(statement) for statement in parse_script(text)]
+    printed = [print_statement(statement) for statement in parse_script(text)]
     assert sum(map(len, printed)) > 0
     assert time.process_time() - started < 8
 
@@ -99,7 +98,7 @@ def test_a_statement_is_read_and_printed_in_milliseconds() -> None:
     started = time.process_time()
     for text in statements:
         for statement in parse_script(text):
-            render(statement)
+            print_statement(statement)
     assert (time.process_time() - started) / count < 0.002
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from headgate.errors import HeadgateError
 from headgate.sql.redact import redacted, redacted_text
-from headgate.sql.render.statements import render
 from headgate.sql.script import parse_statement
+from headgate.sql.statement import print_statement
 
 pytestmark = pytest.mark.unit
 
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_a_statement_is_printed_without_its_secrets(text: str, shown: str) -> None:
-    assert render(redacted(parse_statement(text))) == shown
+    assert print_statement(redacted(parse_statement(text))) == shown
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,13 @@ from typing import get_args
 import pytest
 
 from headgate.errors import HeadgateError, Span
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.queries import Subscribe
-from headgate.sql.ast.show import Describe
-from headgate.sql.ast.statement import ObjectKind
-from headgate.sql.ast.views import CreateView
 from headgate.sql.errors import EmptyStatement, SeveralStatements
-from headgate.sql.parser.synopses import all_rules, all_synopses
-from headgate.sql.render.statements import render
+from headgate.sql.grammar import all_rules, all_synopses
+from headgate.sql.queries import Subscribe
 from headgate.sql.script import parse_script, parse_statement, statement_spans
+from headgate.sql.show import Describe
+from headgate.sql.statement import ObjectKind, ObjectName, print_statement
+from headgate.sql.views import CreateView
 from headgate.text.cursor import RESERVED, Identifier
 
 pytestmark = pytest.mark.unit
@@ -35,7 +33,11 @@ def keywords() -> set[str]:
 
 def test_a_script_is_split_at_semicolons_outside_of_strings_and_comments() -> None:
     found = parse_script(SCRIPT)
-    assert [render(statement) for statement in found] == ["SHOW TABLES;", "SELECT ';';", "DESCRIBE t;"]
+    assert [print_statement(statement) for statement in found] == [
+        "SHOW TABLES;",
+        "SELECT ';';",
+        "DESCRIBE t;",
+    ]
     assert [SCRIPT[s.span.start : s.span.end] for s in found] == ["SHOW TABLES", "SELECT ';'", "DESCRIBE t"]
 
 
@@ -89,7 +91,7 @@ def test_every_keyword_can_be_a_name_when_quoted(quote: str) -> None:
     for word in sorted(keywords() | RESERVED):
         name = f"{quote}{word}{quote}"
         text = f"CREATE SOURCE {name}.{name} ({name}) FROM KAFKA CONNECTION {name} (TOPIC 't') FORMAT TEXT INCLUDE KEY AS {name}"
-        assert parse_statement(render(parse_statement(text))) == parse_statement(text)
+        assert parse_statement(print_statement(parse_statement(text))) == parse_statement(text)
 
 
 def test_every_keyword_but_the_reserved_ones_can_be_a_name_without_quotes() -> None:

@@ -7,10 +7,9 @@ import re
 import pytest
 
 from headgate.errors import HeadgateError
-from headgate.sql.parser.statements import ALTER, CREATE, CREATE_OR_REPLACE, STATEMENTS
-from headgate.sql.parser.synopses import TERMINALS, all_option_tables, all_rules, all_synopses
-from headgate.sql.render.statements import render
-from headgate.sql.script import parse_statement
+from headgate.sql.grammar import TERMINALS, all_option_tables, all_rules, all_synopses
+from headgate.sql.script import ALTER, CREATE, CREATE_OR_REPLACE, STATEMENTS, parse_statement
+from headgate.sql.statement import print_statement
 from tests.sql.expander import FILLED, Expander
 
 pytestmark = pytest.mark.unit
@@ -29,7 +28,7 @@ def _reads(text: str) -> bool:
         parsed = parse_statement(text)
     except HeadgateError:
         return False
-    return parse_statement(render(parsed)) == parsed
+    return parse_statement(print_statement(parsed)) == parsed
 
 
 def test_every_statement_has_a_synopsis() -> None:

@@ -16,8 +16,8 @@ from typing import TypeVar, cast
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Object
 from headgate.errors import InternalError
-from headgate.sql.ast.statement import Statement
 from headgate.sql.json import Json, from_json, to_json
+from headgate.sql.statement import Statement
 
 S = TypeVar("S", bound=Statement)
 

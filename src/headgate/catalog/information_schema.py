@@ -32,7 +32,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.ast.names import ObjectName
+from headgate.sql.statement import ObjectName
 from headgate.text.cursor import Identifier
 
 _TABLE_TYPES = {

@@ -30,7 +30,7 @@ from headgate.errors import Span, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
 from headgate.schema.names import find as find_name
 from headgate.schema.types import Named
-from headgate.sql.ast.names import NO_SPAN, ObjectName
+from headgate.sql.statement import NO_SPAN, ObjectName
 from headgate.text.cursor import Identifier
 
 Name = Sequence[Identifier]

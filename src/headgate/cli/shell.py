@@ -32,7 +32,7 @@ from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Columns, Done, Event, Failed, Rows, Value
-from headgate.sql.parser.synopses import all_option_tables, all_rules, all_synopses
+from headgate.sql.grammar import all_option_tables, all_rules, all_synopses
 from headgate.sql.redact import redacted_text
 from headgate.text.errors import SqlError
 from headgate.text.lexer import tokenize

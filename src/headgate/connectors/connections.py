@@ -16,9 +16,9 @@ from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client
 from headgate.registry.client import RegistryClient
-from headgate.sql.ast.connections import ConnectionKind, CreateConnection
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.values import SecretReference
+from headgate.sql.connections import ConnectionKind, CreateConnection
+from headgate.sql.options import SecretReference
+from headgate.sql.statement import ObjectName
 
 EMBEDDED = "embedded"  # stands for the address of a service of the embedded world
 SERVICES: dict[ConnectionKind, str] = {

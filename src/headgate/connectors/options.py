@@ -10,8 +10,7 @@ from typing import assert_never
 
 from headgate.connectors.errors import OptionMissing, OptionUnfit
 from headgate.errors import InternalError
-from headgate.sql.ast.names import Expression, ObjectName
-from headgate.sql.ast.values import (
+from headgate.sql.options import (
     BooleanLiteral,
     Choice,
     ListLiteral,
@@ -21,6 +20,7 @@ from headgate.sql.ast.values import (
     SecretReference,
     StringLiteral,
 )
+from headgate.sql.statement import Expression, ObjectName
 
 Reveal = Callable[[ObjectName], str]
 

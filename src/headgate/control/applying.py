@@ -21,7 +21,7 @@ from headgate.control.results import Done, Result, ResultColumns, ResultRows
 from headgate.errors import HeadgateError
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
 from headgate.schema.render import print_type
-from headgate.sql.ast.session import SetSearchPath
+from headgate.sql.queries import SetSearchPath
 
 COLUMNS = ResultColumns(tuple((name, "text") for name in ("object", "kind", "action", "detail")))
 WIDTH = 80  # of a line of details

@@ -14,13 +14,7 @@ from typing import Literal, TypeAlias
 
 from headgate.catalog.definitions import search_path_of, stored_statement
 from headgate.catalog.errors import CatalogError, UnknownObject
-from headgate.catalog.names import (
-    DEFAULT_PATH,
-    SearchPath,
-    resolve,
-    resolve_column_of,
-    search_path,
-)
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_column_of, search_path
 from headgate.catalog.objects import RELATIONS, Comment, Desired, Kind, Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret
 from headgate.catalog.snapshot import Catalog
@@ -29,21 +23,13 @@ from headgate.errors import HeadgateError, Span
 from headgate.plan.errors import NotDesiredState, ObjectDiffers
 from headgate.plan.statements import CREATED, find_object, named_object
 from headgate.schema.names import print_name
-from headgate.sql.ast.alter import ChangeTaskState
-from headgate.sql.ast.comments import CommentOn
-from headgate.sql.ast.connections import (
-    CreateSecret,
-    SecretFromEnv,
-    SecretFromFile,
-    SecretText,
-    SecretValue,
-)
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.session import SetSearchPath
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.views import CreateView
+from headgate.sql.connections import CreateSecret, SecretFromEnv, SecretFromFile, SecretText, SecretValue
+from headgate.sql.objects import ChangeTaskState, CommentOn
+from headgate.sql.queries import SetSearchPath
 from headgate.sql.script import parse_script
+from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import ObjectName, Statement
+from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 
 Action: TypeAlias = Literal["create", "change", "keep"]

@@ -10,11 +10,10 @@ from headgate.catalog.names import DEFAULT_PATH, find, place
 from headgate.catalog.objects import Kind, Object
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import EMBEDDED
-from headgate.sql.ast.connections import ConnectionKind, CreateConnection
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.values import Option, StringLiteral
+from headgate.sql.connections import ConnectionKind, CreateConnection
 from headgate.sql.json import to_json
-from headgate.sql.render.statements import render
+from headgate.sql.options import Option, StringLiteral
+from headgate.sql.statement import ObjectName, print_statement
 from headgate.text.cursor import Identifier
 
 CONNECTIONS: dict[str, tuple[ConnectionKind, str]] = {
@@ -36,6 +35,12 @@ def make_connections(store: SqliteStore) -> None:
         parent, exact = place(catalog, DEFAULT_PATH, written, Kind.CONNECTION)
         purified = json.dumps({"statement": to_json(statement)})
         made = Object(
-            catalog.next_id, Kind.CONNECTION, parent, exact, datetime.now(UTC), render(statement), purified
+            catalog.next_id,
+            Kind.CONNECTION,
+            parent,
+            exact,
+            datetime.now(UTC),
+            print_statement(statement),
+            purified,
         )
         store.commit([ObjectCreated(made)], cause="the embedded world")

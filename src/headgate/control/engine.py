@@ -23,7 +23,7 @@ from headgate.runtime.replay import Replayed
 from headgate.runtime.select import BatchQuery, SourceGrew
 from headgate.runtime.session import Spark
 from headgate.schema.types import Type
-from headgate.sql.ast.queries import Select
+from headgate.sql.queries import Select
 from headgate.sql.query.relation import AnalysedQuery
 
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile

@@ -32,7 +32,7 @@ from headgate.purify.statements import purify
 from headgate.registry.schemas import to_register
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
-from headgate.sql.ast.connections import (
+from headgate.sql.connections import (
     AlterSecret,
     CreateConnection,
     CreateSecret,
@@ -41,18 +41,16 @@ from headgate.sql.ast.connections import (
     SecretText,
     ValidateConnection,
 )
-from headgate.sql.ast.formats import SeedSchema, Side
-from headgate.sql.ast.queries import Select
-from headgate.sql.ast.session import SetSearchPath
-from headgate.sql.ast.show import ReplayQuarantine
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import AcceptSchemaChange
-from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.views import CreateView
+from headgate.sql.formats import SeedSchema, Side, with_frozen_schemas
+from headgate.sql.queries import Select, SetSearchPath
 from headgate.sql.query.relation import AnalysedQuery
 from headgate.sql.redact import redacted_text
 from headgate.sql.script import parse_script
-from headgate.sql.seeds import with_seeds
+from headgate.sql.show import ReplayQuarantine
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import AcceptSchemaChange
+from headgate.sql.statement import Statement
+from headgate.sql.views import CreateView
 
 
 @dataclass(slots=True)
@@ -292,6 +290,7 @@ def _with_ids(change: Change, statement: Statement, ids: dict[str, tuple[int, st
         return change
     for subject, (schema_id, text) in ids.items():
         side: Side = "KEY" if subject.endswith("-key") else "VALUE"
-        statement = with_seeds(statement, side, (SeedSchema(side, schema_id, text),))
+        formats = with_frozen_schemas(statement.formats, side, (SeedSchema(side, schema_id, text),))
+        statement = replace(statement, formats=formats)
     purified = purified_text(statement, facts_of(change.object))
     return replace(change, object=replace(change.object, purified=purified))

@@ -19,7 +19,7 @@ from headgate.plan.sides import SchemaSide, sides_of, unreadable
 from headgate.registry.errors import IncompatibleSchema
 from headgate.registry.schemas import to_register
 from headgate.runtime.source import Arrived, SourceReader
-from headgate.sql.ast.sources import CreateSource
+from headgate.sql.sources import CreateSource
 
 log = logging.getLogger(__name__)
 

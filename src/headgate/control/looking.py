@@ -31,15 +31,11 @@ from headgate.plan.statements import named_object
 from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
-from headgate.sql.ast.explain import Explain, ExplainSchema
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.queries import Select
-from headgate.sql.ast.session import ShowSearchPath
-from headgate.sql.ast.show import Describe, ShowCreate, ShowLineage, ShowObjects
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.views import CreateView
-from headgate.sql.render.statements import render
+from headgate.sql.queries import Select, ShowSearchPath
+from headgate.sql.show import Describe, Explain, ExplainSchema, ShowCreate, ShowLineage, ShowObjects
+from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import ObjectName, Statement, print_statement
+from headgate.sql.views import CreateView
 
 # SHOW of what the engine records is a short form of a query over these.
 _RECORDED = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
@@ -155,7 +151,7 @@ def create_sql(catalog: Catalog, entry: Object) -> str:
     if statement is None:
         return entry.statement
     name = _present_name(catalog, entry, statement)
-    return render(replace(statement, name=name))  # type: ignore[call-arg]  # every such statement has a name
+    return print_statement(replace(statement, name=name))  # type: ignore[call-arg]  # every such statement has a name
 
 
 def _present_name(catalog: Catalog, entry: Object, statement: Statement) -> ObjectName | None:

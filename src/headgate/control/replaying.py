@@ -11,7 +11,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.errors import HeadgateError
 from headgate.runtime.replay import Replayed
-from headgate.sql.ast.show import ReplayQuarantine
+from headgate.sql.show import ReplayQuarantine
 
 COLUMNS = (("task", "text"), ("replayed", "bigint"), ("outdated", "bigint"), ("kept", "bigint"))
 

@@ -10,8 +10,8 @@ from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.errors import FieldWithheld, NotSupportedYet, ViewOutgrown
 from headgate.plan.relations import analyse_query, origin_ref, relations_read
-from headgate.sql.ast.views import CreateView
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.views import CreateView
 
 
 def source_of(catalog: Catalog, relation_id: int) -> Object:

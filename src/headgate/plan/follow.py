@@ -33,13 +33,19 @@ from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.types import Record, Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.ast.formats import SeedSchema, Side
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.views import CreateView
+from headgate.sql.formats import (
+    SeedSchema,
+    Side,
+    format_of,
+    frozen_schemas,
+    with_frozen_schemas,
+    without_frozen_schemas,
+)
 from headgate.sql.query.relation import AnalysedQuery
-from headgate.sql.seeds import format_of, seeds_of, unseeded, with_seeds
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Statement
+from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 from headgate.text.errors import SqlError
 
@@ -57,7 +63,10 @@ class SinkChange:
     def change(self, ids: Sequence[int]) -> DefinitionChanged:
         statement = self.statement
         for (side, effect), id_ in zip(self.register, ids, strict=True):
-            statement = with_seeds(statement, side, (SeedSchema(side, id_, effect.schema.text),))
+            formats = with_frozen_schemas(
+                statement.formats, side, (SeedSchema(side, id_, effect.schema.text),)
+            )
+            statement = replace(statement, formats=formats)
         return definition(self.sink, statement, self.sink.columns)
 
 
@@ -106,9 +115,9 @@ def _sink_change(catalog: Catalog, sink: Object, all_fit: bool) -> SinkChange | 
 
 def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> DefinitionChanged:
     statement = statement_of(source, CreateSource)
-    known = seeds_of(statement.formats.value, "VALUE")
+    known = frozen_schemas(statement.formats.value, "VALUE")
     new = tuple(SeedSchema("VALUE", schema.id or 0, schema.text, schema.references) for schema in schemas)
-    statement = with_seeds(statement, "VALUE", (*known, *new))
+    statement = replace(statement, formats=with_frozen_schemas(statement.formats, "VALUE", (*known, *new)))
     planned = plan_source(statement)
     columns = evolved_columns(source, source_columns(planned))
     return definition(source, statement, columns, {WITHHELD: withheld_facts(planned)})
@@ -156,11 +165,11 @@ def _names(before: Catalog, view: Object, analysed: AnalysedQuery) -> tuple[Iden
 def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
     """What a sink needs for its relation as it is now; None if it has it."""
     statement = statement_of(sink, CreateSink)
-    planned = plan_sink(catalog, DEFAULT_PATH, unseeded(statement))
+    planned = plan_sink(catalog, DEFAULT_PATH, _without_frozen_schemas(statement))
     register: list[tuple[Side, RegisterSchema]] = []
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
     for side, encoded in sides:
-        frozen = seeds_of(format_of(statement.formats, side), side)
+        frozen = frozen_schemas(format_of(statement.formats, side), side)
         if encoded is None or encoded.schema is None or not frozen:
             continue
         old = json.loads(frozen[-1].schema)
@@ -176,7 +185,7 @@ def unwritable(catalog: Catalog, sink: Object) -> tuple[str, ...]:
     """The columns of a sink's relation whose values its schemas cannot hold, because a registry refused others."""
     statement = statement_of(sink, CreateSink)
     frozen = plan_sink(catalog, DEFAULT_PATH, statement)
-    needed = plan_sink(catalog, DEFAULT_PATH, unseeded(statement))
+    needed = plan_sink(catalog, DEFAULT_PATH, _without_frozen_schemas(statement))
     sides = ((frozen.key, needed.key), (frozen.value, needed.value))
     return tuple(column for old, new in sides if old and new for column in _unwritable(old, new))
 
@@ -269,3 +278,7 @@ def _defaulted(field: dict[str, object]) -> dict[str, object]:
     type_ = field["type"]
     nullable = isinstance(type_, list) and type_[:1] == ["null"]
     return {**field, "default": None} if nullable and "default" not in field else field
+
+
+def _without_frozen_schemas(sink: CreateSink) -> CreateSink:
+    return replace(sink, formats=without_frozen_schemas(sink.formats))

@@ -13,11 +13,11 @@ from headgate.catalog.objects import Kind, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import SinkFeedsItself
 from headgate.purify.topics import topic_name
-from headgate.sql.ast.connections import CreateConnection
-from headgate.sql.ast.kafka import Kafka, KafkaConnection
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.values import ListLiteral, StringLiteral
+from headgate.sql.connections import CreateConnection
+from headgate.sql.kafka import Kafka, KafkaConnection
+from headgate.sql.options import ListLiteral, StringLiteral
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
 
 LOCAL = ("localhost", "[::1]")
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from headgate.catalog.changes import Change
 from headgate.schema.written import CompatibilityLevel, WrittenSchema
-from headgate.sql.ast.statement import Statement
+from headgate.sql.statement import Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from headgate.plan.errors import NameCaptured
 from headgate.plan.respell import respell
 from headgate.plan.respell_query import Captured
 from headgate.plan.spelling import Spelling, renamed_path
-from headgate.sql.render.statements import render
+from headgate.sql.statement import print_statement
 from headgate.text.cursor import Identifier
 
 
@@ -57,7 +57,7 @@ def _respelled(
     if statement is written and spelling.path_after == spelling.path:
         return None
     return StatementRespelled(
-        user.id, render(statement), respelled_text(user, statement, spelling.path_after)
+        user.id, print_statement(statement), respelled_text(user, statement, spelling.path_after)
     )
 
 

@@ -10,10 +10,9 @@ from headgate.catalog.objects import RELATIONS, Kind
 from headgate.plan.respell_query import respell_query
 from headgate.plan.spelling import Spelling
 from headgate.schema.types import Array, Map, Named, Record
-from headgate.sql.ast.formats import DocTarget
-from headgate.sql.ast.names import ObjectName, Query
-from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.values import SecretReference
+from headgate.sql.formats import DocTarget
+from headgate.sql.options import SecretReference
+from headgate.sql.statement import ObjectName, Query, Statement
 
 _RELATIONS = tuple(sorted(RELATIONS))
 # Fields of statements that name another object, and the kinds that it may have.

@@ -17,8 +17,8 @@ from headgate.plan.views import qualified
 from headgate.schema.names import force_quotes
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.ast.names import ObjectName, Query
 from headgate.sql.query.relation import AnalysedQuery, Mention
+from headgate.sql.statement import ObjectName, Query
 from headgate.text.cursor import Identifier
 
 Quote = Callable[[str], str]

@@ -13,6 +13,7 @@ from headgate.plan.errors import (
     FormatColumnTwice,
     PatternWithoutGroups,
 )
+from headgate.registry.protobuf_files import read_files
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
 from headgate.schema.evolve.diff import diff
@@ -20,11 +21,10 @@ from headgate.schema.evolve.merge import can_hold, merge
 from headgate.schema.formats.avro.read import read_schema as avro_place
 from headgate.schema.formats.jsonschema.read import read_place as json_place
 from headgate.schema.formats.protobuf import from_protobuf
-from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.regex import read_pattern
 from headgate.schema.types import Bytes, Field, Json, Record, Text, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.ast.formats import (
+from headgate.sql.formats import (
     AvroInline,
     BytesFormat,
     CsvFormat,
@@ -37,9 +37,9 @@ from headgate.sql.ast.formats import (
     RegistryKind,
     Side,
     TextFormat,
+    frozen_schemas,
 )
-from headgate.sql.ast.values import BooleanLiteral, option
-from headgate.sql.seeds import seeds_of
+from headgate.sql.options import BooleanLiteral, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def _distinct(format_: str, names: list[str]) -> tuple[str, ...]:
 
 def _registry_side(format_: RegistryFormat, side: Side) -> SchemaSide | None:
     """The side's frozen schemas. A format given for the key alone holds only seeds of its own side."""
-    seeds = seeds_of(format_, side)
+    seeds = frozen_schemas(format_, side)
     if not seeds:
         return None
     schema_format = SchemaFormat.from_words(format_.kind)

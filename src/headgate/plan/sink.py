@@ -27,7 +27,7 @@ from headgate.purify.topics import topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.ast.formats import (
+from headgate.sql.formats import (
     BytesFormat,
     DocOn,
     Format,
@@ -36,11 +36,11 @@ from headgate.sql.ast.formats import (
     RegistryUrl,
     Side,
     TextFormat,
+    frozen_schemas,
 )
-from headgate.sql.ast.kafka import KafkaConnection
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.values import BooleanLiteral, Choice, StringLiteral, option
-from headgate.sql.seeds import seeds_of
+from headgate.sql.kafka import KafkaConnection
+from headgate.sql.options import BooleanLiteral, Choice, StringLiteral, option
+from headgate.sql.sinks import CreateSink
 from headgate.text.cursor import Identifier
 
 
@@ -226,7 +226,7 @@ def _avro(
     name = full.value if isinstance(full, StringLiteral) else ("row" if side == "KEY" else "envelope")
     defaults = option(format_.options, "NULL DEFAULTS") == BooleanLiteral(True)
     made = to_avro(record, name=name, null_defaults=defaults, resolve=named_types(catalog))
-    seed = next(iter(seeds_of(format_, side)), None)
+    seed = next(iter(frozen_schemas(format_, side)), None)
     schema = seed.schema if seed is not None else json.dumps(made.json, ensure_ascii=False)
     fields = tuple(made.renames.get((n,), n) for n in names)
     return RecordEncoding("AVRO", names, record, schema, seed.id if seed else None, fields)

@@ -29,15 +29,15 @@ from headgate.plan.errors import (
 from headgate.plan.sides import SidePlan, at_creation, format_words, place_of, sides_of
 from headgate.schema.names import Found, find
 from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
-from headgate.sql.ast.formats import AvroInline, Format, ProtobufInline, RegistryFormat, SchemaStrategy
-from headgate.sql.ast.sources import (
+from headgate.sql.formats import AvroInline, Format, ProtobufInline, RegistryFormat, SchemaStrategy
+from headgate.sql.options import Choice, option
+from headgate.sql.sources import (
     CreateSource,
     DebeziumEnvelope,
     IncludeHeader,
     IncludeMetadata,
     UpsertEnvelope,
 )
-from headgate.sql.ast.values import Choice, option
 
 INLINE_ERROR = Record((Field("description", Text()),))
 METADATA: dict[str, Field] = {

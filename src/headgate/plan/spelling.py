@@ -12,7 +12,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.errors import InternalError
 from headgate.schema.names import needs_quotes
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.ast.names import ObjectName
+from headgate.sql.statement import ObjectName
 from headgate.text.cursor import Identifier
 
 

@@ -30,15 +30,7 @@ from headgate.catalog.names import (
     resolve_database,
     resolve_schema,
 )
-from headgate.catalog.objects import (
-    Comment,
-    Dependency,
-    Desired,
-    Growth,
-    Kind,
-    Object,
-    Use,
-)
+from headgate.catalog.objects import Comment, Dependency, Desired, Growth, Kind, Object, Use
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.columns import source_columns, withheld_facts
@@ -61,21 +53,23 @@ from headgate.plan.views import (
 from headgate.purify.sinks import sink_name
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql.ast.alter import ChangeTaskState, RenameObject
-from headgate.sql.ast.comments import CommentOn
-from headgate.sql.ast.connections import AlterSecret, CreateConnection, CreateSecret
-from headgate.sql.ast.databases import CreateDatabase, CreateSchema
-from headgate.sql.ast.drop import DropObject
-from headgate.sql.ast.formats import RegistryFormat
-from headgate.sql.ast.kafka import KafkaConnection
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.types import CreateType
-from headgate.sql.ast.values import Choice, MapLiteral, NumberLiteral, SecretReference, option
-from headgate.sql.ast.views import CreateView
-from headgate.sql.render.statements import render
+from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
+from headgate.sql.formats import RegistryFormat
+from headgate.sql.kafka import KafkaConnection
+from headgate.sql.objects import (
+    ChangeTaskState,
+    CommentOn,
+    CreateDatabase,
+    CreateSchema,
+    DropObject,
+    RenameObject,
+)
+from headgate.sql.options import Choice, MapLiteral, NumberLiteral, SecretReference, option
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import ObjectName, Statement, print_statement
+from headgate.sql.types import CreateType
+from headgate.sql.views import CreateView
 
 CREATED: dict[type[Statement], Kind] = {
     CreateDatabase: Kind.DATABASE,
@@ -389,6 +383,6 @@ def _spoken(statement: Statement) -> str:
     name = getattr(statement, "name", None) or getattr(statement, "relation", None)
     ends = {part.name for part in name.parts} if isinstance(name, ObjectName) else set()
     ends |= {"FOR", "IF", "TO"}
-    words = render(statement).replace("(", " ( ").replace(";", " ").split()
+    words = print_statement(statement).replace("(", " ( ").replace(";", " ").split()
     spoken = takewhile(lambda word: word.isalpha() and word.isupper() and word not in ends, words)
     return " ".join(islice(spoken, 4)) or type(statement).__name__

@@ -10,8 +10,8 @@ from headgate.catalog.snapshot import Catalog
 from headgate.purify.errors import SecretWrittenOut
 from headgate.purify.outside import Outside
 from headgate.purify.references import lasting_secrets
-from headgate.sql.ast.connections import CreateConnection
-from headgate.sql.ast.values import BooleanLiteral, Option, StringLiteral, option
+from headgate.sql.connections import CreateConnection
+from headgate.sql.options import BooleanLiteral, Option, StringLiteral, option
 
 _PASSWORD_IN_URL = re.compile(r"://[^/@\s]*:[^/@\s]+@")
 

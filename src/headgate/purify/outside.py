@@ -12,7 +12,7 @@ from headgate.registry.answers import RegisteredSchema
 from headgate.registry.errors import IncompatibleSchema, SubjectDeleted, SubjectNotFound
 from headgate.registry.schemas import Schema, to_register
 from headgate.schema.written import WrittenSchema
-from headgate.sql.ast.connections import CreateConnection
+from headgate.sql.connections import CreateConnection
 
 
 class Outside(Protocol):

@@ -13,12 +13,12 @@ from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import ConnectionRef
 from headgate.purify.errors import ConnectionOfOtherKind
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.ast.connections import ConnectionKind
-from headgate.sql.ast.formats import Format, Formats, RegistryFormat, RegistryUrl
-from headgate.sql.ast.kafka import Kafka, KafkaConnection
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.types import ListBody, MapBody, OtherBody, RecordBody, TypeBody
-from headgate.sql.ast.values import Option, SecretReference
+from headgate.sql.connections import ConnectionKind
+from headgate.sql.formats import Format, Formats, RegistryFormat, RegistryUrl
+from headgate.sql.kafka import Kafka, KafkaConnection
+from headgate.sql.options import Option, SecretReference
+from headgate.sql.statement import ObjectName
+from headgate.sql.types import ListBody, MapBody, OtherBody, RecordBody, TypeBody
 from headgate.text.cursor import Identifier
 
 

@@ -9,8 +9,8 @@ from headgate.catalog.objects import RELATIONS
 from headgate.catalog.snapshot import Catalog
 from headgate.purify.references import lasting_formats, lasting_kafka, lasting_name
 from headgate.purify.topics import topic_name
-from headgate.sql.ast.names import ObjectName
-from headgate.sql.ast.sinks import CreateSink
+from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import ObjectName
 from headgate.text.cursor import Identifier
 
 

@@ -14,7 +14,7 @@ from headgate.purify.references import kafka_server, lasting_formats, lasting_ka
 from headgate.purify.starts import with_seed_offset
 from headgate.purify.topics import topic_name
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.ast.formats import (
+from headgate.sql.formats import (
     Format,
     Formats,
     IdStrategy,
@@ -24,9 +24,9 @@ from headgate.sql.ast.formats import (
     SchemaStrategy,
     SeedSchema,
     Side,
+    frozen_schemas,
 )
-from headgate.sql.ast.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
-from headgate.sql.seeds import seeded, seeds_of
+from headgate.sql.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 
 
 def purify_source(
@@ -80,7 +80,7 @@ class _Seeder:
     def _seeded(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
         if isinstance(format_.registry, RegistryUrl) and has_password(format_.registry.url):
             raise PasswordInAddress(self.topic)
-        if seeds_of(format_, side):
+        if frozen_schemas(format_, side):
             return format_
         registry = registry_server(self.catalog, self.path, format_.registry)
         found = self._find(format_, side, registry)
@@ -92,7 +92,8 @@ class _Seeder:
             if not required and not self.needs_key:
                 return format_
             raise SchemaOfOtherType(self._subject(side), found.format.words, format_.kind)
-        return seeded(format_, SeedSchema(side, found.id or 0, found.text, found.references))
+        schema = SeedSchema(side, found.id or 0, found.text, found.references)
+        return replace(format_, options=(*format_.options, schema))
 
     def _find(self, format_: RegistryFormat, side: Side, registry: ConnectionRef) -> WrittenSchema | None:
         strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == side]

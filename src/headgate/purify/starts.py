@@ -12,16 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from headgate.connectors.kafka import Topic
 from headgate.purify.errors import NoTimestamp, StartTwice, TooManyOffsets
-from headgate.sql.ast.kafka import Kafka
-from headgate.sql.ast.values import (
-    Choice,
-    ListLiteral,
-    NumberLiteral,
-    Option,
-    StringLiteral,
-    Value,
-    option,
-)
+from headgate.sql.kafka import Kafka
+from headgate.sql.options import Choice, ListLiteral, NumberLiteral, Option, StringLiteral, Value, option
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MOMENT = 253_402_300_799_999  # the end of the year 9999, in milliseconds

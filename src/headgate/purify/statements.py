@@ -11,11 +11,11 @@ from headgate.purify.outside import Outside
 from headgate.purify.references import lasting_types
 from headgate.purify.sinks import purify_sink
 from headgate.purify.sources import purify_source
-from headgate.sql.ast.connections import CreateConnection
-from headgate.sql.ast.sinks import CreateSink
-from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.statement import Statement
-from headgate.sql.ast.types import CreateType
+from headgate.sql.connections import CreateConnection
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Statement
+from headgate.sql.types import CreateType
 
 
 def purify(statement: Statement, catalog: Catalog, path: SearchPath, outside: Outside) -> Statement:

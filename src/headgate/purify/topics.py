@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headgate.purify.errors import TopicMissing
-from headgate.sql.ast.kafka import Kafka, KafkaConnection
-from headgate.sql.ast.values import StringLiteral, option
 from headgate.sql.errors import RepeatedOption
+from headgate.sql.kafka import Kafka, KafkaConnection
+from headgate.sql.options import StringLiteral, option
 
 
 def topic_name(kafka: Kafka) -> str:

@@ -15,14 +15,11 @@ from urllib.parse import quote
 
 from headgate.registry import answers, refusals
 from headgate.registry.answers import RegisteredSchema, SubjectVersion, Verdict
-from headgate.registry.cache import Cache
 from headgate.registry.errors import IncompatibleSchema, RegistryError
 from headgate.registry.refusals import Asked
-from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
+from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaCache, parse
 from headgate.registry.transport import Answer, Credentials, Json, Retries, Tls, Transport
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
-
-CACHE_SIZE = 1000
 
 
 class RegistryClient:
@@ -37,8 +34,8 @@ class RegistryClient:
     ) -> None:
         """``urls`` are one registry under several addresses, tried in turn. ``timeout`` in seconds, per attempt."""
         self._transport = Transport(urls, credentials, tls, timeout, retries)
-        self._by_id: Cache[int, Schema] = Cache(CACHE_SIZE)
-        self._by_reference: Cache[tuple[str, int], Schema] = Cache(CACHE_SIZE)
+        self._by_id: SchemaCache[int, Schema] = SchemaCache()
+        self._by_reference: SchemaCache[tuple[str, int], Schema] = SchemaCache()
 
     def __enter__(self) -> RegistryClient:
         return self

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never, cast
+from typing import Generic, TypeAlias, TypeVar, assert_never, cast
 
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
@@ -192,3 +194,26 @@ def _read_protobuf(text: str, dependencies: tuple[ParsedSchema, ...], normalize:
     except SchemaError as wrong:
         raise MalformedSchema("PROTOBUF", (Fault("", wrong.message()),)) from wrong
     return print_proto(files[0], files[1:]), tuple(files)
+class SchemaCache(Generic[K, V]):
+    """Keeps schemas that never change, by id or by reference: at most `capacity`, those used last.
+
+    Safe to use from several threads. Two threads may fetch the same schema at the same time.
+    """
+
+    def __init__(self, capacity: int = 1000) -> None:
+        self._capacity = capacity
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K, fetch: Callable[[], V]) -> V:
+        """The value that is kept, or that `fetch` returns. If `fetch` raises, nothing is kept."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = fetch()
+        with self._lock:
+            self._values[key] = value
+            if len(self._values) > self._capacity:
+                self._values.popitem(last=False)
+        return value

@@ -26,8 +26,8 @@ from headgate.runtime.source import Follow, SourceReader
 from headgate.runtime.values import Json, json_value, spelled
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
-from headgate.sql.ast.names import Query
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.statement import Query
 
 CHUNK = 500  # rows per piece of the answer
 LEARN_TRIES = 3

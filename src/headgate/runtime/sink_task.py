@@ -43,8 +43,8 @@ from headgate.runtime.errors import (
 from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
 from headgate.runtime.frames import Frames
 from headgate.runtime.source import SourceReader, Suspect
-from headgate.sql.ast.sinks import CreateSink
 from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.sinks import CreateSink
 
 FURTHER = 10_000  # records of a partition that came since a batch's end was fixed, and are taken along
 FEW = 10_000  # records of a batch that one worker does alone

@@ -26,9 +26,9 @@ from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers, framed_id, has_id
 from headgate.runtime.schemas import SideSchemas
 from headgate.schema.written import WrittenSchema
-from headgate.sql.ast.formats import Format, RegistryFormat
-from headgate.sql.ast.sources import CreateSource
-from headgate.sql.ast.values import ListLiteral, NumberLiteral, option
+from headgate.sql.formats import Format, RegistryFormat
+from headgate.sql.options import ListLiteral, NumberLiteral, option
+from headgate.sql.sources import CreateSource
 
 MOST_IDS = 1000  # that one look at the records takes up
 

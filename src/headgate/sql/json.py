@@ -13,40 +13,33 @@ from typing import TypeAlias, get_args
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
-from headgate.sql.ast import (
-    alter,
+from headgate.sql import (
     captures,
     collections,
-    comments,
     connections,
-    databases,
-    drop,
-    explain,
     formats,
-    insert,
     kafka,
     materializations,
-    names,
+    objects,
+    options,
     queries,
-    session,
     show,
     sinks,
     sources,
     statement,
     streams,
     types,
-    values,
     views,
 )
-from headgate.sql.ast.statement import Statement
 from headgate.sql.errors import InvalidStatementJson
+from headgate.sql.statement import Statement
 from headgate.text.cursor import Identifier
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _MODULES = (
-    alter, captures, collections, comments, connections, databases, drop, explain, formats, insert, kafka,
-    materializations, names, queries, session, show, sinks, sources, statement, streams, types, values, views,
+    captures, collections, connections, formats, kafka, materializations, objects, options, queries, show, sinks, sources,
+    statement, streams, types, views,
 )  # fmt: skip
 _NODES: dict[str, type] = {
     cls.__name__: cls

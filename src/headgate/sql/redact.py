@@ -11,16 +11,16 @@ import re
 from collections.abc import Iterator
 from typing import TypeVar, cast
 
-from headgate.sql.ast.connections import (
+from headgate.sql.connections import (
+    CONNECTION_OPTIONS,
     AlterConnection,
     AlterSecret,
     CreateConnection,
     CreateSecret,
     SecretText,
 )
-from headgate.sql.ast.names import Expression, Query
-from headgate.sql.ast.values import Option, StringLiteral
-from headgate.sql.parser.connections import CONNECTION_OPTIONS
+from headgate.sql.options import Option, StringLiteral
+from headgate.sql.statement import Expression, Query
 from headgate.text.errors import SqlError
 from headgate.text.lexer import Token, TokenKind, tokenize
 

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from headgate.errors import Span
-from headgate.sql.ast.statement import Statement
-from headgate.sql.errors import EmptyStatement, SeveralStatements
-from headgate.sql.parser.statements import statement
+import dataclasses
+from collections.abc import Callable
+
+from headgate.errors import Span, similar_names
+from headgate.sql import (
+    captures,
+    collections,
+    connections,
+    materializations,
+    objects,
+    queries,
+    show,
+    sinks,
+    sources,
+    streams,
+    types,
+    views,
+)
+from headgate.sql.errors import EmptyStatement, ReplaceNotSupported, SeveralStatements, UnknownStatement
+from headgate.sql.objects import Action, alter, change_state, kind, rename
+from headgate.sql.statement import ObjectKind, Statement
 from headgate.text.cursor import Cursor
 from headgate.text.errors import InvalidUtf8
-from headgate.text.lexer import Token, TokenKind, tokenize
+from headgate.text.lexer import Token, TokenKind, describe, tokenize
 
 
 def decode_source(source: bytes) -> str:
@@ -30,7 +47,7 @@ def parse_script(text: str) -> tuple[Statement, ...]:
             pass
         if cursor.token.kind is TokenKind.END:
             return tuple(found)
-        found.append(_one(cursor))
+        found.append(_one_statement(cursor))
 
 
 def parse_statement(text: str) -> Statement:
@@ -38,7 +55,7 @@ def parse_statement(text: str) -> Statement:
     cursor = Cursor(text, tokenize(text))
     if cursor.at_end():
         raise EmptyStatement().at(cursor.token.span)
-    found = _one(cursor)
+    found = _one_statement(cursor)
     while cursor.take(";"):
         pass
     if cursor.token.kind is not TokenKind.END:
@@ -61,8 +78,104 @@ def statement_spans(text: str) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _one(cursor: Cursor) -> Statement:
-    found = statement(cursor)
+def _one_statement(cursor: Cursor) -> Statement:
+    found = read_statement(cursor)
     if not cursor.at_end():
         raise cursor.unexpected()
     return found
+
+
+Parse = Callable[[Cursor], Statement]
+
+CREATE: dict[ObjectKind, Parse] = {
+    "DATABASE": objects.create_database,
+    "SCHEMA": objects.create_schema,
+    "SECRET": connections.create_secret,
+    "CONNECTION": connections.create_connection,
+    "SOURCE": sources.create_source,
+    "TYPE": types.create_type,
+    "SINK": sinks.create_sink,
+    "SINK POLICY": sinks.create_sink_policy,
+    "COLLECTION": collections.create_collection,
+    "CAPTURE": captures.create_capture,
+    "MATERIALIZATION": materializations.create_materialization,
+}
+CREATE_OR_REPLACE: dict[ObjectKind, Callable[[Cursor, bool], Statement]] = {
+    "VIEW": views.create_view,
+    "MATERIALIZED VIEW": views.create_materialized_view,
+    "STREAM": streams.create_stream,
+    "TABLE": streams.create_table,
+}
+_STREAM_ACTIONS: tuple[Action, ...] = (sources.accept_schema_change, change_state, rename)
+ALTER: dict[ObjectKind, tuple[Action, ...]] = {
+    "DATABASE": (rename,),
+    "SCHEMA": (rename,),
+    "SECRET": (connections.alter_secret, rename),
+    "CONNECTION": (connections.alter_connection, rename),
+    "SOURCE": (sources.accept_schema_change, rename),
+    "TYPE": (rename,),
+    "VIEW": (rename,),
+    "MATERIALIZED VIEW": (change_state, rename),
+    "SINK": (sinks.alter_sink_docs, sinks.alter_sink_from, change_state, rename),
+    "SINK POLICY": (sinks.alter_sink_policy, rename),
+    "STREAM": _STREAM_ACTIONS,
+    "TABLE": _STREAM_ACTIONS,
+    "COLLECTION": (collections.reset_collection, collections.set_schema, rename),
+    "CAPTURE": (change_state, captures.discover_capture, rename),
+    "MATERIALIZATION": (materializations.backfill, change_state, materializations.set_fields, rename),
+}
+
+
+def read_statement(cursor: Cursor) -> Statement:
+    """The statement that begins here, with its place. What follows it is left to the caller."""
+    first = cursor.token
+    parse = STATEMENTS.get(first.word)
+    if parse is None:
+        words = tuple(word for word in STATEMENTS if word != "(")
+        similar = similar_names(first.value, words) if first.kind is TokenKind.WORD else ()
+        raise UnknownStatement(describe(first), words, similar).at(first.span)
+    found = parse(cursor)
+    return dataclasses.replace(found, span=cursor.span_from(first.start))
+
+
+def _create(cursor: Cursor) -> Statement:
+    cursor.expect("CREATE")
+    or_replace = cursor.take("OR REPLACE")
+    start = cursor.token
+    kind_ = kind(cursor)
+    replaceable = CREATE_OR_REPLACE.get(kind_)
+    if replaceable is not None:
+        return replaceable(cursor, or_replace)
+    if or_replace:
+        raise ReplaceNotSupported(kind_.lower()).at(start.span)
+    return CREATE[kind_](cursor)
+
+
+def _alter(cursor: Cursor) -> Statement:
+    cursor.expect("ALTER")
+    kind_ = kind(cursor)
+    return alter(cursor, kind_, ALTER[kind_])
+
+
+def _explain(cursor: Cursor) -> Statement:
+    return show.explain(cursor, read_statement)
+
+
+STATEMENTS: dict[str, Parse] = {
+    "CREATE": _create,
+    "ALTER": _alter,
+    "DROP": objects.drop,
+    "COMMENT": objects.comment_on,
+    "INSERT": queries.insert,
+    "SELECT": queries.select,
+    "WITH": queries.select,
+    "VALUES": queries.select,
+    "(": queries.select,
+    "SUBSCRIBE": queries.subscribe,
+    "SHOW": show.show,
+    "DESCRIBE": show.describe,
+    "EXPLAIN": _explain,
+    "VALIDATE": connections.validate_connection,
+    "REPLAY": show.replay_quarantine,
+    "SET": queries.set_,
+}

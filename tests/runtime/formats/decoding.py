@@ -15,7 +15,7 @@ from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding, MakeBo
 from headgate.runtime.formats.json_reader import json_bodies
 from headgate.runtime.formats.protobuf_reader import protobuf_bodies
 from headgate.schema.written import WrittenSchema
-from headgate.sql.ast.formats import RegistryKind
+from headgate.sql.formats import RegistryKind
 
 MAKERS: dict[RegistryKind, MakeBodies] = {"PROTOBUF": protobuf_bodies, "JSON SCHEMA": json_bodies}
 

@@ -17,8 +17,8 @@ from headgate.plan.errors import (
 from headgate.plan.sides import CsvSide, RegexSide, SidePlan, sides_of
 from headgate.schema.errors import MalformedPattern
 from headgate.schema.formats.regex import marked, read_pattern
-from headgate.sql.ast.sources import CreateSource
 from headgate.sql.script import parse_statement
+from headgate.sql.sources import CreateSource
 from tests.laws import examples
 
 pytestmark = pytest.mark.unit

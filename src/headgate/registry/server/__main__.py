@@ -16,10 +16,9 @@ from pathlib import Path
 import uvicorn
 
 from headgate.errors import HeadgateError
-from headgate.registry.server import requests as users
-from headgate.registry.server import routes as app
 from headgate.registry.server.errors import OpenToTheNetwork, PortTaken
-from headgate.registry.server.requests import Users
+from headgate.registry.server.requests import Users, read_users
+from headgate.registry.server.routes import create_app
 from headgate.registry.server.store import Store
 
 
@@ -27,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s", level=logging.INFO)
     try:
-        known = users.read(asked.user_file) if asked.user_file is not None else Users()
+        known = read_users(asked.user_file) if asked.user_file is not None else Users()
         if not known.by_name and not is_loopback(asked.host):
             raise OpenToTheNetwork(asked.host)
         with listen(asked.host, asked.port) as listening, closing(Store(asked.data)) as store:
@@ -43,7 +42,7 @@ def serve(store: Store, known: Users, listening: socket.socket) -> None:
     sys.stdout.write(f"registry listens on http://{host}:{port}\n")
     sys.stdout.flush()
     config = uvicorn.Config(
-        app.create(store, users=known), log_level="warning", access_log=False, lifespan="off"
+        create_app(store, users=known), log_level="warning", access_log=False, lifespan="off"
     )
     uvicorn.Server(config).run(sockets=[listening])
 

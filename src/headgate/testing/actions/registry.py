@@ -8,10 +8,9 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
+from headgate.registry.parsing.protobuf import serialized_descriptor
 from headgate.registry.schemas import Reference, Schema
-from headgate.schema.formats.proto_text import parse_proto
-from headgate.schema.formats.protobuf.print import print_proto
-from headgate.schema.formats.protobuf.protoc import serialized_descriptor
+from headgate.schema.formats.proto_text import parse_proto, print_proto
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.context import SpecContext

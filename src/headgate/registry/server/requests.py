@@ -1,0 +1,385 @@
+"""From an HTTP request to a ``Call`` that a route can work with, and from its result or refusal to an answer."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import logging
+import stat
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import unquote
+
+import orjson
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headgate.registry.schemas import ParsedSchema, Reference, Schema
+from headgate.registry.server.errors import (
+    BodyTooLarge,
+    InvalidSchema,
+    InvalidSubject,
+    InvalidVersion,
+    NoAcceptableType,
+    NotSignedIn,
+    ReadOnlyUser,
+    Refusal,
+    StoreFailed,
+    UnknownContentType,
+    UnreadableRequest,
+    UserFileUnusable,
+)
+from headgate.registry.server.rules import Config, Mode, PostedSchema, parse_level, parse_mode
+from headgate.registry.server.store import LATEST, StoredVersion
+from headgate.registry.wire import MAX_ID
+from headgate.schema.written import SchemaFormat
+
+MAX_BODY = 10_000_000
+OWN_TYPE = "application/vnd.schemaregistry.v1+json"
+ANSWER_TYPES = (OWN_TYPE, "application/vnd.schemaregistry+json", "application/json")
+BODY_TYPES = (*ANSWER_TYPES, "application/octet-stream")
+
+log = logging.getLogger(__name__)
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """An answer that is text already, and not to be written as JSON."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, checked and read."""
+
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: dict[str, Json]
+
+    def flag(self, name: str) -> bool:
+        return self.query.get(name, "").lower() == "true"
+
+    def number(self, name: str, default: int) -> int:
+        text = self.query.get(name)
+        try:
+            return default if text is None else int(text)
+        except ValueError:
+            raise UnreadableRequest(f'"{name}" is not a number') from None
+
+    def page(self, items: tuple[Json, ...]) -> list[Json]:
+        """The part of a list that offset and limit ask for; a negative limit means all."""
+        offset, limit = max(0, self.number("offset", 0)), self.number("limit", -1)
+        return list(items[offset:] if limit < 0 else items[offset : offset + limit])
+
+
+Handler: TypeAlias = Callable[[Call], "Json | Raw"]
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+def endpoint(handler: Handler, users: Users, *, writes: bool = False) -> Endpoint:
+    """A route's function for Starlette. It runs in a thread, because SQLite and parsing block.
+
+    ``writes`` keeps read-only users out: looking up a schema and testing compatibility are POSTs that only read.
+    """
+
+    async def answer(request: Request) -> Response:
+        accepted = ANSWER_TYPES[-1]
+        try:
+            users.admit(request.headers.get("authorization", ""), writes=writes)
+            accepted = _accepted(request.headers.get("accept", ""))
+            call = await _call(request)
+            return _respond(await run_in_threadpool(handler, call), accepted)
+        except Refusal as refusal:
+            return refuse(refusal, accepted)
+        except ClientDisconnect:
+            return Response(status_code=400)
+
+    return answer
+
+
+def refuse(refusal: Refusal, content_type: str = OWN_TYPE) -> Response:
+    if isinstance(refusal, StoreFailed):
+        log.error("%s", refusal)
+    headers = {"WWW-Authenticate": 'Basic realm="registry"'} if isinstance(refusal, NotSignedIn) else None
+    body: Json = {"error_code": refusal.registry_code, "message": refusal.message()}
+    return Response(orjson.dumps(body), refusal.status, headers, content_type)
+
+
+class EncodedPaths:
+    """Lets routes see the path as it was sent: ``%2F`` in a subject's name is not the end of the name."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope = {**scope, "path": scope["raw_path"].decode("latin-1")}
+        await self._app(scope, receive, send)
+
+
+async def _call(request: Request) -> Call:
+    path = {name: unquote(value) for name, value in request.path_params.items()}
+    body = await _read_body(request) if request.method in ("POST", "PUT") else {}
+    return Call(path, request.query_params, request.headers, body)
+
+
+async def _read_body(request: Request) -> dict[str, Json]:
+    content_type = request.headers.get("content-type", BODY_TYPES[0])
+    if content_type.partition(";")[0].strip().lower() not in BODY_TYPES:
+        raise UnknownContentType(content_type)
+    received = bytearray()
+    async for chunk in request.stream():
+        received += chunk
+        if len(received) > MAX_BODY:
+            raise BodyTooLarge(MAX_BODY)
+    try:
+        body = orjson.loads(received)
+    except orjson.JSONDecodeError as failure:
+        raise UnreadableRequest(f"request body is not JSON: {failure}") from failure
+    if not isinstance(body, dict):
+        raise UnreadableRequest("request body is not a JSON object")
+    return body
+
+
+def _accepted(accept: str) -> str:
+    """The first of our types that the client takes; quality values are not weighed, they all name the same JSON."""
+    wanted = [part.partition(";")[0].strip().lower() for part in accept.split(",") if part.strip()]
+    if not wanted or "*/*" in wanted or "application/*" in wanted:
+        return OWN_TYPE
+    for content_type in ANSWER_TYPES:
+        if content_type in wanted:
+            return content_type
+    raise NoAcceptableType(accept)
+
+
+def _respond(result: Json | Raw, content_type: str) -> Response:
+    content = result.text.encode() if isinstance(result, Raw) else orjson.dumps(result)
+    return Response(content, 200, None, content_type)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    name: str
+    password: str = field(repr=False)
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Without any user the registry is open to everybody who can reach it."""
+
+    by_name: Mapping[str, User] = field(default_factory=dict)
+
+    def admit(self, authorization: str, *, writes: bool) -> None:
+        """Raises NotSignedIn or ReadOnlyUser for a request with this Authorization header."""
+        if not self.by_name:
+            return
+        name, password = _credentials(authorization)
+        user = self.by_name.get(name)
+        # Compared also for a name that does not exist, so that the time taken does not tell which names do.
+        expected = user.password if user is not None else ""
+        right = hmac.compare_digest(password.encode(), expected.encode())
+        if user is None or not right:
+            raise NotSignedIn
+        if writes and user.read_only:
+            raise ReadOnlyUser(name)
+
+
+def read_users(path: Path) -> Users:
+    """One user per line: ``read-write NAME PASSWORD`` or ``read-only NAME PASSWORD``; # starts a comment line."""
+    try:
+        if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise UserFileUnusable(str(path), "others than its owner can use it")
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as failure:
+        reason = failure.strerror if isinstance(failure, OSError) else "it is no text"
+        raise UserFileUnusable(str(path), reason or "it cannot be read") from failure
+    users = [
+        _user(path, number, line)
+        for number, line in enumerate(lines, start=1)
+        if line.strip() and not line.startswith("#")
+    ]
+    if not users:
+        raise UserFileUnusable(str(path), "it names no user")
+    return Users({user.name: user for user in users})
+
+
+def _user(path: Path, number: int, line: str) -> User:
+    match line.split(maxsplit=2):
+        case ["read-write" | "read-only" as role, name, password]:
+            return User(name, password.rstrip(), role == "read-only")
+        case _:
+            raise UserFileUnusable(str(path), f"line {number} is not understood")
+
+
+def _credentials(authorization: str) -> tuple[str, str]:
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        raise NotSignedIn
+    try:
+        name, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        raise NotSignedIn from None
+    if not colon:
+        raise NotSignedIn
+    return name, password
+
+
+_DEFAULT_CONTEXT = ":.:"
+_ALL_CONTEXTS = ":*:"
+_RESERVED = ("__GLOBAL", "__EMPTY")
+
+
+def subject_name(name: str) -> str:
+    """A subject's plain name. There is one context, the default one, written ``:.:name`` or just ``name``."""
+    plain = name.removeprefix(_DEFAULT_CONTEXT)
+    if plain.startswith((":.", _ALL_CONTEXTS)):
+        raise InvalidSubject(name, "this registry has the default context only")
+    if not plain or plain in _RESERVED:
+        raise InvalidSubject(name, "the name is empty or reserved")
+    if not plain.isprintable():
+        raise InvalidSubject(name, "it has control characters")
+    return plain
+
+
+def subject_prefix(text: str) -> str:
+    """The start of subject names, without the context that may stand before it."""
+    for context in (_DEFAULT_CONTEXT, _ALL_CONTEXTS):
+        text = text.removeprefix(context)
+    return text
+
+
+def version_number(text: str) -> int:
+    """A version's number, or LATEST."""
+    if text.strip().lower() == "latest":
+        return LATEST
+    try:
+        number = int(text)
+    except ValueError:
+        raise InvalidVersion(text) from None
+    if number != LATEST and not 1 <= number < 2**31:
+        raise InvalidVersion(text)
+    return number
+
+
+# Data contracts: taking them and not applying them would be worse than saying so.
+_NOT_KEPT = (
+    "metadata",
+    "ruleSet",
+    "defaultMetadata",
+    "overrideMetadata",
+    "defaultRuleSet",
+    "overrideRuleSet",
+)
+
+
+def schema_request(body: dict[str, Json]) -> PostedSchema:
+    _refuse_contracts(body)
+    text = body.get("schema")
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidSchema("the schema is empty")
+    schema = Schema(text, _schema_type(body.get("schemaType")), _references(body.get("references")))
+    return PostedSchema(schema, _given_number(body, "id"), _given_number(body, "version"))
+
+
+def config_change(body: dict[str, Json]) -> Config:
+    """Other settings of Confluent's registry (alias, compatibilityGroup, …) are accepted and not applied."""
+    _refuse_contracts(body)
+    level, normalize = body.get("compatibility"), body.get("normalize")
+    if level is not None and not isinstance(level, str):
+        raise UnreadableRequest('"compatibility" is not text')
+    if normalize is not None and not isinstance(normalize, bool):
+        raise UnreadableRequest('"normalize" is neither true nor false')
+    return Config(None if level is None else parse_level(level), normalize)
+
+
+def mode_change(body: dict[str, Json]) -> Mode:
+    return parse_mode(str(body.get("mode")))
+
+
+def version_answer(version: StoredVersion, text: str) -> dict[str, Json]:
+    answer: dict[str, Json] = {
+        "subject": version.subject,
+        "version": version.version,
+        "id": version.schema_id,
+    }
+    return {**answer, **schema_answer(version.schema, text)}
+
+
+def schema_answer(schema: Schema, text: str) -> dict[str, Json]:
+    """As Confluent's registry does it: Avro is the type that is not named, and no references are left out."""
+    answer: dict[str, Json] = {}
+    if schema.type is not SchemaFormat.AVRO:
+        answer["schemaType"] = schema.type.value
+    if schema.references:
+        answer["references"] = [
+            {"name": r.name, "subject": r.subject, "version": r.version} for r in schema.references
+        ]
+    return {**answer, "schema": text}
+
+
+def config_answer(config: Config, level_name: str) -> dict[str, Json]:
+    """The level has one name in what was asked to be set, and another in what is set."""
+    answer: dict[str, Json] = {level_name: config.level} if config.level is not None else {}
+    return answer if config.normalize is None else {**answer, "normalize": config.normalize}
+
+
+def serialized(parsed: ParsedSchema) -> str:
+    """A Protobuf schema as its file descriptor, in base64."""
+    if not isinstance(parsed.definition, FileDescriptorProto):
+        raise InvalidSchema(f"a schema of type {parsed.schema.type} has no serialized form")
+    return base64.b64encode(parsed.definition.SerializeToString()).decode()
+
+
+def _schema_type(value: Json) -> SchemaFormat:
+    if value is None:
+        return SchemaFormat.AVRO
+    try:
+        return SchemaFormat(str(value).upper())
+    except ValueError:
+        raise InvalidSchema(
+            f'"{str(value)[:40]}" is no type of schema; write AVRO, JSON or PROTOBUF'
+        ) from None
+
+
+def _references(value: Json) -> tuple[Reference, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise InvalidSchema("references are not a list")
+    return tuple(_reference(item) for item in value)
+
+
+def _reference(item: Json) -> Reference:
+    match item:
+        case {"name": str(name), "subject": str(subject), "version": int(version)}:
+            return Reference(name, subject_name(subject), version_number(str(version)))
+        case _:
+            raise InvalidSchema("a reference needs a name, a subject and a version")
+
+
+def _given_number(body: dict[str, Json], name: str) -> int | None:
+    """Clients send -1 for an id, and 0 or -1 for a version, that they do not give."""
+    value = body.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value > MAX_ID:
+        raise UnreadableRequest(f'"{name}" is not a number that an {name} can have')
+    lowest = 0 if name == "id" else 1
+    return value if value >= lowest else None
+
+
+def _refuse_contracts(body: dict[str, Json]) -> None:
+    for name in _NOT_KEPT:
+        if body.get(name):
+            raise InvalidSchema(f'this registry keeps no data contracts: leave out "{name}"')

@@ -1,0 +1,431 @@
+"""Compatibility levels and modes: of the whole registry (subject None), and of single subjects, which go first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from headgate.registry.compatibility import Incompatibility, levels
+from headgate.registry.schemas import ParsedSchema, Schema, SchemaCache
+from headgate.registry.server.errors import (
+    IdTaken,
+    Incompatible,
+    InvalidLevel,
+    InvalidMode,
+    InvalidSchema,
+    NoLevelOfItsOwn,
+    NoModeOfItsOwn,
+    NotPermitted,
+    ReferencedElsewhere,
+    SchemaNotInSubject,
+    StoreFailed,
+    SubjectAlreadyDeleted,
+    SubjectNotDeleted,
+    UnknownSubject,
+    UnknownVersion,
+    VersionAlreadyDeleted,
+    VersionNotDeleted,
+)
+from headgate.registry.server.store import (
+    LATEST,
+    PostedReading,
+    StoredVersion,
+    Tables,
+    Visibility,
+    parse_stored,
+    read_posted,
+)
+from headgate.registry.wire import MAX_ID
+from headgate.schema.written import CompatibilityLevel
+
+DEFAULT_LEVEL = CompatibilityLevel.BACKWARD
+
+
+class Mode(StrEnum):
+    READWRITE = "READWRITE"
+    READONLY = "READONLY"
+    READONLY_OVERRIDE = "READONLY_OVERRIDE"
+    IMPORT = "IMPORT"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    level: CompatibilityLevel | None
+    normalize: bool | None = None
+
+
+def parse_level(text: str) -> CompatibilityLevel:
+    try:
+        return CompatibilityLevel(text.upper())
+    except ValueError:
+        raise InvalidLevel(text) from None
+
+
+def parse_mode(text: str) -> Mode:
+    try:
+        return Mode(text.upper())
+    except ValueError:
+        raise InvalidMode(text) from None
+
+
+def config_in_scope(tables: Tables, subject: str | None) -> Config:
+    """What holds for a subject: its own settings, where it has none the registry's, else the defaults."""
+    own, general = _config(tables, subject) or Config(None), _config(tables, None) or Config(None)
+    normalize = own.normalize if own.normalize is not None else general.normalize
+    return Config(own.level or general.level or DEFAULT_LEVEL, normalize)
+
+
+def level_in_scope(tables: Tables, subject: str) -> CompatibilityLevel:
+    return config_in_scope(tables, subject).level or DEFAULT_LEVEL
+
+
+def own_config(tables: Tables, subject: str | None) -> Config:
+    if subject is None:
+        return config_in_scope(tables, None)
+    found = _config(tables, subject)
+    if found is None:
+        raise NoLevelOfItsOwn(subject)
+    return found
+
+
+def put_config(tables: Tables, subject: str | None, change: Config) -> Config:
+    """Set what the change names and keep the rest."""
+    refuse_if_read_only(tables, subject)
+    before = _config(tables, subject) or Config(None)
+    normalize = change.normalize if change.normalize is not None else before.normalize
+    after = Config(change.level or before.level, normalize)
+    tables.settings.put_config(subject, after.level, after.normalize)
+    return after
+
+
+def drop_config(tables: Tables, subject: str | None) -> Config:
+    """Back to what holds in general; gives what was set before."""
+    refuse_if_read_only(tables, subject)
+    if subject is not None and _config(tables, subject) is None:
+        raise UnknownSubject(subject)
+    before = own_config(tables, subject)
+    tables.settings.drop_config(subject)
+    return before
+
+
+def mode_in_scope(tables: Tables, subject: str | None) -> Mode:
+    """READONLY_OVERRIDE of the registry goes before what a subject says for itself."""
+    general = Mode(tables.settings.mode(None) or Mode.READWRITE)
+    if general is Mode.READONLY_OVERRIDE or subject is None:
+        return general
+    return Mode(tables.settings.mode(subject) or general)
+
+
+def own_mode(tables: Tables, subject: str | None) -> Mode:
+    found = tables.settings.mode(subject)
+    if found is None and subject is not None:
+        raise NoModeOfItsOwn(subject)
+    return Mode(found or Mode.READWRITE)
+
+
+def put_mode(tables: Tables, subject: str | None, new: Mode, *, force: bool) -> None:
+    """IMPORT brings ids of its own: without force it needs a subject, or a registry, without live versions."""
+    if new is Mode.READONLY_OVERRIDE and subject is not None:
+        raise InvalidMode(new)
+    if new is Mode.IMPORT and mode_in_scope(tables, subject) is not Mode.IMPORT and not force:
+        _make_room_for_import(tables, subject)
+    tables.settings.put_mode(subject, new)
+
+
+def drop_mode(tables: Tables, subject: str | None) -> Mode:
+    found = tables.settings.mode(subject)
+    if found is None and subject is not None:
+        raise UnknownSubject(subject)
+    tables.settings.drop_mode(subject)
+    return Mode(found or Mode.READWRITE)
+
+
+def refuse_if_read_only(tables: Tables, subject: str | None) -> None:
+    if mode_in_scope(tables, subject) in (Mode.READONLY, Mode.READONLY_OVERRIDE):
+        what = "the registry" if subject is None else f'subject "{subject}"'
+        raise NotPermitted(f"{what} is in read-only mode")
+
+
+def _config(tables: Tables, subject: str | None) -> Config | None:
+    found = tables.settings.config(subject)
+    return None if found is None else Config(CompatibilityLevel(found[0]) if found[0] else None, found[1])
+
+
+def _make_room_for_import(tables: Tables, subject: str | None) -> None:
+    concerned = tables.subjects("", Visibility.ALL) if subject is None else (subject,)
+    for name in concerned:
+        if tables.latest(name, Visibility.LIVE) is not None:
+            raise NotPermitted(f'cannot import: subject "{name}" has versions already')
+    for name in concerned:
+        remove_all(tables, name)
+
+
+@dataclass(frozen=True, slots=True)
+class PostedSchema:
+    """A schema as posted; id and version are given only where schemas are imported from another registry."""
+
+    schema: Schema
+    schema_id: int | None = None
+    version: int | None = None
+
+
+class CompatibilityCheck(Protocol):
+    """Says what keeps ``new`` from becoming the next version of a subject; nothing when it may.
+
+    ``earlier`` are the versions to compare with, oldest first. One sentence per reason, each naming the place.
+    """
+
+    def __call__(
+        self, subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
+    ) -> tuple[str, ...]: ...
+
+
+def check_level(
+    subject: str,  # noqa: ARG001  a check may go by the subject; this one goes by the schemas alone
+    new: ParsedSchema,
+    earlier: Sequence[ParsedSchema],
+    level: CompatibilityLevel,
+) -> tuple[str, ...]:
+    """The check that every registry has: the compatibility level."""
+    return tuple(_sentence(found) for found in levels.check(new, earlier, level))
+
+
+def _sentence(found: Incompatibility) -> str:
+    where = "" if found.path in found.message else f" at {found.path}"
+    return f"{found.kind}{where}: {found.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What registering needs beside the tables."""
+
+    check: CompatibilityCheck
+    parsed: SchemaCache[int, ParsedSchema] = field(default_factory=SchemaCache)  # by id
+
+    def register(
+        self, tables: Tables, subject: str, request: PostedSchema, *, normalize: bool
+    ) -> StoredVersion:
+        """The new version, or the live one that is this schema already. Raises Incompatible, InvalidSchema, …"""
+        mode = mode_in_scope(tables, subject)
+        _refuse_by_mode(tables, subject, request, mode)
+        normalize = normalize or bool(config_in_scope(tables, subject).normalize)
+        read = read_posted(tables, request.schema, normalize=normalize, visibility=Visibility.LIVE)
+        if (found := _registered(tables, subject, request, read, normalize)) is not None:
+            return found
+        if mode is not Mode.IMPORT and (reasons := self.reasons(tables, subject, read)):
+            raise Incompatible(subject, level_in_scope(tables, subject), reasons)
+        return _add(tables, subject, request, read, mode)
+
+    def reasons(
+        self,
+        tables: Tables,
+        subject: str,
+        read: PostedReading,
+        against: Sequence[StoredVersion] | None = None,
+    ) -> tuple[str, ...]:
+        """Why a schema may not follow those versions; by default those that the level asks for."""
+        level = level_in_scope(tables, subject)
+        if level is CompatibilityLevel.NONE:
+            return ()
+        compared = _versions_to_compare(tables, subject, level) if against is None else against
+        return self.check(
+            subject, read.parsed, [self._parsed(tables, version) for version in compared], level
+        )
+
+    def _parsed(self, tables: Tables, version: StoredVersion) -> ParsedSchema:
+        return self.parsed.get(version.schema_id, lambda: parse_stored(tables, version.schema))
+
+    def verdict(
+        self, tables: Tables, subject: str, schema: Schema, number: int | None, *, normalize: bool
+    ) -> tuple[str, ...]:
+        """As registering would decide (no number), or against one version only. No subject yet: nothing is against it."""
+        normalize = normalize or bool(config_in_scope(tables, subject).normalize)
+        against = None if number is None else _version_to_compare(tables, subject, number)
+        read = read_posted(tables, schema, normalize=normalize, visibility=Visibility.LIVE)
+        return self.reasons(tables, subject, read, against)
+
+
+def look_up(
+    tables: Tables, subject: str, schema: Schema, *, normalize: bool, visibility: Visibility
+) -> StoredVersion:
+    """The version of the subject that is this very schema."""
+    normalize = normalize or bool(config_in_scope(tables, subject).normalize)
+    if tables.latest(subject, visibility) is None:
+        raise UnknownSubject(subject)
+    read = read_posted(tables, schema, normalize=normalize, visibility=Visibility.ALL)
+    found = tables.matching(subject, read.prints, normalize, visibility)
+    if found is None:
+        raise SchemaNotInSubject(subject)
+    return found
+
+
+def find_version(tables: Tables, subject: str, number: int, visibility: Visibility) -> StoredVersion:
+    """A version by its number, or the latest."""
+    found = (
+        tables.latest(subject, visibility)
+        if number == LATEST
+        else tables.version(subject, number, visibility)
+    )
+    if found is not None:
+        return found
+    if tables.latest(subject, visibility) is None:
+        raise UnknownSubject(subject)
+    raise UnknownVersion(subject, number)
+
+
+def _refuse_by_mode(tables: Tables, subject: str, request: PostedSchema, mode: Mode) -> None:
+    refuse_if_read_only(tables, subject)
+    if request.schema_id is not None and mode is not Mode.IMPORT:
+        raise NotPermitted(f'subject "{subject}" is not in import mode, so a schema cannot bring its own id')
+    if request.schema_id is None and mode is Mode.IMPORT:
+        raise NotPermitted(f'subject "{subject}" is in import mode, so a schema must bring its id')
+
+
+def _registered(
+    tables: Tables, subject: str, request: PostedSchema, read: PostedReading, normalize: bool
+) -> StoredVersion | None:
+    if request.version is not None:
+        found = tables.version(subject, request.version, Visibility.LIVE)
+        return (
+            found if found is not None and tables.fingerprint(found.schema_id) == read.prints.exact else None
+        )
+    found = tables.matching(subject, read.prints, normalize, Visibility.LIVE)
+    if found is not None and request.schema_id in (None, found.schema_id):
+        return found
+    return None
+
+
+def _add(
+    tables: Tables, subject: str, request: PostedSchema, read: PostedReading, mode: Mode
+) -> StoredVersion:
+    version = _new_version(tables, subject, request, mode)
+    schema_id = tables.add_schema(read.kept, read.prints, _known_id(tables, request, read))
+    for old in tables.versions_of_id(schema_id, Visibility.DELETED):
+        # The schema comes back under a new number; its deleted version has done its duty, unless somebody uses it.
+        if old.subject == subject and not tables.referring(subject, old.version, Visibility.ALL):
+            tables.remove_version(subject, old.version)
+    tables.add_version(subject, version, schema_id)
+    return StoredVersion(subject, version, schema_id, read.kept, deleted=False)
+
+
+def _new_version(tables: Tables, subject: str, request: PostedSchema, mode: Mode) -> int:
+    """One more than the highest number in use, deleted versions included."""
+    last = tables.latest(subject, Visibility.ALL)
+    following = 1 if last is None else last.version + 1
+    if request.version is None:
+        return following
+    if mode is not Mode.IMPORT and request.version != following:
+        raise InvalidSchema(f"version {request.version} is not one more than the previous version")
+    if tables.version(subject, request.version, Visibility.ALL) is not None:
+        raise NotPermitted(f'version {request.version} of subject "{subject}" exists with another schema')
+    return request.version
+
+
+def _known_id(tables: Tables, request: PostedSchema, read: PostedReading) -> int | None:
+    """The id that the schema brings, or has already; None asks for a new one."""
+    if request.schema_id is not None:
+        if tables.fingerprint(request.schema_id) not in (None, read.prints.exact):
+            raise IdTaken(request.schema_id)
+        return request.schema_id
+    known = tables.id_of(read.prints.exact)
+    if known is None and tables.highest_id() >= MAX_ID:
+        raise StoreFailed("no schema ids are left")
+    return known
+
+
+def _versions_to_compare(tables: Tables, subject: str, level: CompatibilityLevel) -> Sequence[StoredVersion]:
+    return (
+        tables.versions(subject, Visibility.LIVE)
+        if level.is_transitive
+        else _version_to_compare(tables, subject, LATEST)
+    )
+
+
+def _version_to_compare(tables: Tables, subject: str, number: int) -> Sequence[StoredVersion]:
+    if number == LATEST:
+        latest = tables.latest(subject, Visibility.LIVE)
+        return () if latest is None else (latest,)
+    found = tables.version(subject, number, Visibility.LIVE)
+    if found is None:
+        raise UnknownVersion(subject, number)
+    return (found,)
+
+
+def delete_version(tables: Tables, subject: str, number: int, *, permanent: bool) -> int:
+    """Gives the number of the version that was deleted."""
+    version = _find_to_delete(tables, subject, number, permanent=permanent)
+    if not permanent and version.deleted:
+        raise VersionAlreadyDeleted(subject, version.version)
+    refuse_if_referenced(tables, version, Visibility.ALL if permanent else Visibility.LIVE)
+    if not permanent:
+        tables.mark_deleted(subject, version.version)
+        return version.version
+    if not version.deleted:
+        raise VersionNotDeleted(subject, version.version)
+    _remove_versions(tables, (version,))
+    return version.version
+
+
+def delete_subject(tables: Tables, subject: str, *, permanent: bool) -> tuple[int, ...]:
+    """Gives the numbers of the versions that were deleted."""
+    every = tables.versions(subject, Visibility.ALL)
+    live = tuple(version for version in every if not version.deleted)
+    if not every:
+        raise UnknownSubject(subject)
+    if not permanent and not live:
+        raise SubjectAlreadyDeleted(subject)
+    concerned = every if permanent else live
+    for version in concerned:
+        refuse_if_referenced(
+            tables, version, Visibility.ALL if permanent else Visibility.LIVE, but_by=subject
+        )
+    if permanent and live:
+        raise SubjectNotDeleted(subject)
+    if permanent:
+        _remove_versions(tables, concerned)
+    else:
+        for version in concerned:
+            tables.mark_deleted(subject, version.version)
+    return tuple(version.version for version in concerned)
+
+
+def remove_all(tables: Tables, subject: str) -> None:
+    """Remove what is left of a subject for good, all of whose versions are deleted."""
+    versions = tables.versions(subject, Visibility.ALL)
+    for version in versions:
+        refuse_if_referenced(tables, version, Visibility.ALL, but_by=subject)
+    _remove_versions(tables, versions)
+
+
+def refuse_if_referenced(
+    tables: Tables, version: StoredVersion, visibility: Visibility, *, but_by: str | None = None
+) -> None:
+    """A version that others refer to stays; references from within a subject do not hold the whole subject."""
+    referring = tables.referring(version.subject, version.version, visibility)
+    ids = sorted({other.schema_id for other in referring if other.subject != but_by})
+    if ids:
+        raise ReferencedElsewhere(version.subject, version.version, tuple(ids))
+
+
+def _find_to_delete(tables: Tables, subject: str, number: int, *, permanent: bool) -> StoredVersion:
+    if number == LATEST:
+        found = tables.latest(subject, Visibility.ALL if permanent else Visibility.LIVE)
+    else:
+        found = tables.version(subject, number, Visibility.ALL)
+    if found is not None:
+        return found
+    if tables.latest(subject, Visibility.ALL) is None:
+        raise UnknownSubject(subject)
+    raise UnknownVersion(subject, number)
+
+
+def _remove_versions(tables: Tables, versions: tuple[StoredVersion, ...]) -> None:
+    for version in versions:
+        tables.remove_version(version.subject, version.version)
+    tables.drop_unreferenced({version.schema_id for version in versions})
+    for subject in {version.subject for version in versions}:
+        if tables.latest(subject, Visibility.ALL) is None:
+            tables.settings.drop_config(subject)
+            tables.settings.drop_mode(subject)

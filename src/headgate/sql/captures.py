@@ -1,0 +1,236 @@
+"""CREATE and ALTER CAPTURE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from headgate.sql.formats import (
+    READ_FORMAT_OPTIONS,
+    Format,
+    Formats,
+    format_,
+    formats,
+    print_format,
+    print_formats,
+    print_kafka,
+)
+from headgate.sql.kafka import READ_OPTIONS, Kafka, kafka
+from headgate.sql.objects import Target
+from headgate.sql.options import (
+    ON_ERROR,
+    Option,
+    OptionRule,
+    OptionTable,
+    ValueKind,
+    if_not_exists,
+    items,
+    options,
+    print_options,
+    print_with_options,
+    with_options,
+)
+from headgate.sql.statement import (
+    ObjectName,
+    Statement,
+    block,
+    clauses,
+    object_name,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    print_string,
+    words,
+)
+from headgate.text.cursor import Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureKafka:
+    kafka: Kafka
+    formats: Formats
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePostgres:
+    """Options: TABLES or SCHEMAS."""
+
+    connection: ObjectName
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureFiles:
+    path: str
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureHttp:
+    path: str
+
+
+CaptureOrigin: TypeAlias = CaptureKafka | CapturePostgres | CaptureFiles | CaptureHttp
+
+
+@dataclass(frozen=True, slots=True)
+class IntoCollection:
+    name: ObjectName
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    stream: str
+    collection: ObjectName
+
+
+@dataclass(frozen=True, slots=True)
+class IntoBindings:
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntoSchema:
+    """One collection per stream of the origin, by its name."""
+
+    name: ObjectName
+
+
+CaptureTarget: TypeAlias = IntoCollection | IntoBindings | IntoSchema
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCapture(Statement):
+    name: ObjectName
+    origin: CaptureOrigin
+    target: CaptureTarget
+    with_options: tuple[Option, ...] = ()
+    if_not_exists: bool = False
+
+    def sql(self) -> str:
+        return clauses(
+            words("CREATE CAPTURE", print_if_not_exists(self.if_not_exists), print_name(self.name)),
+            f"FROM {_print_origin(self.origin)}",
+            f"INTO {_print_target(self.target)}",
+            print_with_options(self.with_options),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoverCapture(Statement):
+    name: ObjectName
+    if_exists: bool = False
+
+    def sql(self) -> str:
+        return words("ALTER CAPTURE", print_if_exists(self.if_exists), print_name(self.name), "DISCOVER")
+
+
+CAPTURE_OPTIONS = OptionTable(
+    "the capture",
+    (
+        OptionRule("AUTO DISCOVER", ValueKind.BOOLEAN),
+        OptionRule("ADD NEW BINDINGS", ValueKind.BOOLEAN),
+        OptionRule("ON KEY CHANGE", ValueKind.CHOICE, ("RESET", "HALT")),
+        ON_ERROR,
+        OptionRule("INTERVAL", ValueKind.INTERVAL),
+    ),
+)
+TABLES_OPTIONS = OptionTable(
+    "the postgres capture",
+    (OptionRule("TABLES", ValueKind.STRINGS), OptionRule("SCHEMAS", ValueKind.STRINGS)),
+)
+
+TABLES = {"capture option": CAPTURE_OPTIONS, "tables option": TABLES_OPTIONS}
+RULES = {
+    "capture origin": "{<kafka origin> <read formats> | POSTGRES CONNECTION <name> (<tables option>)"
+    " | FILES <string> FORMAT <read format> | HTTP <string>}",
+    "capture target": "{<name> | (<string> -> <name> [, ...]) | SCHEMA <schema>}",
+}
+SYNOPSES = {
+    "CREATE CAPTURE": (
+        "CREATE CAPTURE [IF NOT EXISTS] <name> FROM <capture origin> INTO <capture target>"
+        " [WITH (<capture option> [, ...])]"
+    ),
+    "ALTER CAPTURE": (
+        "ALTER CAPTURE [IF EXISTS] <name> {<task state> [BINDING <string>] | DISCOVER | RENAME TO <new name>}"
+    ),
+}
+
+
+def create_capture(cursor: Cursor) -> CreateCapture:
+    exists = if_not_exists(cursor)
+    name = object_name(cursor)
+    cursor.expect("FROM")
+    origin = _origin(cursor)
+    cursor.expect("INTO")
+    target = _target(cursor)
+    return CreateCapture(name, origin, target, with_options(cursor, CAPTURE_OPTIONS), exists)
+
+
+def _origin(cursor: Cursor) -> CaptureOrigin:
+    match cursor.choose("KAFKA", "POSTGRES", "FILES", "HTTP"):
+        case "KAFKA":
+            return CaptureKafka(kafka(cursor, READ_OPTIONS), formats(cursor, READ_FORMAT_OPTIONS))
+        case "POSTGRES":
+            cursor.expect("CONNECTION")
+            return CapturePostgres(object_name(cursor), options(cursor, TABLES_OPTIONS))
+        case "FILES":
+            path = cursor.string()
+            cursor.expect("FORMAT")
+            return CaptureFiles(path, format_(cursor, READ_FORMAT_OPTIONS))
+        case "HTTP":
+            return CaptureHttp(cursor.string())
+        case _:
+            raise cursor.unexpected()
+
+
+def _target(cursor: Cursor) -> CaptureTarget:
+    if cursor.at("("):
+        return IntoBindings(tuple(_binding(cursor) for _ in items(cursor)))
+    if cursor.at("SCHEMA") and cursor.at_name(1):
+        cursor.step()
+        return IntoSchema(object_name(cursor, most=2))
+    cursor.expecting("(")
+    cursor.expecting("SCHEMA")
+    return IntoCollection(object_name(cursor))
+
+
+def _binding(cursor: Cursor) -> Binding:
+    stream = cursor.string()
+    cursor.expect("->")
+    return Binding(stream, object_name(cursor))
+
+
+def discover_capture(cursor: Cursor, target: Target) -> DiscoverCapture | None:
+    return DiscoverCapture(target.name, target.if_exists) if cursor.take("DISCOVER") else None
+
+
+def _print_origin(node: CaptureOrigin) -> str:
+    match node:
+        case CaptureKafka(origin, given):
+            return clauses(print_kafka(origin), print_formats(given))
+        case CapturePostgres(connection, given):
+            return f"POSTGRES CONNECTION {print_name(connection)} {print_options(given)}"
+        case CaptureFiles(path, given):
+            return f"FILES {print_string(path)} FORMAT {print_format(given)}"
+        case CaptureHttp(path):
+            return f"HTTP {print_string(path)}"
+        case _:
+            assert_never(node)
+
+
+def _print_target(node: CaptureTarget) -> str:
+    match node:
+        case IntoCollection(collection):
+            return print_name(collection)
+        case IntoBindings(bindings):
+            return block(
+                [
+                    f"{print_string(binding.stream)} -> {print_name(binding.collection)}"
+                    for binding in bindings
+                ]
+            )
+        case IntoSchema(schema):
+            return f"SCHEMA {print_name(schema)}"
+        case _:
+            assert_never(node)

@@ -1,0 +1,165 @@
+"""CREATE and ALTER COLLECTION."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.sql.errors import RepeatedClause
+from headgate.sql.objects import Target
+from headgate.sql.options import (
+    CHANGE_OPTIONS,
+    ON_ERROR,
+    Option,
+    OptionRule,
+    OptionTable,
+    ValueKind,
+    if_not_exists,
+    print_with_options,
+    strings,
+    with_options,
+)
+from headgate.sql.queries import read_query, take_emit_changes
+from headgate.sql.statement import (
+    ObjectName,
+    Query,
+    Statement,
+    clauses,
+    object_name,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    print_string,
+    print_strings,
+    words,
+)
+from headgate.text.cursor import Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCollection(Statement):
+    """``key`` and ``partition_by`` are JSON pointers. ``schema`` is both write and read schema. With a query, a derivation."""
+
+    name: ObjectName
+    key: tuple[str, ...]
+    schema: str | None = None
+    write_schema: str | None = None
+    read_schema: str | None = None
+    partition_by: tuple[str, ...] = ()
+    with_options: tuple[Option, ...] = ()
+    query: Query | None = None
+    if_not_exists: bool = False
+
+    def sql(self) -> str:
+        return clauses(
+            words("CREATE COLLECTION", print_if_not_exists(self.if_not_exists), print_name(self.name)),
+            f"KEY {print_strings(self.key)}",
+            f"SCHEMA {print_string(self.schema)}" if self.schema is not None else "",
+            f"WRITE SCHEMA {print_string(self.write_schema)}" if self.write_schema is not None else "",
+            f"READ SCHEMA {print_string(self.read_schema)}" if self.read_schema is not None else "",
+            f"PARTITION BY {print_strings(self.partition_by)}" if self.partition_by else "",
+            print_with_options(self.with_options),
+            f"AS\n{self.query.text}" if self.query is not None else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ResetCollection(Statement):
+    """Starts the collection over; a key or partitions that are not named stay."""
+
+    name: ObjectName
+    key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    with_options: tuple[Option, ...] = ()
+    if_exists: bool = False
+
+    def sql(self) -> str:
+        return words(
+            words("ALTER COLLECTION", print_if_exists(self.if_exists), print_name(self.name), "RESET"),
+            f"KEY {print_strings(self.key)}" if self.key else "",
+            f"PARTITION BY {print_strings(self.partition_by)}" if self.partition_by else "",
+            print_with_options(self.with_options),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SetCollectionSchema(Statement):
+    name: ObjectName
+    write_schema: str | None = None
+    read_schema: str | None = None
+    with_options: tuple[Option, ...] = ()
+    if_exists: bool = False
+
+    def sql(self) -> str:
+        return words(
+            words("ALTER COLLECTION", print_if_exists(self.if_exists), print_name(self.name), "SET"),
+            f"WRITE SCHEMA {print_string(self.write_schema)}" if self.write_schema is not None else "",
+            f"READ SCHEMA {print_string(self.read_schema)}" if self.read_schema is not None else "",
+            print_with_options(self.with_options),
+        )
+
+
+COLLECTION_OPTIONS = OptionTable(
+    "the collection", (ON_ERROR, OptionRule("COMPLEXITY LIMIT", ValueKind.INTEGER))
+)
+
+TABLES = {"collection option": COLLECTION_OPTIONS}
+SYNOPSES = {
+    "CREATE COLLECTION": (
+        "CREATE COLLECTION [IF NOT EXISTS] <name> KEY (<pointer> [, ...])"
+        " [SCHEMA <string> | WRITE SCHEMA <string> READ SCHEMA <string>] [PARTITION BY (<pointer> [, ...])]"
+        " [WITH (<collection option> [, ...])] [AS <query> [EMIT CHANGES]]"
+    ),
+    "ALTER COLLECTION": (
+        "ALTER COLLECTION [IF EXISTS] <name> {RESET [KEY (<pointer> [, ...])] [PARTITION BY (<pointer> [, ...])]"
+        " [WITH (<change option>)]"
+        " | SET {WRITE SCHEMA <string> | READ SCHEMA <string>} [WITH (<change option>)] | RENAME TO <new name>}"
+    ),
+}
+
+
+def create_collection(cursor: Cursor) -> CreateCollection:
+    exists = if_not_exists(cursor)
+    name = object_name(cursor)
+    cursor.expect("KEY")
+    key = strings(cursor)
+    schema = cursor.string() if cursor.take("SCHEMA") else None
+    write, read = (None, None) if schema is not None else _schemas(cursor)
+    partition_by = strings(cursor) if cursor.take("PARTITION BY") else ()
+    options = with_options(cursor, COLLECTION_OPTIONS)
+    query = read_query(cursor) if cursor.take("AS") else None
+    if query is not None:
+        take_emit_changes(cursor)
+    return CreateCollection(name, key, schema, write, read, partition_by, options, query, exists)
+
+
+def _schemas(cursor: Cursor) -> tuple[str | None, str | None]:
+    """``[WRITE SCHEMA '…'] [READ SCHEMA '…']`` in any order."""
+    found: dict[str, str] = {}
+    while True:
+        start = cursor.token
+        which = cursor.choose("WRITE SCHEMA", "READ SCHEMA")
+        if which is None:
+            return found.get("WRITE SCHEMA"), found.get("READ SCHEMA")
+        if which in found:
+            raise RepeatedClause(which).at(start.span)
+        found[which] = cursor.string()
+
+
+def reset_collection(cursor: Cursor, target: Target) -> ResetCollection | None:
+    if not cursor.take("RESET"):
+        return None
+    key = strings(cursor) if cursor.take("KEY") else ()
+    partition_by = strings(cursor) if cursor.take("PARTITION BY") else ()
+    options = with_options(cursor, CHANGE_OPTIONS)
+    return ResetCollection(target.name, key, partition_by, options, target.if_exists)
+
+
+def set_schema(cursor: Cursor, target: Target) -> SetCollectionSchema | None:
+    if not cursor.take("SET"):
+        return None
+    write, read = _schemas(cursor)
+    if write is None and read is None:
+        raise cursor.unexpected()
+    return SetCollectionSchema(
+        target.name, write, read, with_options(cursor, CHANGE_OPTIONS), target.if_exists
+    )

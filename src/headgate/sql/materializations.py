@@ -1,0 +1,323 @@
+"""CREATE and ALTER MATERIALIZATION."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from headgate.schema.types import Type
+from headgate.sql.errors import NestedTooDeep, RepeatedClause
+from headgate.sql.objects import Target
+from headgate.sql.options import (
+    CHANGE_OPTIONS,
+    CONFIRM,
+    ON_ERROR,
+    Option,
+    OptionRule,
+    OptionTable,
+    ValueKind,
+    column_type,
+    if_not_exists,
+    items,
+    options,
+    print_options,
+    print_with_options,
+    with_options,
+)
+from headgate.sql.statement import (
+    ObjectName,
+    Statement,
+    block,
+    clauses,
+    object_name,
+    print_identifier,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    print_string,
+    words,
+)
+from headgate.sql.types import print_full_type
+from headgate.text.cursor import Cursor, Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTarget:
+    """Options: TABLE."""
+
+    connection: ObjectName
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticsearchTarget:
+    """Options: INDEX."""
+
+    connection: ObjectName
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemandTarget:
+    pass
+
+
+MaterializationTarget: TypeAlias = PostgresTarget | ElasticsearchTarget | OnDemandTarget
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectType:
+    """``OBJECT (…)``: fields that may have pointers, native types and objects of their own."""
+
+    fields: tuple[MaterializedField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializedField:
+    """``pointer``: where in the row the value is, by default under the field's name. ``native``: the target's own type."""
+
+    name: Identifier
+    type: Type | ObjectType
+    pointer: str | None = None
+    nullable: bool = False
+    required: bool = False
+    native: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldList:
+    fields: tuple[MaterializedField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A JSON pointer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendedFields:
+    """Every column; records to all their leaves, or to ``depth``. What is excluded is a column or a pointer."""
+
+    depth: int | None = None
+    exclude: tuple[ObjectName | Pointer, ...] = ()
+
+
+Fields: TypeAlias = FieldList | RecommendedFields
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMaterialization(Statement):
+    name: ObjectName
+    relation: ObjectName
+    target: MaterializationTarget
+    fields: Fields | None = None
+    with_options: tuple[Option, ...] = ()
+    if_not_exists: bool = False
+
+    def sql(self) -> str:
+        return clauses(
+            words("CREATE MATERIALIZATION", print_if_not_exists(self.if_not_exists), print_name(self.name)),
+            f"FROM {print_name(self.relation)}",
+            f"INTO {_print_target(self.target)}",
+            f"FIELDS {_print_fields(self.fields)}" if self.fields is not None else "",
+            print_with_options(self.with_options),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillMaterialization(Statement):
+    name: ObjectName
+    if_exists: bool = False
+
+    def sql(self) -> str:
+        return words(
+            "ALTER MATERIALIZATION", print_if_exists(self.if_exists), print_name(self.name), "BACKFILL"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SetMaterializationFields(Statement):
+    name: ObjectName
+    fields: Fields
+    with_options: tuple[Option, ...] = ()
+    if_exists: bool = False
+
+    def sql(self) -> str:
+        target = words("ALTER MATERIALIZATION", print_if_exists(self.if_exists), print_name(self.name))
+        return words(
+            target, f"SET FIELDS {_print_fields(self.fields)}", print_with_options(self.with_options)
+        )
+
+
+MAX_DEPTH = 64  # of OBJECT in OBJECT; each level costs stack
+
+MATERIALIZATION_OPTIONS = OptionTable(
+    "the materialization",
+    (
+        OptionRule(
+            "ON INCOMPATIBLE SCHEMA CHANGE",
+            ValueKind.CHOICE,
+            ("BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"),
+        ),
+        ON_ERROR,
+        OptionRule("NESTED", ValueKind.CHOICE, ("FLATTEN", "TABLES", "JSON")),
+        OptionRule("DELTA UPDATES", ValueKind.BOOLEAN),
+        OptionRule("ADOPT", ValueKind.BOOLEAN),
+        CONFIRM,
+    ),
+)
+TABLE_OPTIONS = OptionTable("the postgres target", (OptionRule("TABLE", ValueKind.STRING),))
+INDEX_OPTIONS = OptionTable("the elasticsearch target", (OptionRule("INDEX", ValueKind.STRING),))
+
+TABLES = {
+    "materialization option": MATERIALIZATION_OPTIONS,
+    "table option": TABLE_OPTIONS,
+    "index option": INDEX_OPTIONS,
+}
+RULES = {
+    "materialization target": "{POSTGRES CONNECTION <name> (<table option>)"
+    " | ELASTICSEARCH CONNECTION <name> (<index option>) | ON DEMAND}",
+    "fields": "{(<field> [, ...]) | RECOMMENDED [DEPTH <number>] [EXCLUDE ({<column> | <pointer>} [, ...])]}",
+    "field": "<column> {<type> | OBJECT (<column> <type> [FROM <pointer>])}"
+    " [FROM <pointer>] [NULL] [REQUIRED] [AS <string>]",
+}
+SYNOPSES = {
+    "CREATE MATERIALIZATION": (
+        "CREATE MATERIALIZATION [IF NOT EXISTS] <name> FROM <name> INTO <materialization target> [FIELDS <fields>]"
+        " [WITH (<materialization option> [, ...])]"
+    ),
+    "ALTER MATERIALIZATION": (
+        "ALTER MATERIALIZATION [IF EXISTS] <name> {BACKFILL | <task state>"
+        " | SET FIELDS <fields> [WITH (<change option>)] | RENAME TO <new name>}"
+    ),
+}
+
+
+def create_materialization(cursor: Cursor) -> CreateMaterialization:
+    exists = if_not_exists(cursor)
+    name = object_name(cursor)
+    cursor.expect("FROM")
+    relation = object_name(cursor)
+    cursor.expect("INTO")
+    target = _target(cursor)
+    fields = _fields(cursor) if cursor.take("FIELDS") else None
+    with_ = with_options(cursor, MATERIALIZATION_OPTIONS)
+    return CreateMaterialization(name, relation, target, fields, with_, exists)
+
+
+def _target(cursor: Cursor) -> MaterializationTarget:
+    match cursor.choose("POSTGRES", "ELASTICSEARCH", "ON DEMAND"):
+        case "POSTGRES":
+            cursor.expect("CONNECTION")
+            return PostgresTarget(object_name(cursor), options(cursor, TABLE_OPTIONS))
+        case "ELASTICSEARCH":
+            cursor.expect("CONNECTION")
+            return ElasticsearchTarget(object_name(cursor), options(cursor, INDEX_OPTIONS))
+        case "ON DEMAND":
+            return OnDemandTarget()
+        case _:
+            raise cursor.unexpected()
+
+
+def _fields(cursor: Cursor) -> Fields:
+    if not cursor.take("RECOMMENDED"):
+        return FieldList(_field_list(cursor, 1))
+    depth = cursor.whole_number() if cursor.take("DEPTH") else None
+    exclude = tuple(_excluded(cursor) for _ in items(cursor)) if cursor.take("EXCLUDE") else ()
+    return RecommendedFields(depth, exclude)
+
+
+def _excluded(cursor: Cursor) -> ObjectName | Pointer:
+    pointer = cursor.take_string()
+    return Pointer(pointer) if pointer is not None else object_name(cursor)
+
+
+def _field_list(cursor: Cursor, depth: int) -> tuple[MaterializedField, ...]:
+    if depth > MAX_DEPTH:
+        raise NestedTooDeep(MAX_DEPTH).at(cursor.token.span)
+    return tuple(_field(cursor, depth) for _ in items(cursor))
+
+
+def _field(cursor: Cursor, depth: int) -> MaterializedField:
+    name = cursor.identifier()
+    type_ = _field_type(cursor, depth)
+    said: dict[str, str] = {}
+    while True:
+        start = cursor.token
+        word = cursor.choose("FROM", "NOT NULL", "NULL", "REQUIRED", "AS")
+        if word is None:
+            break
+        if word in said or {word, *said} >= {"NULL", "NOT NULL"}:
+            raise RepeatedClause(word).at(start.span)
+        said[word] = cursor.string() if word in ("FROM", "AS") else word
+    return MaterializedField(
+        name, type_, said.get("FROM"), "NULL" in said, "REQUIRED" in said, said.get("AS")
+    )
+
+
+def _field_type(cursor: Cursor, depth: int) -> Type | ObjectType:
+    if cursor.at("OBJECT", "("):
+        cursor.expect("OBJECT")
+        return ObjectType(_field_list(cursor, depth + 1))
+    return column_type(cursor)
+
+
+def backfill(cursor: Cursor, target: Target) -> BackfillMaterialization | None:
+    return BackfillMaterialization(target.name, target.if_exists) if cursor.take("BACKFILL") else None
+
+
+def set_fields(cursor: Cursor, target: Target) -> SetMaterializationFields | None:
+    if not cursor.take("SET FIELDS"):
+        return None
+    fields = _fields(cursor)
+    return SetMaterializationFields(
+        target.name, fields, with_options(cursor, CHANGE_OPTIONS), target.if_exists
+    )
+
+
+def _print_target(node: MaterializationTarget) -> str:
+    match node:
+        case PostgresTarget(connection, given):
+            return f"POSTGRES CONNECTION {print_name(connection)} {print_options(given)}"
+        case ElasticsearchTarget(connection, given):
+            return f"ELASTICSEARCH CONNECTION {print_name(connection)} {print_options(given)}"
+        case OnDemandTarget():
+            return "ON DEMAND"
+        case _:
+            assert_never(node)
+
+
+def _print_fields(node: Fields) -> str:
+    match node:
+        case FieldList(fields):
+            return block([_print_field(field) for field in fields])
+        case RecommendedFields(depth, exclude):
+            excluded = [
+                print_string(item.text) if isinstance(item, Pointer) else print_name(item) for item in exclude
+            ]
+            return words(
+                "RECOMMENDED",
+                f"DEPTH {depth}" if depth is not None else "",
+                f"EXCLUDE {block(excluded)}" if excluded else "",
+            )
+        case _:
+            assert_never(node)
+
+
+def _print_field(node: MaterializedField) -> str:
+    return words(
+        print_identifier(node.name),
+        _print_field_type(node),
+        f"FROM {print_string(node.pointer)}" if node.pointer is not None else "",
+        "NULL" if node.nullable else "",
+        "REQUIRED" if node.required else "",
+        f"AS {print_string(node.native)}" if node.native is not None else "",
+    )
+
+
+def _print_field_type(node: MaterializedField) -> str:
+    if isinstance(node.type, ObjectType):
+        return "OBJECT (" + ", ".join([_print_field(field) for field in node.type.fields]) + ")"
+    return print_full_type(node.type)

@@ -1,0 +1,250 @@
+"""What objects of every kind have in common: CREATE DATABASE and SCHEMA, COMMENT, RENAME, PAUSE, RESUME and DROP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from headgate.sql.options import (
+    BooleanLiteral,
+    OptionRule,
+    OptionTable,
+    ValueKind,
+    if_not_exists,
+    option,
+    with_options,
+)
+from headgate.sql.statement import (
+    ObjectKind,
+    ObjectName,
+    Statement,
+    column_name,
+    object_name,
+    print_identifier,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    print_string,
+    words,
+)
+from headgate.text.cursor import Cursor, Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class RenameObject(Statement):
+    kind: ObjectKind
+    name: ObjectName
+    new_name: Identifier
+    if_exists: bool = False
+
+    def sql(self) -> str:
+        target = words(f"ALTER {self.kind}", print_if_exists(self.if_exists), print_name(self.name))
+        return f"{target} RENAME TO {print_identifier(self.new_name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTaskState(Statement):
+    """PAUSE (also written DISABLE) or RESUME (ENABLE) of a task, or of one stream of a capture."""
+
+    kind: ObjectKind
+    name: ObjectName
+    action: Literal["PAUSE", "RESUME"]
+    binding: str | None = None
+    if_exists: bool = False
+
+    def sql(self) -> str:
+        target = words(f"ALTER {self.kind}", print_if_exists(self.if_exists), print_name(self.name))
+        return words(
+            target, self.action, f"BINDING {print_string(self.binding)}" if self.binding is not None else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommentOn(Statement):
+    """A comment of None (``IS NULL``) takes the comment away and suppresses an imported one."""
+
+    kind: ObjectKind | Literal["COLUMN"]
+    name: ObjectName
+    comment: str | None
+
+    def sql(self) -> str:
+        comment = "NULL" if self.comment is None else print_string(self.comment)
+        return f"COMMENT ON {self.kind} {print_name(self.name)} IS {comment}"
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase(Statement):
+    name: ObjectName
+    if_not_exists: bool = False
+
+    def sql(self) -> str:
+        return words("CREATE DATABASE", print_if_not_exists(self.if_not_exists), print_name(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema(Statement):
+    name: ObjectName
+    if_not_exists: bool = False
+
+    def sql(self) -> str:
+        return words("CREATE SCHEMA", print_if_not_exists(self.if_not_exists), print_name(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class DropObject(Statement):
+    """``delete_topic`` is for streams and tables, ``drop_target`` for materializations."""
+
+    kind: ObjectKind
+    name: ObjectName
+    if_exists: bool = False
+    cascade: bool = False
+    delete_topic: bool = False
+    drop_target: bool = False
+
+    def sql(self) -> str:
+        return words(
+            f"DROP {self.kind}",
+            print_if_exists(self.if_exists),
+            print_name(self.name),
+            "DELETE TOPIC" if self.delete_topic else "",
+            "CASCADE" if self.cascade else "",
+            "WITH (DROP TARGET = TRUE)" if self.drop_target else "",
+        )
+
+
+def longest_first(words: tuple[str, ...]) -> tuple[str, ...]:
+    """SINK POLICY before SINK: a phrase must be tried before its own beginnings."""
+    return tuple(sorted(words, key=lambda phrase: -phrase.count(" ")))
+
+
+_KINDS: dict[str, ObjectKind] = {kind: kind for kind in get_args(ObjectKind)}
+_KIND_PHRASES = longest_first(tuple(_KINDS))
+
+RULES = {
+    "kind": "{" + " | ".join(_KINDS) + "}",
+    "task state": "{PAUSE | RESUME | DISABLE | ENABLE}",
+}
+
+
+def kind(cursor: Cursor) -> ObjectKind:
+    """The kind that must come next. ``SINK policy`` is a policy only if a name follows, otherwise a sink called so."""
+    if cursor.at("SINK", "POLICY") and not cursor.at_name(2):
+        cursor.step()
+        return "SINK"
+    found = cursor.choose(*_KIND_PHRASES)
+    if found is None:
+        raise cursor.unexpected()
+    return _KINDS[found]
+
+
+def kind_before_name(cursor: Cursor) -> ObjectKind | None:
+    """A kind, if a name follows it; alone, the word is itself the name: ``DESCRIBE source``."""
+    for phrase in _KIND_PHRASES:
+        words = phrase.split(" ")
+        if cursor.at(*words) and cursor.at_name(len(words)):
+            cursor.index += len(words)
+            return _KINDS[phrase]
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an ALTER statement alters."""
+
+    kind: ObjectKind
+    name: ObjectName
+    if_exists: bool
+
+
+# One thing that ALTER can do: the statement, or None if something else comes next.
+Action = Callable[[Cursor, Target], Statement | None]
+
+_STATES: dict[str, Literal["PAUSE", "RESUME"]] = {
+    "PAUSE": "PAUSE",
+    "DISABLE": "PAUSE",
+    "RESUME": "RESUME",
+    "ENABLE": "RESUME",
+}
+
+
+def alter(cursor: Cursor, kind: ObjectKind, actions: tuple[Action, ...]) -> Statement:
+    """The rest of ``ALTER <kind>``: the name, and the one action that fits."""
+    exists = cursor.take("IF EXISTS")
+    target = Target(kind, object_name(cursor), exists)
+    for action in actions:
+        found = action(cursor, target)
+        if found is not None:
+            return found
+    raise cursor.unexpected()
+
+
+def rename(cursor: Cursor, target: Target) -> RenameObject | None:
+    if not cursor.take("RENAME TO"):
+        return None
+    return RenameObject(target.kind, target.name, cursor.identifier(), target.if_exists)
+
+
+def change_state(cursor: Cursor, target: Target) -> ChangeTaskState | None:
+    word = cursor.choose(*_STATES)
+    if word is None:
+        return None
+    binding = cursor.string() if target.kind == "CAPTURE" and cursor.take("BINDING") else None
+    return ChangeTaskState(target.kind, target.name, _STATES[word], binding, target.if_exists)
+
+
+SYNOPSES = {
+    "CREATE DATABASE": "CREATE DATABASE [IF NOT EXISTS] <database>",
+    "CREATE SCHEMA": "CREATE SCHEMA [IF NOT EXISTS] <schema>",
+    "ALTER DATABASE": "ALTER DATABASE [IF EXISTS] <database> RENAME TO <new name>",
+    "ALTER SCHEMA": "ALTER SCHEMA [IF EXISTS] <schema> RENAME TO <new name>",
+    "COMMENT ON": "COMMENT ON {COLUMN <name>.<column> | <kind> <name>} IS {<string> | NULL}",
+    "DROP": (
+        "DROP {<kind> [IF EXISTS] <name> [CASCADE] | {STREAM | TABLE} [IF EXISTS] <name> [DELETE TOPIC] [CASCADE]"
+        " | MATERIALIZATION [IF EXISTS] <name> [CASCADE] [WITH (<drop option>)]}"
+    ),
+}
+
+
+def comment_on(cursor: Cursor) -> CommentOn:
+    cursor.expect("COMMENT ON")
+    if cursor.take("COLUMN"):
+        column = column_name(cursor)
+        return CommentOn("COLUMN", column, _comment(cursor))
+    kind_ = kind(cursor)
+    name = object_name(cursor)
+    return CommentOn(kind_, name, _comment(cursor))
+
+
+def _comment(cursor: Cursor) -> str | None:
+    cursor.expect("IS")
+    return None if cursor.take("NULL") else cursor.string()
+
+
+def create_database(cursor: Cursor) -> CreateDatabase:
+    exists = if_not_exists(cursor)
+    return CreateDatabase(object_name(cursor, most=1), exists)
+
+
+def create_schema(cursor: Cursor) -> CreateSchema:
+    exists = if_not_exists(cursor)
+    return CreateSchema(object_name(cursor, most=2), exists)
+
+
+DROP_OPTIONS = OptionTable("the statement", (OptionRule("DROP TARGET", ValueKind.BOOLEAN),))
+
+TABLES = {"drop option": DROP_OPTIONS}
+
+
+def drop(cursor: Cursor) -> DropObject:
+    cursor.expect("DROP")
+    kind_ = kind(cursor)
+    exists = cursor.take("IF EXISTS")
+    name = object_name(cursor)
+    owns_topic = kind_ in ("STREAM", "TABLE")
+    delete_topic = owns_topic and cursor.take("DELETE TOPIC")
+    cascade = cursor.take("CASCADE")
+    delete_topic = delete_topic or (owns_topic and cursor.take("DELETE TOPIC"))
+    options = with_options(cursor, DROP_OPTIONS) if kind_ == "MATERIALIZATION" else ()
+    drop_target = option(options, "DROP TARGET") == BooleanLiteral(True)
+    return DropObject(kind_, name, exists, cascade, delete_topic, drop_target)

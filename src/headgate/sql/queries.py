@@ -1,0 +1,279 @@
+"""SELECT, SUBSCRIBE, INSERT and SET, and where the body of a query ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.errors import similar_names
+from headgate.sql.errors import UnclosedBracket, UnknownSetting, UnopenedBracket
+from headgate.sql.statement import (
+    Expression,
+    ObjectName,
+    Query,
+    Statement,
+    clauses,
+    object_name,
+    print_identifiers,
+    print_name,
+    words,
+)
+from headgate.text.cursor import Cursor, Identifier
+from headgate.text.errors import EmptyIdentifier
+from headgate.text.lexer import Token, TokenKind, shortened
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Statement):
+    """A query, run once; with ``emit_changes``, followed for ever or until ``limit`` changes have come."""
+
+    query: Query
+    emit_changes: bool = False
+    limit: int | None = None
+
+    def sql(self) -> str:
+        emit = (
+            words("EMIT CHANGES", f"LIMIT {self.limit}" if self.limit is not None else "")
+            if self.emit_changes
+            else ""
+        )
+        return clauses(self.query.text, emit)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe(Statement):
+    relation: ObjectName
+
+    def sql(self) -> str:
+        return f"SUBSCRIBE TO {print_name(self.relation)}"
+
+
+@dataclass(frozen=True, slots=True)
+class InsertValues(Statement):
+    relation: ObjectName
+    rows: tuple[tuple[Expression, ...], ...]
+    columns: tuple[Identifier, ...] = ()
+
+    def sql(self) -> str:
+        columns = print_identifiers(self.columns) if self.columns else ""
+        rows = ["(" + ", ".join([expression.text for expression in row]) + ")" for row in self.rows]
+        return clauses(
+            words("INSERT INTO", print_name(self.relation), columns), "VALUES " + ",\n    ".join(rows)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InsertQuery(Statement):
+    relation: ObjectName
+    query: Query
+    columns: tuple[Identifier, ...] = ()
+
+    def sql(self) -> str:
+        columns = print_identifiers(self.columns) if self.columns else ""
+        return clauses(words("INSERT INTO", print_name(self.relation), columns), self.query.text)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSearchPath(Statement):
+    """The schemas, in order; none means DEFAULT."""
+
+    path: tuple[ObjectName, ...]
+
+    def sql(self) -> str:
+        path = ", ".join([print_name(schema) for schema in self.path])
+        return f"SET search_path = {path or 'DEFAULT'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSearchPath(Statement):
+    def sql(self) -> str:
+        return "SHOW search_path"
+
+
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(_OPENING.values())
+_MARKS = _CLOSING | {";", "EMIT"}
+_NOTHING: frozenset[str] = frozenset()
+_PARTITION = frozenset({"PARTITION"})
+_ITEM_ENDS = frozenset({",", ")"})
+STARTS = ("SELECT", "WITH", "VALUES", "(")
+
+
+def read_query(cursor: Cursor, *, before_partition_by: bool = False) -> Query:
+    """The query that begins here and ends with the statement, or before EMIT CHANGES, or before an outer PARTITION BY."""
+    if not at_query(cursor):
+        raise cursor.unexpected()
+    first = _skip(cursor, stop_at=_PARTITION if before_partition_by else _NOTHING)
+    span = cursor.span_from(cursor.tokens[first].start)
+    return Query(cursor.text[span.start : span.end], span=span)
+
+
+def at_query(cursor: Cursor) -> bool:
+    if cursor.token.word in STARTS:
+        return True
+    for start in STARTS[:3]:
+        cursor.expecting(start)
+    return False
+
+
+def read_expression(cursor: Cursor) -> Expression:
+    """The expression that begins here and ends before a comma, a closing bracket, EMIT CHANGES or the statement's end."""
+    first = _skip(cursor, stop_at=_ITEM_ENDS)
+    if cursor.index == first:
+        cursor.expecting("an expression")
+        raise cursor.unexpected()
+    span = cursor.span_from(cursor.tokens[first].start)
+    return Expression(cursor.text[span.start : span.end], span=span)
+
+
+def take_emit_changes(cursor: Cursor) -> bool:
+    return cursor.take("EMIT CHANGES")
+
+
+def _skip(cursor: Cursor, stop_at: frozenset[str]) -> int:
+    """Step over all that belongs to the body; the index of its first token.
+
+    Outside of brackets it ends with the statement, at EMIT CHANGES and at the given words. One tight loop: a body of
+    a megabyte has hundreds of thousands of tokens.
+    """
+    tokens = cursor.tokens
+    first = index = cursor.index
+    open_: list[Token] = []
+    while True:
+        word = tokens[index].word
+        if word in _OPENING:
+            open_.append(tokens[index])
+        elif word in _MARKS or word in stop_at:
+            if open_ and word in _CLOSING:
+                _close(open_, tokens[index])
+            elif _ends(tokens, index, stop_at, open_):
+                break
+        elif not word and tokens[index].kind is TokenKind.END:
+            _refuse_open(open_)
+            break
+        index += 1
+    cursor.index = index
+    return first
+
+
+def _ends(tokens: list[Token], index: int, stop_at: frozenset[str], open_: list[Token]) -> bool:
+    """Whether the body ends at this token, which is one of those that may end it."""
+    word = tokens[index].word
+    if word == ";":
+        _refuse_open(open_)
+        return True
+    if open_:
+        return False
+    if word in _CLOSING and word not in stop_at:
+        raise UnopenedBracket(word).at(tokens[index].span)
+    if word == "EMIT":
+        return _at_emit_changes(tokens, index)
+    return word != "PARTITION" or tokens[index + 1].word == "BY"
+
+
+def _at_emit_changes(tokens: list[Token], index: int) -> bool:
+    """EMIT CHANGES is only the clause where nothing but the statement's end or LIMIT follows; otherwise names."""
+    if tokens[index + 1].word != "CHANGES":
+        return False
+    after = tokens[index + 2]
+    return after.kind is TokenKind.END or after.word in (";", "LIMIT")
+
+
+def _refuse_open(open_: list[Token]) -> None:
+    if open_:
+        raise UnclosedBracket(open_[-1].word).at(open_[-1].span)
+
+
+def _close(open_: list[Token], token: Token) -> None:
+    opened = open_.pop()
+    if _OPENING[opened.word] != token.word:
+        raise UnclosedBracket(opened.word).at(opened.span)
+
+
+SYNOPSES = {
+    "SELECT": "<query> [EMIT CHANGES [LIMIT <number>]]",
+    "SUBSCRIBE": "SUBSCRIBE [TO] <name>",
+    "INSERT VALUES": "INSERT INTO <name> [(<column> [, ...])] VALUES <row> [, ...]",
+    "INSERT SELECT": "INSERT INTO <name> [(<column> [, ...])] <query> [EMIT CHANGES]",
+    "SET": "SET search_path {= | TO} {DEFAULT | <schema> [, ...]}",
+}
+
+
+def select(cursor: Cursor) -> Select:
+    query = read_query(cursor)
+    emit = take_emit_changes(cursor)
+    return Select(query, emit, cursor.whole_number() if emit and cursor.take("LIMIT") else None)
+
+
+def subscribe(cursor: Cursor) -> Subscribe:
+    cursor.expect("SUBSCRIBE")
+    if cursor.at("TO") and cursor.at_name(1):
+        cursor.step()
+    return Subscribe(object_name(cursor))
+
+
+RULES = {"row": "(<expression> [, ...])"}
+
+
+def insert(cursor: Cursor) -> InsertValues | InsertQuery:
+    cursor.expect("INSERT INTO")
+    relation = object_name(cursor)
+    columns = _columns(cursor)
+    if cursor.take("VALUES"):
+        rows = [_row(cursor)]
+        while cursor.take(","):
+            rows.append(_row(cursor))
+        return InsertValues(relation, tuple(rows), columns)
+    query = read_query(cursor)
+    take_emit_changes(cursor)
+    return InsertQuery(relation, query, columns)
+
+
+def _columns(cursor: Cursor) -> tuple[Identifier, ...]:
+    """A parenthesis before a name holds columns; otherwise it belongs to the query."""
+    if cursor.at("(") and cursor.at_name(1):
+        return cursor.identifiers()
+    cursor.expecting("(")
+    return ()
+
+
+def _row(cursor: Cursor) -> tuple[Expression, ...]:
+    cursor.expect("(")
+    values = [read_expression(cursor)]
+    while cursor.take(","):
+        values.append(read_expression(cursor))
+    cursor.expect(")")
+    return tuple(values)
+
+
+def set_(cursor: Cursor) -> SetSearchPath:
+    cursor.expect("SET")
+    if not cursor.at("SEARCH_PATH"):
+        _unknown(cursor)
+    cursor.step()
+    if not cursor.take("="):
+        cursor.expect("TO")
+    if cursor.take("DEFAULT"):
+        return SetSearchPath(())
+    path = [_schema(cursor)]
+    while cursor.take(","):
+        path.append(_schema(cursor))
+    return SetSearchPath(tuple(path))
+
+
+def _schema(cursor: Cursor) -> ObjectName:
+    """The name of a schema; as in PostgreSQL, a string is one too."""
+    start = cursor.token.start
+    text = cursor.take_string()
+    if text is None:
+        return object_name(cursor, most=2)
+    if not text:
+        raise EmptyIdentifier().at(cursor.span_from(start))
+    return ObjectName((Identifier(text, quoted=True),), span=cursor.span_from(start))
+
+
+def _unknown(cursor: Cursor) -> None:
+    if cursor.token.kind is not TokenKind.WORD:
+        cursor.expecting("search_path")
+        raise cursor.unexpected()
+    name = cursor.token.value
+    raise UnknownSetting(shortened(name), similar_names(name, ("search_path",))).at(cursor.token.span)

@@ -1,0 +1,286 @@
+"""SHOW and DESCRIBE, and REPLAY QUARANTINE, which acts on what SHOW QUARANTINE shows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from headgate.sql.errors import NotExplainable
+from headgate.sql.formats import Side, side
+from headgate.sql.objects import kind, kind_before_name, longest_first
+from headgate.sql.queries import STARTS, ShowSearchPath
+from headgate.sql.sinks import CreateSink, create_sink
+from headgate.sql.statement import (
+    ObjectKind,
+    ObjectName,
+    Statement,
+    object_name,
+    print_name,
+    print_string,
+    words,
+)
+from headgate.text.cursor import Cursor
+
+Listing: TypeAlias = Literal[
+    "DATABASES", "SCHEMAS", "SECRETS", "CONNECTIONS", "SOURCES", "TYPES", "VIEWS", "MATERIALIZED VIEWS", "SINKS",
+    "SINK POLICIES", "STREAMS", "TABLES", "COLLECTIONS", "CAPTURES", "MATERIALIZATIONS", "OBJECTS", "COMMENTS",
+    "DEPENDENCIES", "TASKS", "EVENTS", "HISTORY", "QUARANTINE",
+]  # fmt: skip
+CollectionSchema: TypeAlias = Literal["WRITE", "READ", "INFERRED"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShowObjects(Statement):
+    """``within``: only those of this schema. ``subject``: only what belongs to this object. ``like``: a pattern of names."""
+
+    what: Listing
+    within: ObjectName | None = None
+    subject: ObjectName | None = None
+    like: str | None = None
+
+    def sql(self) -> str:
+        return words(
+            f"SHOW {self.what}",
+            f"FROM {print_name(self.within)}" if self.within is not None else "",
+            f"FOR {print_name(self.subject)}" if self.subject is not None else "",
+            f"LIKE {print_string(self.like)}" if self.like is not None else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreate(Statement):
+    kind: ObjectKind
+    name: ObjectName
+
+    def sql(self) -> str:
+        return f"SHOW CREATE {self.kind} {print_name(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowLineage(Statement):
+    name: ObjectName
+    kind: ObjectKind | None = None
+
+    def sql(self) -> str:
+        return words("SHOW LINEAGE FOR", self.kind or "", print_name(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCollectionSchema(Statement):
+    which: CollectionSchema
+    name: ObjectName
+
+    def sql(self) -> str:
+        return f"SHOW {self.which} SCHEMA FOR COLLECTION {print_name(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSchemaHistory(Statement):
+    name: ObjectName
+    kind: ObjectKind | None = None
+
+    def sql(self) -> str:
+        return words("SHOW SCHEMA HISTORY FOR", self.kind or "", print_name(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Describe(Statement):
+    name: ObjectName
+    kind: ObjectKind | None = None
+    extended: bool = False
+
+    def sql(self) -> str:
+        return words("DESCRIBE", "EXTENDED" if self.extended else "", self.kind or "", print_name(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayQuarantine(Statement):
+    name: ObjectName
+    kind: ObjectKind | None = None
+
+    def sql(self) -> str:
+        return words("REPLAY QUARANTINE FOR", self.kind or "", print_name(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Explain(Statement):
+    """How a query, or the query of a statement, would be run."""
+
+    statement: Statement
+
+    def sql(self) -> str:
+        return f"EXPLAIN {self.statement.sql()}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainObject(Statement):
+    """How an object that exists is run."""
+
+    kind: ObjectKind
+    name: ObjectName
+
+    def sql(self) -> str:
+        return f"EXPLAIN {self.kind} {print_name(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainSchema(Statement):
+    """The schema that a sink publishes, or would publish."""
+
+    side: Side
+    sink: ObjectName | CreateSink
+
+    def sql(self) -> str:
+        target = f"SINK {print_name(self.sink)}" if isinstance(self.sink, ObjectName) else self.sink.sql()
+        return f"EXPLAIN {self.side} SCHEMA FOR {target}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainChange(Statement):
+    """What an ALTER or CREATE OR REPLACE would do to everything that depends on the object."""
+
+    statement: Statement
+
+    def sql(self) -> str:
+        return f"EXPLAIN CHANGE {self.statement.sql()}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainSubjectChange(Statement):
+    """What a new schema of a registry's subject would do."""
+
+    subject: str
+    schema: str
+
+    def sql(self) -> str:
+        return f"EXPLAIN CHANGE SUBJECT {print_string(self.subject)} TO {print_string(self.schema)}"
+
+
+_SCHEMAS: tuple[CollectionSchema, ...] = ("WRITE", "READ", "INFERRED")
+
+_LISTINGS: dict[str, Listing] = {listing: listing for listing in get_args(Listing)}
+_LISTING_PHRASES = longest_first(tuple(_LISTINGS))
+
+RULES = {"listing": "{" + " | ".join(_LISTINGS) + "}"}
+SYNOPSES = {
+    "SHOW": "SHOW <listing> [FROM <schema>] [FOR <name>] [LIKE <string>]",
+    "SHOW CREATE": "SHOW CREATE <kind> <name>",
+    "SHOW LINEAGE": "SHOW LINEAGE FOR [<kind>] <name>",
+    "SHOW SCHEMA FOR COLLECTION": "SHOW {WRITE | READ | INFERRED} SCHEMA FOR COLLECTION <name>",
+    "SHOW SCHEMA HISTORY": "SHOW SCHEMA HISTORY FOR [<kind>] <name>",
+    "SHOW SINK POLICY": "SHOW SINK POLICY <name>",
+    "SHOW search_path": "SHOW search_path",
+    "DESCRIBE": "DESCRIBE [EXTENDED] [<kind>] <name>",
+    "REPLAY QUARANTINE": "REPLAY QUARANTINE FOR [<kind>] <name>",
+    "EXPLAIN": "EXPLAIN {<query> | <create statement> | <insert statement> | <kind> <name>}",
+    "EXPLAIN SCHEMA": "EXPLAIN {KEY | VALUE} SCHEMA [AS JSON] FOR {SINK <name> | <create sink statement>}",
+    "EXPLAIN CHANGE": (
+        "EXPLAIN CHANGE {<alter statement> | <create or replace statement> | SUBJECT <string> TO <string>}"
+    ),
+}
+
+
+def show(cursor: Cursor) -> Statement:
+    cursor.expect("SHOW")
+    if cursor.take("CREATE"):
+        kind_ = kind(cursor)
+        return ShowCreate(kind_, object_name(cursor))
+    if cursor.take("LINEAGE FOR"):
+        kind_or_none = kind_before_name(cursor)
+        return ShowLineage(object_name(cursor), kind_or_none)
+    if cursor.take("SCHEMA HISTORY FOR"):
+        kind_or_none = kind_before_name(cursor)
+        return ShowSchemaHistory(object_name(cursor), kind_or_none)
+    if cursor.take("SEARCH_PATH"):
+        return ShowSearchPath()
+    for which in _SCHEMAS:
+        if cursor.take(which):
+            cursor.expect("SCHEMA FOR COLLECTION")
+            return ShowCollectionSchema(which, object_name(cursor))
+    return _show_objects(cursor)
+
+
+def _show_objects(cursor: Cursor) -> Statement:
+    listing = cursor.choose(*_LISTING_PHRASES)
+    if listing is not None:
+        return _listing(cursor, _LISTINGS[listing])
+    if cursor.take("SINK POLICY"):
+        return (
+            ShowObjects("SINK POLICIES")
+            if cursor.at_end()
+            else ShowCreate("SINK POLICY", object_name(cursor))
+        )
+    raise cursor.unexpected()
+
+
+def _listing(cursor: Cursor, listing: Listing) -> ShowObjects:
+    within = object_name(cursor, most=2) if cursor.take("FROM") or cursor.take("IN") else None
+    subject = object_name(cursor) if cursor.take("FOR") else None
+    like = cursor.string() if cursor.take("LIKE") else None
+    return ShowObjects(listing, within, subject, like)
+
+
+def describe(cursor: Cursor) -> Describe:
+    cursor.expect("DESCRIBE")
+    extended = cursor.at("EXTENDED") and cursor.at_name(1)
+    if extended:
+        cursor.step()
+    kind_ = kind_before_name(cursor)
+    if kind_ is None and not extended:
+        cursor.expecting("EXTENDED")
+    name = object_name(cursor)
+    return Describe(name, kind_, cursor.take("EXTENDED") or extended)
+
+
+def replay_quarantine(cursor: Cursor) -> ReplayQuarantine:
+    cursor.expect("REPLAY QUARANTINE FOR")
+    kind_ = kind_before_name(cursor)
+    return ReplayQuarantine(object_name(cursor), kind_)
+
+
+ParseStatement = Callable[[Cursor], Statement]
+
+
+def explain(cursor: Cursor, statement: ParseStatement) -> Statement:
+    """``statement`` reads what is explained, where that is a statement."""
+    cursor.expect("EXPLAIN")
+    if cursor.at("KEY", "SCHEMA") or cursor.at("VALUE", "SCHEMA"):
+        return _schema(cursor)
+    if cursor.take("CHANGE"):
+        return _change(cursor, statement)
+    if cursor.token.word in (*STARTS, "CREATE", "INSERT"):
+        return Explain(statement(cursor))
+    for start in ("SELECT", "CREATE", "INSERT", "KEY SCHEMA", "VALUE SCHEMA"):
+        cursor.expecting(start)
+    return ExplainObject(kind(cursor), object_name(cursor))
+
+
+def _schema(cursor: Cursor) -> ExplainSchema:
+    of = side(cursor)
+    cursor.expect("SCHEMA")
+    cursor.take("AS JSON")
+    cursor.expect("FOR")
+    if cursor.take("SINK"):
+        return ExplainSchema(of, object_name(cursor))
+    return ExplainSchema(of, _create_sink(cursor))
+
+
+def _create_sink(cursor: Cursor) -> CreateSink:
+    start = cursor.token.start
+    cursor.expect("CREATE SINK")
+    sink = create_sink(cursor)
+    return dataclasses.replace(sink, span=cursor.span_from(start))
+
+
+def _change(cursor: Cursor, statement: ParseStatement) -> Statement:
+    if cursor.take("SUBJECT"):
+        subject = cursor.string()
+        cursor.expect("TO")
+        return ExplainSubjectChange(subject, cursor.string())
+    first = cursor.token
+    if not (cursor.at("ALTER") or cursor.at("CREATE", "OR", "REPLACE")):
+        expected = "an ALTER, a CREATE OR REPLACE or SUBJECT"
+        raise NotExplainable("EXPLAIN CHANGE", expected).at(first.span)
+    return ExplainChange(statement(cursor))

@@ -1,0 +1,267 @@
+"""CREATE SOURCE, and ALTER SOURCE n ACCEPT SCHEMA CHANGE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
+
+from headgate.sql.errors import RepeatedClause
+from headgate.sql.formats import READ_FORMAT_OPTIONS, Formats, formats, print_formats, print_kafka
+from headgate.sql.kafka import READ_OPTIONS, Kafka, kafka
+from headgate.sql.objects import Target
+from headgate.sql.options import (
+    CHANGE_OPTIONS,
+    ON_ERROR,
+    ON_SCHEMA_CHANGE,
+    Option,
+    OptionTable,
+    if_not_exists,
+    items,
+    optional_columns,
+    print_with_options,
+    with_options,
+)
+from headgate.sql.statement import (
+    ObjectName,
+    Statement,
+    block,
+    clauses,
+    object_name,
+    print_identifier,
+    print_identifiers,
+    print_if_exists,
+    print_if_not_exists,
+    print_name,
+    print_string,
+    words,
+)
+from headgate.text.cursor import Cursor, Identifier
+
+Metadata: TypeAlias = Literal["KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC", "HEADERS"]
+
+
+@dataclass(frozen=True, slots=True)
+class IncludeMetadata:
+    what: Metadata
+    alias: Identifier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncludeHeader:
+    """One header by its key, as text, or with ``as_bytes`` as it came."""
+
+    header: str
+    alias: Identifier
+    as_bytes: bool = False
+
+
+Include: TypeAlias = IncludeMetadata | IncludeHeader
+
+
+@dataclass(frozen=True, slots=True)
+class NoneEnvelope:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertEnvelope:
+    """``key``: value columns that are the key, instead of the record's own. ``inline_errors_as`` needs ``inline_errors``."""
+
+    key: tuple[Identifier, ...] = ()
+    inline_errors: bool = False
+    inline_errors_as: Identifier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumEnvelope:
+    pass
+
+
+SourceEnvelope: TypeAlias = NoneEnvelope | UpsertEnvelope | DebeziumEnvelope
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource(Statement):
+    name: ObjectName
+    kafka: Kafka
+    formats: Formats
+    columns: tuple[Identifier, ...] = ()
+    include: tuple[Include, ...] = ()
+    envelope: SourceEnvelope | None = None
+    with_options: tuple[Option, ...] = ()
+    if_not_exists: bool = False
+
+    def sql(self) -> str:
+        columns = print_identifiers(self.columns) if self.columns else ""
+        return clauses(
+            words("CREATE SOURCE", print_if_not_exists(self.if_not_exists), print_name(self.name), columns),
+            f"FROM {print_kafka(self.kafka)}",
+            print_formats(self.formats),
+            "INCLUDE " + ", ".join([_print_include(item) for item in self.include]) if self.include else "",
+            f"ENVELOPE {_print_envelope(self.envelope)}" if self.envelope is not None else "",
+            print_with_options(self.with_options),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptSchemaChange(Statement):
+    kind: Literal["SOURCE", "STREAM", "TABLE"]
+    name: ObjectName
+    with_options: tuple[Option, ...] = ()
+    if_exists: bool = False
+
+    def sql(self) -> str:
+        target = words(f"ALTER {self.kind}", print_if_exists(self.if_exists), print_name(self.name))
+        return words(target, "ACCEPT SCHEMA CHANGE", print_with_options(self.with_options))
+
+
+SOURCE_OPTIONS = OptionTable("the source", (ON_SCHEMA_CHANGE, ON_ERROR))
+
+_METADATA: tuple[Metadata, ...] = ("KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC", "HEADERS")
+
+TABLES = {"source option": SOURCE_OPTIONS, "change option": CHANGE_OPTIONS}
+RULES = {
+    "kafka origin": "KAFKA {CONNECTION <name> (<read option> [, ...])"
+    " | BROKER <string> TOPIC <string> [(<read option> [, ...])]}",
+    "include": "{KEY [AS <column>] | PARTITION [AS <column>] | OFFSET [AS <column>] | TIMESTAMP [AS <column>]"
+    " | TOPIC [AS <column>] | HEADERS [AS <column>] | HEADER <string> AS <column> [BYTES]}",
+    "source envelope": "{NONE | UPSERT [(<upsert option> [, ...])] | DEBEZIUM}",
+    "upsert option": "{KEY (<column> [, ...]) | VALUE DECODING ERRORS = INLINE [AS <column>]}",
+}
+SYNOPSES = {
+    "CREATE SOURCE": (
+        "CREATE SOURCE [IF NOT EXISTS] <name> [(<column> [, ...])] FROM <kafka origin> <read formats>"
+        " [INCLUDE <include> [, ...]] [ENVELOPE <source envelope>] [WITH (<source option> [, ...])]"
+    ),
+    "ALTER SOURCE": (
+        "ALTER SOURCE [IF EXISTS] <name> {ACCEPT SCHEMA CHANGE [WITH (<change option>)] | RENAME TO <new name>}"
+    ),
+}
+
+
+def create_source(cursor: Cursor) -> CreateSource:
+    exists = if_not_exists(cursor)
+    name = object_name(cursor)
+    columns = optional_columns(cursor)
+    cursor.expect("FROM KAFKA")
+    return CreateSource(
+        name=name,
+        columns=columns,
+        kafka=kafka(cursor, READ_OPTIONS),
+        formats=formats(cursor, READ_FORMAT_OPTIONS),
+        include=_include(cursor),
+        envelope=_envelope(cursor),
+        with_options=with_options(cursor, SOURCE_OPTIONS),
+        if_not_exists=exists,
+    )
+
+
+def _include(cursor: Cursor) -> tuple[Include, ...]:
+    if not cursor.take("INCLUDE"):
+        return ()
+    found: list[Include] = []
+    while True:
+        start = cursor.token
+        item = _include_item(cursor)
+        if isinstance(item, IncludeMetadata) and item.what == "KEY" and _has_key(found):
+            raise RepeatedClause("INCLUDE KEY").at(start.span)
+        found.append(item)
+        if not cursor.take(","):
+            return tuple(found)
+
+
+def _has_key(found: list[Include]) -> bool:
+    return any(isinstance(item, IncludeMetadata) and item.what == "KEY" for item in found)
+
+
+def _include_item(cursor: Cursor) -> Include:
+    for what in _METADATA:
+        if cursor.take(what):
+            return IncludeMetadata(what, cursor.identifier() if cursor.take("AS") else None)
+    cursor.expect("HEADER")
+    header = cursor.string()
+    cursor.expect("AS")
+    return IncludeHeader(header, cursor.identifier(), cursor.take("BYTES"))
+
+
+def _envelope(cursor: Cursor) -> SourceEnvelope | None:
+    if not cursor.take("ENVELOPE"):
+        return None
+    match cursor.choose("NONE", "UPSERT", "DEBEZIUM"):
+        case "NONE":
+            return NoneEnvelope()
+        case "UPSERT":
+            return _upsert(cursor) if cursor.at("(") else UpsertEnvelope()
+        case "DEBEZIUM":
+            return DebeziumEnvelope()
+        case _:
+            raise cursor.unexpected()
+
+
+def _upsert(cursor: Cursor) -> UpsertEnvelope:
+    key: tuple[Identifier, ...] = ()
+    inline, alias = False, None
+    for _ in items(cursor):
+        start = cursor.token
+        if not key and cursor.take("KEY"):
+            key = cursor.identifiers()
+        elif not inline and cursor.take("VALUE DECODING ERRORS"):
+            cursor.take("=")
+            inline, alias = True, _inline(cursor)
+        elif (key and cursor.at("KEY")) or (inline and cursor.at("VALUE")):
+            raise RepeatedClause(start.word).at(start.span)
+        else:
+            raise cursor.unexpected()
+    return UpsertEnvelope(key, inline, alias)
+
+
+def _inline(cursor: Cursor) -> Identifier | None:
+    """``INLINE [AS n]``, also in parentheses."""
+    enclosed = cursor.take("(")
+    cursor.expect("INLINE")
+    alias = cursor.identifier() if cursor.take("AS") else None
+    if enclosed:
+        cursor.expect(")")
+    return alias
+
+
+def accept_schema_change(cursor: Cursor, target: Target) -> AcceptSchemaChange | None:
+    if not cursor.take("ACCEPT SCHEMA CHANGE"):
+        return None
+    kind = target.kind
+    assert kind == "SOURCE" or kind == "STREAM" or kind == "TABLE"
+    return AcceptSchemaChange(kind, target.name, with_options(cursor, CHANGE_OPTIONS), target.if_exists)
+
+
+def _print_include(node: Include) -> str:
+    match node:
+        case IncludeMetadata(what, alias):
+            return words(what, f"AS {print_identifier(alias)}" if alias is not None else "")
+        case IncludeHeader(header, alias, as_bytes):
+            return words(
+                f"HEADER {print_string(header)} AS {print_identifier(alias)}", "BYTES" if as_bytes else ""
+            )
+        case _:
+            assert_never(node)
+
+
+def _print_envelope(node: SourceEnvelope) -> str:
+    match node:
+        case NoneEnvelope():
+            return "NONE"
+        case DebeziumEnvelope():
+            return "DEBEZIUM"
+        case UpsertEnvelope():
+            return _print_upsert(node)
+        case _:
+            assert_never(node)
+
+
+def _print_upsert(node: UpsertEnvelope) -> str:
+    items = []
+    if node.key:
+        items.append(f"KEY {print_identifiers(node.key)}")
+    if node.inline_errors:
+        alias = f"AS {print_identifier(node.inline_errors_as)}" if node.inline_errors_as is not None else ""
+        items.append(words("VALUE DECODING ERRORS = INLINE", alias))
+    return words("UPSERT", block(items) if items else "")
