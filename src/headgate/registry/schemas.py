@@ -50,10 +50,10 @@ class ParsedSchema:
     """A schema that has been read and found well formed, with everything it refers to.
 
     ``schema`` is as given, except that normalizing sorts its references. ``canonical`` is the text that decides
-    whether two schemas are the same. ``definition`` is the parsed JSON of an Avro or JSON schema, a
-    tuple of ``FileDescriptorProto`` for Protobuf: the file, then all that it imports. ``dependencies`` are all schemas that are referred to, also indirectly,
-    each once and after those that it refers to itself. ``name`` is the name by which a dependency is referred to,
-    empty for the schema that was asked for.
+    whether two schemas are the same. ``definition`` is the parsed JSON of an Avro or JSON schema; for
+    Protobuf a tuple of ``FileDescriptorProto``, the file and then all that it imports. ``dependencies`` are all schemas
+    that are referred to, also indirectly, each once and after those that it refers to itself. ``name`` is the name by
+    which a dependency is referred to, empty for the schema that was asked for.
     """
 
     schema: Schema
@@ -194,6 +194,12 @@ def _read_protobuf(text: str, dependencies: tuple[ParsedSchema, ...], normalize:
     except SchemaError as wrong:
         raise MalformedSchema("PROTOBUF", (Fault("", wrong.message()),)) from wrong
     return print_proto(files[0], files[1:]), tuple(files)
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
 class SchemaCache(Generic[K, V]):
     """Keeps schemas that never change, by id or by reference: at most `capacity`, those used last.
 

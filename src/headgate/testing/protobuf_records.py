@@ -10,7 +10,6 @@ from typing import Any, cast
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
@@ -18,8 +17,7 @@ from headgate.errors import similar_names
 from headgate.registry import wire
 from headgate.registry.errors import RegistryError
 from headgate.registry.schemas import ParsedSchema
-from headgate.schema.formats.proto_text import resolve
-from headgate.schema.formats.proto_text.well_known import well_known
+from headgate.schema.formats.protobuf.read import link, message_indexes
 from headgate.testing import notation
 from headgate.testing.avro_records import shortest_float
 from headgate.testing.errors import UnfitRecord
@@ -196,23 +194,18 @@ def _set_time(message: Any, nanos: int) -> None:
     message.hours, message.minutes, message.seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
 
 
-_OWN_NAME = "headgate/testing/schema.proto"
-
-
 class ProtobufCodec:
     """One registered file. A record names its message by its place in the file."""
 
     def __init__(self, parsed: ParsedSchema) -> None:
-        others = [_named(one.name, one) for one in parsed.dependencies]
-        own = _named(_OWN_NAME, parsed)
-        self._file = _pool([*others, own]).FindFileByName(_OWN_NAME)
+        self._file = link(cast(tuple[FileDescriptorProto, ...], parsed.definition))
 
     def encode(self, value: Json, message: str | None = None) -> bytes:
         """The message with its place before it; the first one of the file unless ``message`` names another, by its
         full name or as it is called within the package. Raises UnfitRecord."""
         descriptor = self._message(message)
         made = _read_message(descriptor, value, "$")
-        return wire.encode_message_indexes(_place(descriptor)) + made.SerializeToString()
+        return wire.encode_message_indexes(message_indexes(descriptor)) + made.SerializeToString()
 
     def decode(self, data: bytes) -> Json:
         """Raises UnfitRecord."""
@@ -241,32 +234,6 @@ class ProtobufCodec:
         return found
 
 
-def _named(name: str, parsed: ParsedSchema) -> FileDescriptorProto:
-    file = FileDescriptorProto()
-    file.CopyFrom(cast(FileDescriptorProto, parsed.definition))
-    file.name = name
-    file.ClearField("source_code_info")
-    return file
-
-
-def _pool(files: list[FileDescriptorProto]) -> DescriptorPool:
-    """``files`` come after what they import, but for the well-known ones."""
-    pool, added = DescriptorPool(), set[str]()
-
-    def add(file: FileDescriptorProto) -> None:
-        if file.name in added:
-            return
-        added.add(file.name)
-        for name in file.dependency:
-            if name in well_known():
-                add(well_known()[name])
-        pool.Add(resolve(file, files))
-
-    for file in files:
-        add(file)
-    return pool
-
-
 def _messages(file: FileDescriptor) -> Mapping[str, Descriptor]:
     """By full name, outer ones before those within them."""
     found: dict[str, Descriptor] = {}
@@ -276,13 +243,6 @@ def _messages(file: FileDescriptor) -> Mapping[str, Descriptor]:
         found[one.full_name] = one
         waiting.extend(one.nested_types)
     return found
-
-
-def _place(descriptor: Descriptor) -> tuple[int, ...]:
-    outer = descriptor.containing_type
-    if outer is None:
-        return (list(descriptor.file.message_types_by_name).index(descriptor.name),)
-    return (*_place(outer), [one.name for one in outer.nested_types].index(descriptor.name))
 
 
 # --- JSON to a message

@@ -91,63 +91,57 @@ class _Printer:
         return self._commented(path, _block(head, self._body(message, path)))
 
     def _body(self, message: DescriptorProto, path: Path) -> Lines:
-        lines = [*self._option_statements(message.options), *self._ranges(message)]
-        for part in self._members(message, path):
-            lines += part
-        for index, enum in enumerate(message.enum_type):
-            lines += self._enum(enum, (*path, 4, index))
-        for extend in self._extends(message.extension, (*path, 6), message.nested_type, (*path, 3)):
-            lines += extend
-        return lines
+        parts = [
+            self._option_statements(message.options),
+            self._ranges(message),
+            *self._members(message, path),
+        ]
+        parts += [self._enum(enum, (*path, 4, index)) for index, enum in enumerate(message.enum_type)]
+        parts += self._extends(message.extension, (*path, 6), message.nested_type, (*path, 3))
+        return _joined(parts)
 
     def _members(self, message: DescriptorProto, path: Path) -> Iterator[Lines]:
         """Fields and nested messages.
 
-        protoc makes messages for maps and groups where their fields stand. A record names its message by its index
-        among all of these, so that a field is printed where its message must be made.
+        protoc makes the messages of maps and groups where their fields stand. A record names its message by its
+        index among all of these, so that a field must stand where its message is made.
         """
-        extended = {_local_type(field) for field in message.extension if _is_group(field)}
+        made = {one.name for one in message.nested_type if one.options.map_entry}
+        made |= {_local_type(one) for one in (*message.field, *message.extension) if _is_group(one)}
+        last = max((n for n, one in enumerate(message.nested_type) if one.name in made), default=-1)
         fields = list(self._fields(message, path))
-        for index, nested in enumerate(message.nested_type):
-            here = (*path, 3, index)
-            made_by = next((n for n, (types, _) in enumerate(fields) if nested.name in types), None)
-            if made_by is not None:
-                yield from (lines for _, lines in fields[: made_by + 1])
-                del fields[: made_by + 1]
-            elif (
-                nested.name not in extended
-                and not nested.options.map_entry
-                and not self._is_made(message, nested)
-            ):
-                yield self._message(nested, here)
-        yield from (lines for _, lines in fields)
-
-    def _is_made(self, message: DescriptorProto, nested: DescriptorProto) -> bool:
-        return any(_is_group(field) and _local_type(field) == nested.name for field in message.field)
+        nested = [
+            (one.name, self._message(one, (*path, 3, n)) if one.name not in made else [])
+            for n, one in enumerate(message.nested_type)
+        ]
+        for name, lines in nested[: last + 1]:
+            until = (
+                next((n + 1 for n, (types, _) in enumerate(fields) if name in types), 0) if not lines else 0
+            )
+            yield from (field for _, field in fields[:until])
+            del fields[:until]
+            yield lines
+        yield from (field for _, field in fields)
+        yield from (lines for _, lines in nested[last + 1 :])
 
     def _fields(self, message: DescriptorProto, path: Path) -> Iterator[tuple[set[str], Lines]]:
-        """The lines of each field or oneof, with the names of the messages that protoc makes for it."""
-        made = {one.name for one in message.nested_type if one.options.map_entry}
-        made |= {_local_type(field) for field in message.field if _is_group(field)}
-        printed: set[int] = set()
+        """The lines of each field or oneof, with the last parts of the names of its types."""
+        oneofs: dict[int, list[tuple[int, FieldDescriptorProto]]] = {}
         for index, field in enumerate(message.field):
-            oneof = field.oneof_index if field.HasField("oneof_index") and not field.proto3_optional else None
-            if oneof is None:
+            if field.HasField("oneof_index") and not field.proto3_optional:
+                oneofs.setdefault(field.oneof_index, []).append((index, field))
+        for index, field in enumerate(message.field):
+            if not field.HasField("oneof_index") or field.proto3_optional:
                 lines = self._field(field, (*path, 2, index), message.nested_type, (*path, 3))
-                yield {_local_type(field)} & made, lines
-            elif oneof not in printed:
-                printed.add(oneof)
-                members = [
-                    (n, one)
-                    for n, one in enumerate(message.field)
-                    if one.HasField("oneof_index") and one.oneof_index == oneof and not one.proto3_optional
+                yield {_local_type(field)}, lines
+            elif members := oneofs.pop(field.oneof_index, None):
+                oneof = message.oneof_decl[field.oneof_index]
+                parts = [
+                    self._field(one, (*path, 2, n), message.nested_type, (*path, 3)) for n, one in members
                 ]
-                body = self._option_statements(message.oneof_decl[oneof].options)
-                for n, one in members:
-                    body += self._field(one, (*path, 2, n), message.nested_type, (*path, 3))
-                block = _block(f"oneof {message.oneof_decl[oneof].name}", body)
-                types = {_local_type(one) for _, one in members} & made
-                yield types, self._commented((*path, 8, oneof), block)
+                body = _joined([self._option_statements(oneof.options), *parts])
+                block = self._commented((*path, 8, field.oneof_index), _block(f"oneof {oneof.name}", body))
+                yield {_local_type(one) for _, one in members}, block
 
     def _field(
         self, field: FieldDescriptorProto, path: Path, beside: Sequence[DescriptorProto], beside_path: Path
@@ -189,10 +183,8 @@ class _Printer:
         beside_path: Path,
     ) -> Iterator[Lines]:
         for extendee, fields in groupby(enumerate(extensions), key=lambda item: item[1].extendee):
-            body: Lines = []
-            for index, field in fields:
-                body += self._field(field, (*path, index), beside, beside_path)
-            yield _block(f"extend {extendee}", body)
+            parts = [self._field(field, (*path, index), beside, beside_path) for index, field in fields]
+            yield _block(f"extend {extendee}", _joined(parts))
 
     def _ranges(self, message: DescriptorProto) -> Lines:
         last = _MAX_ENUM - 1 if message.options.message_set_wire_format else _MAX_FIELD
@@ -306,6 +298,16 @@ def _option_value(field: FieldDescriptor, value: object) -> str:
 
 def _block(head: str, body: Lines) -> Lines:
     return [f"{head} {{", *(f"  {line}" if line else "" for line in body), "}"]
+
+
+def _joined(parts: Iterable[Lines]) -> Lines:
+    """All lines, with an empty one before and after a block."""
+    lines: Lines = []
+    for part in filter(None, parts):
+        if lines and "}" in (lines[-1], part[-1]):
+            lines.append("")
+        lines += part
+    return lines
 
 
 def _indent(lines: Lines) -> str:
