@@ -40,7 +40,7 @@ def run(size: Size) -> Report:
     changes, warm, span = (1, 15.0, 10.0) if size == "small" else (8, 60.0, 15.0)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        with World.open(Path(folder) / "world", grace=1.0) as world:
+        with World.open(Path(folder) / "world", idle_timeout=1.0) as world:
             try:
                 row = _measured(Path(folder), world, changes, warm, span)
             finally:

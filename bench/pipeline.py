@@ -88,7 +88,7 @@ def run(size: Size) -> Report:
     idle, busy, seconds, warm = (5, 4, 10.0, 10.0) if small else (50, 40, 30.0, 120.0)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        with World.open(Path(folder) / "world", grace=1.0) as world:
+        with World.open(Path(folder) / "world", idle_timeout=1.0) as world:
             try:
                 bench = Bench(Path(folder), world)
                 rows = (*bench.rates(records), *bench.many(idle, busy, seconds, warm))

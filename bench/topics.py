@@ -44,7 +44,7 @@ def open_topics() -> Iterator[Topics]:
             fetch("spark"), master="local[2]", java=find_java().path, warehouse=Path(folder)
         )
         try:
-            with World.open(Path(folder) / "world", grace=1.0) as world:
+            with World.open(Path(folder) / "world", idle_timeout=1.0) as world:
                 try:
                     yield Topics(session, world.ensure("kafka")["kafka"])
                 finally:

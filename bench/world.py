@@ -85,7 +85,7 @@ def _in_folder(measure: Callable[[Path], Start]) -> Start:
 
 @contextmanager
 def _world(folder: Path) -> Iterator[World]:
-    with World.open(folder / "world", grace=1.0) as world:
+    with World.open(folder / "world", idle_timeout=1.0) as world:
         try:
             yield world
         finally:

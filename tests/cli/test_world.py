@@ -37,7 +37,7 @@ def test_a_world_that_is_up_stays_without_any_command_until_it_is_down(folder: P
     assert up.exit_code == 0, up.output
     told = json.loads(up.stdout)
     assert (told["pinned"], told["folder"]) == (True, str(folder))
-    time.sleep(4)  # longer than the grace
+    time.sleep(4)  # longer than the idle time-out
     shown = _run("status", folder)
     assert shown.exit_code == 0
     address = next(one["address"] for one in told["services"] if one["service"] == "postgres")
@@ -87,7 +87,7 @@ def test_what_is_mispelt_is_told(folder: Path) -> None:
 
 
 def test_the_status_of_a_world_that_stands_still_is_an_error(folder: Path) -> None:
-    with World.open(folder, grace=0.2) as world:
+    with World.open(folder, idle_timeout=0.2) as world:
         pid = world.status().pid
         os.kill(pid, signal.SIGSTOP)
         try:

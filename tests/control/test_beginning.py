@@ -8,8 +8,9 @@ from typing import cast
 import pytest
 
 from headgate.catalog.objects import Kind
-from headgate.connectors.connections import Connections
+from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import NewTopicOptions, Topic
+from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
 from headgate.runtime.errors import RecordsLost, TopicCut
 from headgate.runtime.sink_task import SinkTask
@@ -27,10 +28,10 @@ def begun(sql: Shell, *partitions: tuple[int, int]) -> dict[int, int]:
         topics=lambda names: dict.fromkeys(names, topic),
         offsets=lambda _, latest: {p: each[latest] for p, each in enumerate(partitions)},
     )
-    connections = cast("Connections", SimpleNamespace(kafka=lambda *_: cluster))
+    clients = cast("Clients", SimpleNamespace(kafka=lambda *_: cluster))
     catalog = sql.store.load()
     (sink,) = catalog.of_kind(Kind.SINK)
-    task = SinkTask(catalog, sink, connections, sql.store, lambda _: None)
+    task = SinkTask(task_definition(catalog, sink), clients, sql.store, lambda _: None)
     task.begin()
     return task.reached
 
@@ -73,6 +74,7 @@ def test_a_topic_that_ends_before_what_was_read_is_refused(sql: Shell) -> None:
     make(sql)
     assert begun(sql, (5, 5)) == {0: 5}
     told = refused(sql, (0, 3))
+    assert isinstance(told, TopicCut)
     assert str(told) == str(TopicCut("lines", 0, 5, 3, 'sink "out"'))
     assert begun(sql, (0, 5)) == {0: 5}
 

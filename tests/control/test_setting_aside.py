@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import DataFrame, Row
 
 from headgate.catalog.objects import Kind
-from headgate.connectors.connections import Connections
+from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import NewTopicOptions, Topic
+from headgate.control.definitions import task_definition
 from headgate.runtime.sink_task import LARGEST_KEPT, SMALL, SinkTask
 from tests.control.scripts import Shell
 
@@ -45,8 +46,8 @@ def test_large_records_are_read_from_the_topic_and_the_largest_not_kept(sql: She
     )
     catalog = sql.store.load()
     (sink,) = catalog.of_kind(Kind.SINK)
-    connections = cast("Connections", SimpleNamespace(kafka=lambda *_: cluster))
-    task = SinkTask(catalog, sink, connections, sql.store, lambda _: None)
+    clients = cast("Clients", SimpleNamespace(kafka=lambda *_: cluster))
+    task = SinkTask(task_definition(catalog, sink), clients, sql.store, lambda _: None)
     task.begin()
     small = bad(0, large=False, raw=b"\xff" * SMALL)
     rows = [bad(3, large=True), bad(2, large=True), small, bad(1, large=True)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from headgate.embedded.host import LOOPBACK, answers, own_folder
-from headgate.embedded.process import Launch
-from headgate.embedded.service import Launches, Needs, ServiceName, Site
+from headgate.embedded.host import LOOPBACK, accepts_connections, private_folder
+from headgate.embedded.process import Command
+from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
 
 SERVE = """
 import socket, sys
@@ -17,32 +17,33 @@ while True:
 """
 
 
-NEEDS = Needs(("toy",), memory=1, disk=1, patience=30, grace=5)
+REQUIREMENTS = Requirements(("fake",), memory=1, disk=1, start_timeout=30, stop_timeout=5)
 
 
 @dataclass
-class Toy:
-    """Listens and accepts; with another program it does what that does."""
+class FakeService:
+    """A service that accepts connections, or runs any other Python program."""
 
     program: str = SERVE
-    first: str | None = None
+    setup: str | None = None
     name: ServiceName = "registry"
-    needs: Needs = NEEDS
+    requirements: Requirements = REQUIREMENTS
 
-    def prepare(self, site: Site) -> Launches:
-        own_folder(site.data, None)
-        return Launches(self._run(self.program, site), self._run(self.first, site) if self.first else None)
+    def prepare(self, placement: Placement) -> Commands:
+        private_folder(placement.data, None)
+        setup = self._run(self.setup, placement) if self.setup else None
+        return Commands(self._run(self.program, placement), setup)
 
-    def answers(self, site: Site) -> bool:
-        return answers(site.port)
+    def is_ready(self, placement: Placement) -> bool:
+        return accepts_connections(placement.port)
 
-    def settle(self, site: Site) -> None:
+    def after_start(self, placement: Placement) -> None:
         pass
 
-    def address(self, site: Site) -> str:
-        return f"{LOOPBACK}:{site.port}"
+    def address(self, placement: Placement) -> str:
+        return f"{LOOPBACK}:{placement.port}"
 
     public_address = address
 
-    def _run(self, program: str, site: Site) -> Launch:
-        return Launch((sys.executable, "-I", "-S", "-c", program, str(site.port)), site.data)
+    def _run(self, program: str, placement: Placement) -> Command:
+        return Command((sys.executable, "-I", "-S", "-c", program, str(placement.port)), placement.data)

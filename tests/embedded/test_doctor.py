@@ -12,7 +12,7 @@ from headgate.embedded.errors import CacheUnusable, PostgresDataOfOtherVersion
 from headgate.embedded.folder import open_folder
 from headgate.embedded.host import is_root
 from headgate.embedded.jars import Jar, jar_path
-from headgate.embedded.service import Status
+from headgate.embedded.service import ServiceStatus
 
 pytestmark = pytest.mark.unit
 
@@ -45,14 +45,16 @@ def test_a_jar_with_another_hash_is_a_failure_that_names_it(tmp_path: Path) -> N
 
 
 def test_a_service_that_died_is_a_failure_that_names_its_log() -> None:
-    found = check_service(Status("kafka", "died", None, None, "/logs/kafka.log", None))
+    found = check_service(ServiceStatus("kafka", "died", None, None, "/logs/kafka.log", None))
     assert found.verdict == "fail"
     assert "/logs/kafka.log" in found.repair
 
 
 def test_a_service_that_nobody_asked_for_is_no_failure() -> None:
-    assert check_service(Status("kafka", "stopped", None, None, "/logs/kafka.log", None)).verdict == "ok"
-    running = check_service(Status("kafka", "running", "127.0.0.1:1", os.getpid(), "/l", None))
+    assert (
+        check_service(ServiceStatus("kafka", "stopped", None, None, "/logs/kafka.log", None)).verdict == "ok"
+    )
+    running = check_service(ServiceStatus("kafka", "running", "127.0.0.1:1", os.getpid(), "/l", None))
     assert running.found == "running at 127.0.0.1:1"
 
 

@@ -13,18 +13,18 @@ import pytest
 
 from headgate.embedded.errors import WorldFolderUnusable, WorldOfOtherVersion
 from headgate.embedded.folder import (
-    LONGEST,
+    MAX_SOCKET_PATH,
     WorldFolder,
-    claim,
+    is_listening,
     is_locked,
-    is_served,
     lock_folder,
     lock_holder,
     make_socket_path,
     open_folder,
-    prune,
+    register_root_data,
+    remove_orphans,
 )
-from headgate.embedded.process import Record
+from headgate.embedded.process import ProcessId
 
 pytestmark = pytest.mark.unit
 
@@ -94,82 +94,82 @@ def test_the_lock_is_had_by_one_and_tells_its_holder(tmp_path: Path) -> None:
 
 def test_what_is_remembered_of_processes_comes_back_as_it_was(tmp_path: Path) -> None:
     folder = open_folder(tmp_path)
-    records = {"kafka": Record(12, 1.5), "postgres": Record(13, 2.25)}
+    records = {"kafka": ProcessId(12, 1.5), "postgres": ProcessId(13, 2.25)}
     folder.remember_processes(records)
-    folder.remember_supervisor(Record(7, 3.5), Path("/run/x.sock"))
+    folder.remember_supervisor(ProcessId(7, 3.5), Path("/run/x.sock"))
     assert folder.processes() == records
-    assert folder.supervisor() == (Record(7, 3.5), Path("/run/x.sock"))
+    assert folder.supervisor() == (ProcessId(7, 3.5), Path("/run/x.sock"))
     folder.forget_supervisor()
     assert folder.supervisor() is None
 
 
 def test_a_copied_folder_does_not_know_the_processes_of_the_first(tmp_path: Path) -> None:
     first = open_folder(tmp_path / "first")
-    first.remember_processes({"kafka": Record(12, 1.5)})
-    first.remember_supervisor(Record(7, 3.5), Path("/run/x.sock"))
+    first.remember_processes({"kafka": ProcessId(12, 1.5)})
+    first.remember_supervisor(ProcessId(7, 3.5), Path("/run/x.sock"))
     shutil.copytree(first.path, tmp_path / "second")
     second = open_folder(tmp_path / "second")
     assert second.id == first.id
     assert (second.processes(), second.supervisor()) == ({}, None)
 
 
-GONE = Record(pid=2**22 + 1, started=0)  # no system gives such an id
+GONE = ProcessId(pid=2**22 + 1, started=0)  # no system gives such an id
 
 
-def _claimed(tmp_path: Path, name: str, supervisor: Record = GONE) -> WorldFolder:
+def _claimed(tmp_path: Path, name: str, supervisor: ProcessId = GONE) -> WorldFolder:
     folder = open_folder(tmp_path / name, tmp_path / "state")
-    claim(folder, supervisor)
-    (folder.outside / "postgres").mkdir(exist_ok=True)
+    register_root_data(folder, supervisor)
+    (folder.root_data_folder / "postgres").mkdir(exist_ok=True)
     return folder
 
 
 def test_data_outside_goes_when_its_world_folder_is_gone(tmp_path: Path) -> None:
     gone, stays = _claimed(tmp_path, "gone"), _claimed(tmp_path, "stays")
-    removed = gone.outside
+    removed = gone.root_data_folder
     shutil.rmtree(gone.path)
-    assert prune(tmp_path / "state") == (removed,)
+    assert remove_orphans(tmp_path / "state") == (removed,)
     assert not removed.exists()
-    assert (stays.outside / "postgres").exists()
+    assert (stays.root_data_folder / "postgres").exists()
 
 
 def test_data_of_a_supervisor_that_lives_stays(tmp_path: Path) -> None:
-    folder = _claimed(tmp_path, "world", Record.of(os.getpid()))
-    kept = folder.outside
+    folder = _claimed(tmp_path, "world", ProcessId.of(os.getpid()))
+    kept = folder.root_data_folder
     shutil.rmtree(folder.path)
-    assert prune(tmp_path / "state") == ()
+    assert remove_orphans(tmp_path / "state") == ()
     assert kept.exists()
 
 
 def test_a_moved_world_keeps_its_data(tmp_path: Path) -> None:
     before = _claimed(tmp_path, "here")
-    kept = before.outside
+    kept = before.root_data_folder
     before.path.rename(tmp_path / "there")
-    assert _claimed(tmp_path, "there").outside == kept
-    assert prune(tmp_path / "state") == ()
+    assert _claimed(tmp_path, "there").root_data_folder == kept
+    assert remove_orphans(tmp_path / "state") == ()
 
 
 def test_a_copied_world_does_not_share_the_data_of_the_first(tmp_path: Path) -> None:
     first = _claimed(tmp_path, "first")
     shutil.copytree(first.path, tmp_path / "second")
     second = _claimed(tmp_path, "second")
-    assert second.outside != first.outside
+    assert second.root_data_folder != first.root_data_folder
     assert open_folder(first.path).id == first.id
 
 
 def test_what_is_not_a_worlds_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "state" / "somebody's").mkdir(parents=True)
-    assert prune(tmp_path / "state") == ()
-    assert prune(tmp_path / "nowhere") == ()
+    assert remove_orphans(tmp_path / "state") == ()
+    assert remove_orphans(tmp_path / "nowhere") == ()
 
 
 def test_the_path_is_short_however_deep_the_folder() -> None:
     path = make_socket_path(Path("/" + "deep/" * 200), {})
-    assert len(str(path)) <= LONGEST
+    assert len(str(path)) <= MAX_SOCKET_PATH
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen()
-        assert is_served(path)
-    assert not is_served(path)
+        assert is_listening(path)
+    assert not is_listening(path)
     path.unlink()
 
 

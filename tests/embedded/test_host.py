@@ -19,21 +19,21 @@ from headgate.embedded.errors import (
     UnreachableForUser,
 )
 from headgate.embedded.host import (
-    CHOICE,
     LOOPBACK,
     MEGABYTE,
+    PORT_RANGE,
     Reservations,
     User,
-    answers,
+    accepts_connections,
     available_memory,
-    check_reach,
-    check_room,
+    check_readable,
+    check_resources,
     choose_port,
-    claim_port,
     free_disk,
     is_free,
-    own_file,
-    own_folder,
+    private_file,
+    private_folder,
+    require_port,
     service_user,
 )
 
@@ -48,7 +48,7 @@ def taken() -> Iterator[int]:
 
 def test_a_port_that_somebody_listens_on_is_not_free(taken: int) -> None:
     assert not is_free(taken)
-    assert answers(taken)
+    assert accepts_connections(taken)
 
 
 def test_a_port_that_is_listened_on_at_every_address_is_not_free() -> None:
@@ -82,8 +82,8 @@ def test_a_remembered_port_that_is_taken_is_replaced(taken: int) -> None:
 def test_a_chosen_port_is_none_of_the_others_and_not_one_for_outgoing_connections() -> None:
     port = choose_port(None)
     assert choose_port(port, others={port}) != port
-    assert port in CHOICE
-    assert max(CHOICE) < 32768
+    assert port in PORT_RANGE
+    assert max(PORT_RANGE) < 32768
 
 
 RESERVE = """
@@ -110,7 +110,7 @@ def test_a_port_that_another_process_means_to_use_is_not_taken_until_it_ends(tmp
 
 def test_a_port_asked_for_by_number_must_be_free(taken: int) -> None:
     with pytest.raises(PortTaken) as caught:
-        claim_port("kafka", taken)
+        require_port("kafka", taken)
     assert (caught.value.service, caught.value.port, caught.value.pid) == ("kafka", taken, os.getpid())
     assert caught.value.message() == f"port {taken} of kafka is taken by process {os.getpid()}"
 
@@ -138,23 +138,23 @@ def test_root_without_another_user_is_told_so() -> None:
 
 
 def test_what_a_user_cannot_reach_is_told(tmp_path: Path) -> None:
-    closed = own_folder(tmp_path / "closed", None)
+    closed = private_folder(tmp_path / "closed", None)
     (closed / "file").write_text("x")
     closed.chmod(0)
     with pytest.raises(UnreachableForUser) as caught:
-        check_reach(_somebody(), closed / "file", "the file")
+        check_readable(_somebody(), closed / "file", "the file")
     closed.chmod(0o700)
     assert (caught.value.user, caught.value.what) == (_somebody().name, "the file")
 
 
 def test_what_a_user_can_reach_passes() -> None:
-    check_reach(_somebody(), Path("/"), "the root folder")
+    check_readable(_somebody(), Path("/"), "the root folder")
 
 
 def test_a_secret_file_is_readable_by_its_owner_alone_also_if_another_was_there(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("old and open")
     (tmp_path / "x").chmod(0o666)
-    path = own_file(tmp_path / "x", "new", None)
+    path = private_file(tmp_path / "x", "new", None)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_text() == "new"
 
@@ -183,14 +183,14 @@ def test_without_a_limit_the_machine_counts(tmp_path: Path) -> None:
 
 def test_too_little_memory_is_told_before_the_start(tmp_path: Path) -> None:
     with pytest.raises(NotEnoughMemory) as caught:
-        check_room("opensearch", tmp_path, memory=1_000_000_000, disk=1)
+        check_resources("opensearch", tmp_path, memory=1_000_000_000, disk=1)
     assert caught.value.needed == 1_000_000_000
     assert 0 < caught.value.available < 1_000_000_000
 
 
 def test_too_little_disk_is_told_before_the_start(tmp_path: Path) -> None:
     with pytest.raises(NotEnoughDisk) as caught:
-        check_room("kafka", tmp_path, memory=1, disk=10_000_000_000)
+        check_resources("kafka", tmp_path, memory=1, disk=10_000_000_000)
     assert caught.value.folder == str(tmp_path)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from headgate.embedded.errors import SupervisorDidNotStart, UnknownService, WorldFolderUnusable, WorldInUse
 from headgate.embedded.folder import lock_folder, open_folder
-from headgate.embedded.process import Record
+from headgate.embedded.process import ProcessId
 from headgate.embedded.world import World
 from tests.embedded.world_fixtures import eventually, is_gone
 
@@ -24,16 +24,15 @@ pytestmark = pytest.mark.e2e
 
 HOLDER = """
 import sys, time
-from headgate.embedded.process import Record
 from headgate.embedded.world import World
-world = World.open(sys.argv[1], grace=0.2)
+world = World.open(sys.argv[1], idle_timeout=0.2)
 print(world.status().pid, flush=True)
 time.sleep(600)
 """
 
 
 def test_the_supervisor_has_a_session_of_its_own_and_ends_after_the_last_lease(tmp_path: Path) -> None:
-    with World.open(tmp_path, grace=0.2) as first:
+    with World.open(tmp_path, idle_timeout=0.2) as first:
         pid = first.status().pid
         assert os.getsid(pid) == pid != os.getsid(0)
         with World.open(tmp_path) as second:
@@ -48,7 +47,7 @@ def test_the_supervisor_has_a_session_of_its_own_and_ends_after_the_last_lease(t
 def test_those_who_open_at_once_share_one_supervisor(tmp_path: Path) -> None:
     before = {child.pid for child in psutil.Process().children()}
     with ThreadPoolExecutor(6) as pool:
-        worlds = list(pool.map(lambda _: World.open(tmp_path, grace=0.2), range(6)))
+        worlds = list(pool.map(lambda _: World.open(tmp_path, idle_timeout=0.2), range(6)))
     (pid,) = {world.status().pid for world in worlds}
     # The others that were started on the way have seen that they are not needed.
     assert eventually(lambda: {one.pid for one in psutil.Process().children()} - before == {pid}, 10)
@@ -66,7 +65,7 @@ def test_a_killed_holder_ends_its_lease(tmp_path: Path) -> None:
 
 
 def test_whoever_comes_back_within_the_grace_finds_the_same_supervisor(tmp_path: Path) -> None:
-    with World.open(tmp_path, grace=5) as world:
+    with World.open(tmp_path, idle_timeout=5) as world:
         pid = world.status().pid
     with World.open(tmp_path) as world:
         assert world.status().pid == pid
@@ -75,12 +74,12 @@ def test_whoever_comes_back_within_the_grace_finds_the_same_supervisor(tmp_path:
 
 def test_whoever_comes_when_it_is_ending_gets_another(tmp_path: Path) -> None:
     for _ in range(5):
-        with World.open(tmp_path, grace=0) as world:
+        with World.open(tmp_path, idle_timeout=0) as world:
             assert not is_gone(world.status().pid)
 
 
 def test_a_pinned_world_stays_until_it_is_shut_down(tmp_path: Path) -> None:
-    with World.open(tmp_path, grace=0.1) as world:
+    with World.open(tmp_path, idle_timeout=0.1) as world:
         pid = world.pin().pid
     time.sleep(0.5)
     status = World.running(tmp_path)
@@ -92,7 +91,7 @@ def test_a_pinned_world_stays_until_it_is_shut_down(tmp_path: Path) -> None:
 
 
 def test_a_killed_supervisor_is_replaced_at_the_next_call(tmp_path: Path) -> None:
-    with World.open(tmp_path, grace=0.2) as world:
+    with World.open(tmp_path, idle_timeout=0.2) as world:
         before = world.status().pid
         os.kill(before, signal.SIGKILL)
         assert eventually(lambda: is_gone(before), 5)
@@ -111,10 +110,10 @@ def test_a_supervisor_whose_folder_is_removed_ends(tmp_path: Path) -> None:
 
 
 def test_the_copy_of_a_running_world_is_a_world_of_its_own(tmp_path: Path) -> None:
-    with World.open(tmp_path / "first", grace=0.2) as first:
+    with World.open(tmp_path / "first", idle_timeout=0.2) as first:
         before = first.address("registry"), first.status().services
         shutil.copytree(tmp_path / "first", tmp_path / "copy")
-        with World.open(tmp_path / "copy", grace=0.2) as copy:
+        with World.open(tmp_path / "copy", idle_timeout=0.2) as copy:
             assert copy.status().pid != first.status().pid
             assert copy.address("registry") != before[0]
         assert (first.address("registry"), first.status().services) == before
@@ -135,18 +134,18 @@ def test_a_folder_held_by_something_else_is_in_use(tmp_path: Path) -> None:
     held = lock_folder(open_folder(tmp_path))
     assert held is not None
     with pytest.raises(WorldInUse) as caught:
-        World.open(tmp_path, patience=1)
+        World.open(tmp_path, timeout=1)
     assert caught.value.pid == os.getpid()
     os.close(held)
 
 
 def test_a_supervisor_that_stands_still_makes_its_folder_one_in_use(tmp_path: Path) -> None:
-    with World.open(tmp_path, grace=0.2) as world:
+    with World.open(tmp_path, idle_timeout=0.2) as world:
         pid = world.status().pid
         os.kill(pid, signal.SIGSTOP)
         try:
             with pytest.raises(WorldInUse) as caught:
-                World.open(tmp_path, patience=1)
+                World.open(tmp_path, timeout=1)
             assert caught.value.pid == pid
         finally:
             os.kill(pid, signal.SIGCONT)
@@ -167,7 +166,7 @@ def test_a_folder_that_cannot_be_written_any_more_is_told_as_such(tmp_path: Path
 
 
 def test_a_service_that_does_not_exist_is_told_with_near_names(tmp_path: Path) -> None:
-    with World.open(tmp_path, grace=0.2) as world, pytest.raises(UnknownService) as caught:
+    with World.open(tmp_path, idle_timeout=0.2) as world, pytest.raises(UnknownService) as caught:
         world.address("kafak")
     assert caught.value.hint() == 'Did you mean "kafka"?'
 
@@ -179,6 +178,6 @@ def test_a_folder_without_a_world_has_none_running_and_is_not_touched(tmp_path: 
 
 def test_what_an_earlier_supervisor_left_behind_is_ended_first(tmp_path: Path) -> None:
     with subprocess.Popen(("sleep", "600")) as left:
-        open_folder(tmp_path).remember_processes({"kafka": Record.of(left.pid)})
-        with World.open(tmp_path, grace=0.2):
+        open_folder(tmp_path).remember_processes({"kafka": ProcessId.of(left.pid)})
+        with World.open(tmp_path, idle_timeout=0.2):
             assert left.wait(5) == -signal.SIGKILL

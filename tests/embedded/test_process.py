@@ -13,7 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.embedded.process import LIFELINE, Launch, Log, Record, last_lines, reap, run, spawn
+from headgate.embedded.process import (
+    LIFELINE,
+    Command,
+    Log,
+    ProcessId,
+    kill_leftovers,
+    last_lines,
+    run,
+    spawn,
+)
 from tests.embedded.world_fixtures import eventually, is_gone
 
 pytestmark = pytest.mark.unit
@@ -21,30 +30,30 @@ pytestmark = pytest.mark.unit
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from headgate.embedded.process import Launch, spawn
+from headgate.embedded.process import Command, spawn
 
 async def main():
     folder = Path(sys.argv[1])
-    process = await spawn(Launch((sys.executable, "-c", "import time; time.sleep(600)"), folder), folder / "log")
-    print(process.record.pid, flush=True)
+    process = await spawn(Command((sys.executable, "-c", "import time; time.sleep(600)"), folder), folder / "log")
+    print(process.id.pid, flush=True)
     await asyncio.sleep(600)
 
 asyncio.run(main())
 """
 
 
-def _python(folder: Path, program: str, stop_signal: signal.Signals = signal.SIGTERM) -> Launch:
-    return Launch((sys.executable, "-I", "-S", "-c", program), folder, stop_signal=stop_signal)
+def _python(folder: Path, program: str, stop_signal: signal.Signals = signal.SIGTERM) -> Command:
+    return Command((sys.executable, "-I", "-S", "-c", program), folder, stop_signal=stop_signal)
 
 
 def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen((sys.executable, "-c", PARENT, str(tmp_path)), stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        record = Record.of(child)
+        record = ProcessId.of(child)
         parent.kill()
     if sys.platform != "linux":
-        reap([record])
+        kill_leftovers([record])
     assert eventually(lambda: is_gone(child), 5)
 
 
@@ -63,7 +72,7 @@ def test_a_child_that_ignores_the_stop_signal_is_killed_after_the_grace(tmp_path
         while not (tmp_path / "log").read_text():
             await asyncio.sleep(0.02)
         began = time.monotonic()
-        await process.stop(grace=0.3)
+        await process.stop(timeout=0.3)
         return process.ended.result(), time.monotonic() - began
 
     status, took = asyncio.run(scenario())
@@ -77,7 +86,7 @@ def test_a_child_is_stopped_with_the_signal_it_wants(tmp_path: Path) -> None:
             _python(tmp_path, "import time; time.sleep(600)", signal.SIGINT), tmp_path / "log"
         )
         await asyncio.sleep(0.3)
-        await process.stop(grace=10)
+        await process.stop(timeout=10)
         return process.ended.result()
 
     assert asyncio.run(scenario()) in (-signal.SIGINT, 130)
@@ -89,7 +98,7 @@ def test_a_grandchild_that_holds_the_output_open_does_not_hold_up_the_end(tmp_pa
     )
 
     async def scenario() -> int | None:
-        return await run(_python(tmp_path, leaver), tmp_path / "log", patience=20)
+        return await run(_python(tmp_path, leaver), tmp_path / "log", timeout=20)
 
     began = time.monotonic()
     assert asyncio.run(scenario()) == 0
@@ -99,20 +108,20 @@ def test_a_grandchild_that_holds_the_output_open_does_not_hold_up_the_end(tmp_pa
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     assert (
-        asyncio.run(run(_python(tmp_path, "import time; time.sleep(600)"), tmp_path / "log", patience=0.3))
+        asyncio.run(run(_python(tmp_path, "import time; time.sleep(600)"), tmp_path / "log", timeout=0.3))
         is None
     )
 
 
 def test_what_a_child_says_is_in_its_log(tmp_path: Path) -> None:
     program = "import sys; print('said'); print('cried', file=sys.stderr); sys.exit(3)"
-    assert asyncio.run(run(_python(tmp_path, program), tmp_path / "log", patience=20)) == 3
+    assert asyncio.run(run(_python(tmp_path, program), tmp_path / "log", timeout=20)) == 3
     assert sorted((tmp_path / "log").read_text().split()) == ["cried", "said"]
 
 
 def test_little_of_our_environment_reaches_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGDATA", "/elsewhere")
-    environment = Launch(("x",), tmp_path).full_environment()
+    environment = Command(("x",), tmp_path).environment()
     assert "PGDATA" not in environment
     assert environment["HOME"] == str(tmp_path)
 
@@ -124,16 +133,16 @@ def test_processes_left_behind_are_ended_with_all_below_them() -> None:
     with subprocess.Popen((sys.executable, "-c", nest), stdout=subprocess.PIPE) as left:
         assert left.stdout is not None
         below = int(left.stdout.readline())
-        assert reap([Record.of(left.pid)]) == 1
+        assert kill_leftovers([ProcessId.of(left.pid)]) == 1
         assert eventually(lambda: is_gone(below), 5)
         assert eventually(lambda: is_gone(left.pid), 5)
 
 
 def test_a_process_that_has_only_the_same_id_is_left_alone() -> None:
     with subprocess.Popen(("sleep", "600")) as other:
-        mistaken = Record(other.pid, Record.of(other.pid).started - 60)
+        mistaken = ProcessId(other.pid, ProcessId.of(other.pid).started - 60)
         assert not mistaken.alive()
-        assert reap([mistaken]) == 0
+        assert kill_leftovers([mistaken]) == 0
         assert other.poll() is None
         other.kill()
 
@@ -143,7 +152,7 @@ def test_a_process_that_has_only_the_same_id_is_left_alone() -> None:
 def test_a_log_keeps_the_end_of_what_was_written_and_never_grows_beyond_its_bound(parts: list[bytes]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.log"
-        log = Log(path, largest=100, kept=2)
+        log = Log(path, max_bytes=100, kept=2)
         for part in parts:
             log.write(part)
         log.close()

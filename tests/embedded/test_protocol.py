@@ -20,7 +20,7 @@ from headgate.embedded.protocol import (
     write_reply,
     write_request,
 )
-from headgate.embedded.service import Status
+from headgate.embedded.service import ServiceStatus
 
 pytestmark = pytest.mark.unit
 
@@ -57,7 +57,7 @@ def test_a_request_is_read_as_it_was_written(request: Request) -> None:
 
 
 def test_a_reply_is_read_as_it_was_written() -> None:
-    service = Status("kafka", "running", "127.0.0.1:1", 5, "/l", None)
+    service = ServiceStatus("kafka", "running", "127.0.0.1:1", 5, "/l", None)
     reply = Reply({"kafka": "127.0.0.1:1"}, WorldStatus("/w", 4, True, 0, (service,)))
     assert read_reply(write_reply(reply)) == reply
 

@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from headgate.embedded.errors import JavaTooNew, PostgresDataOfOtherVersion, ServiceDidNotStart
-from headgate.embedded.host import own_file, own_folder
-from headgate.embedded.service import SERVICES, Site, service_name
+from headgate.embedded.host import private_file, private_folder
+from headgate.embedded.service import SERVICES, Placement, service_name
 from headgate.embedded.services.opensearch import OpenSearch, configure
 from headgate.embedded.services.postgres import Postgres, check_version, password
 
 pytestmark = pytest.mark.unit
 
 
-def _site(tmp_path: Path) -> Site:
+def _site(tmp_path: Path) -> Placement:
     (tmp_path / "config").mkdir(parents=True)
-    return Site(tmp_path, (20001, 20002), None, tmp_path, tmp_path / "log")
+    return Placement(tmp_path, (20001, 20002), None, tmp_path, tmp_path / "log")
 
 
 def test_opensearch_has_one_data_folder_also_with_a_comma_in_its_path(tmp_path: Path) -> None:
-    site = _site(tmp_path / "here, there")
-    configure(site)
-    lines = (site.data / "config" / "opensearch.yml").read_text().splitlines()
+    placement = _site(tmp_path / "here, there")
+    configure(placement)
+    lines = (placement.data / "config" / "opensearch.yml").read_text().splitlines()
     settings = {name: json.loads(value) for name, value in (line.split(": ", 1) for line in lines)}
     assert settings["path.data"] == [str(tmp_path / "here, there" / "data")]
     assert (settings["network.host"], settings["http.port"]) == ("127.0.0.1", 20001)
@@ -33,7 +33,7 @@ def test_opensearch_has_one_data_folder_also_with_a_comma_in_its_path(tmp_path: 
 def test_opensearch_is_not_started_on_a_java_that_has_no_security_manager(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    java = own_file(tmp_path / "java", "#!/bin/sh\necho 'openjdk version \"25.0.1\"' >&2\n", None)
+    java = private_file(tmp_path / "java", "#!/bin/sh\necho 'openjdk version \"25.0.1\"' >&2\n", None)
     (tmp_path / "bin").mkdir()
     java.chmod(0o700)
     java.rename(tmp_path / "bin" / "java")
@@ -58,17 +58,17 @@ def test_data_of_this_version_and_no_data_yet_pass(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_initdb_left_is_made_anew(tmp_path: Path) -> None:
-    own_folder(tmp_path / "postgres" / "data", None)
+    private_folder(tmp_path / "postgres" / "data", None)
     (tmp_path / "postgres" / "data" / "PG_VERSION").write_text("18\n")
-    site = Site(
-        tmp_path / "postgres", (20001,), None, own_folder(tmp_path / "secrets", None), tmp_path / "log"
+    placement = Placement(
+        tmp_path / "postgres", (20001,), None, private_folder(tmp_path / "secrets", None), tmp_path / "log"
     )
-    assert Postgres().prepare(site).first is None
-    (site.data / "initial-password").write_text("x")
-    first = Postgres().prepare(site).first
+    assert Postgres().prepare(placement).setup is None
+    (placement.data / "initial-password").write_text("x")
+    first = Postgres().prepare(placement).setup
     assert first is not None
-    assert Path(first.command[0]).name == "initdb"
-    assert not (site.data / "data").exists()
+    assert Path(first.arguments[0]).name == "initdb"
+    assert not (placement.data / "data").exists()
 
 
 def test_a_lost_password_is_told_by_the_name_of_its_file(tmp_path: Path) -> None:

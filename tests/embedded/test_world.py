@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from headgate.embedded.errors import PostgresDataOfOtherVersion, ServiceIsDown
 from headgate.embedded.folder import open_folder
-from headgate.embedded.host import is_free, is_root, own_folder
+from headgate.embedded.host import is_free, is_root, private_folder
 from headgate.embedded.service import SERVICES
 from headgate.embedded.world import World
 from tests.embedded import sample_data
@@ -149,7 +149,7 @@ def test_a_killed_command_leaves_no_process_and_the_world_comes_back(
 
 def test_two_worlds_run_side_by_side_and_do_not_meet(world: World, tmp_path: Path) -> None:
     mine = world.ensure()
-    with World.open(tmp_path / "a second, größere Welt", grace=0.2) as other:
+    with World.open(tmp_path / "a second, größere Welt", idle_timeout=0.2) as other:
         theirs = other.ensure("kafka", "registry", "postgres")
         assert not set(mine.values()) & set(theirs.values())
         assert (
@@ -165,8 +165,10 @@ def test_two_worlds_run_side_by_side_and_do_not_meet(world: World, tmp_path: Pat
 
 
 def test_postgres_data_of_another_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    with World.open(tmp_path, grace=0.2) as other:
-        cluster = own_folder(open_folder(tmp_path).data("postgres", as_other_user=is_root()) / "data", None)
+    with World.open(tmp_path, idle_timeout=0.2) as other:
+        cluster = private_folder(
+            open_folder(tmp_path).data("postgres", as_other_user=is_root()) / "data", None
+        )
         (cluster / "PG_VERSION").write_text("16\n")
         with pytest.raises(PostgresDataOfOtherVersion) as caught:
             other.postgres()

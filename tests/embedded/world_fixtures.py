@@ -11,14 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headgate.embedded.folder import STATE
-from headgate.embedded.process import Record
+from headgate.embedded.folder import ROOT_DATA
+from headgate.embedded.process import ProcessId
 from headgate.embedded.world import World
 
 
 def open_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One world for a whole run, stopped at its end. Services start when a test first asks for them."""
-    with World.open(tmp_path_factory.mktemp("world"), grace=1.0) as world:
+    with World.open(tmp_path_factory.mktemp("world"), idle_timeout=1.0) as world:
         try:
             yield world
         finally:
@@ -28,15 +28,15 @@ def open_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def remove_outside(below: Path) -> None:
     """Remove the data that worlds in this folder, or below it, have outside of it because we are root."""
-    for owner in STATE.glob("*/owner"):
+    for owner in ROOT_DATA.glob("*/owner"):
         told = json.loads(owner.read_text())
-        if Path(told["folder"]).is_relative_to(below) and not Record(told["pid"], told["started"]).alive():
+        if Path(told["folder"]).is_relative_to(below) and not ProcessId(told["pid"], told["started"]).alive():
             shutil.rmtree(owner.parent)
 
 
-def eventually(holds: Callable[[], bool], patience: float = 15.0) -> bool:
+def eventually(holds: Callable[[], bool], timeout: float = 15.0) -> bool:
     """Whether it comes to hold within so many seconds."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while not holds():
         if time.monotonic() > deadline:
             return False

@@ -23,7 +23,7 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import SeedSchema, with_frozen_schemas
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import print_statement

@@ -142,7 +142,7 @@ def test_a_bad_record_that_is_at_hand_is_not_read_again() -> None:
     reader = cast(
         "SourceReader",
         SimpleNamespace(
-            object=SimpleNamespace(name="s"),
+            name="s",
             topic_name="t",
             writer=lambda *_: WrittenSchema('"string"', id=7),
         ),

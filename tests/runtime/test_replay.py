@@ -27,7 +27,7 @@ EARLIEST = 2  # offsets below are deleted
 
 class Source:
     def __init__(self, session: SparkSession, source: SourcePlan, records: Sequence[Raw]) -> None:
-        self.plan = source
+        self.layout = source
         self._session = session
         self._records = records
         topic = Topic("t", "id", 1)
@@ -48,20 +48,20 @@ class Source:
 
     def between(self, _: SparkSession, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
         within = [r for r in self._records if start[r[0]] <= r[1] < end[r[0]]]
-        return decoded(self._session, self.plan, within).drop("hg_in", "hg_problem", "hg_key", "hg_value")
+        return decoded(self._session, self.layout, within).drop("hg_in", "hg_problem", "hg_key", "hg_value")
 
     def decode(self, raw: DataFrame) -> DataFrame:
-        return Decoder(self.plan).decode(raw)
+        return Decoder(self.layout).decode(raw)
 
     def changes(self, all_: DataFrame) -> DataFrame:
         good = all_.where("hg_problem IS NULL")
-        return latest_per_key(good, self.plan) if self.plan.envelope == "UPSERT" else good
+        return latest_per_key(good, self.layout) if self.layout.envelope == "UPSERT" else good
 
 
 class Task:
     def __init__(self, source: Source, held: Iterable[int], reached: int) -> None:
         self.source = source
-        self.object = SimpleNamespace(id=2, name="s")
+        self.id, self.name = 2, "s"
         self.topic = Topic("t", "id", 1)
         self.target = None
         self.reached = {0: reached}

@@ -9,14 +9,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Object
-from headgate.catalog.snapshot import Catalog
-from headgate.connectors.connections import Connections
+from headgate.connectors.connections import Clients
+from headgate.plan.definitions import QueryDefinition, SelectDefinition, SourceDefinition
 from headgate.runtime import select
+from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.select import BatchQuery, SourceGrew
-from headgate.sql.queries import Select
-from headgate.sql.script import parse_statement
+from headgate.runtime.source import Follow
 
 pytestmark = pytest.mark.unit
 
@@ -27,8 +25,8 @@ GROWING = {1, 2, 4, 5}
 class Joined:
     """The frames of a query that reads five sources."""
 
-    def __init__(self, *given: object) -> None:
-        self._source = cast("Callable[[object], object]", given[-1])
+    def __init__(self, _: object, __: object, source: Callable[[object], object], ___: object) -> None:
+        self._source = source
 
     def query(self, _: object) -> None:
         for source in JOINED:
@@ -36,9 +34,9 @@ class Joined:
 
 
 class Reader:
-    def __init__(self, _: Catalog, source: Object, __: Connections) -> None:
+    def __init__(self, source: SourceDefinition, _: Clients) -> None:
         self._id = source.id
-        self.plan = SimpleNamespace(on_error="QUARANTINE")
+        self.layout = SimpleNamespace(on_error="QUARANTINE")
 
     def refresh(self) -> None:
         return
@@ -56,17 +54,30 @@ class Reader:
         return decoded
 
 
+def batch_query(follow: Follow) -> BatchQuery:
+    """A query whose Spark does nothing."""
+    definition = SelectDefinition(QueryDefinition("SELECT 1", (("one", None),)), {})
+    return BatchQuery(MagicMock(), definition, cast("Clients", None), MagicMock(), follow)
+
+
 def test_all_sources_of_a_query_grow_before_it_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(select, "Frames", Joined)
+    monkeypatch.setattr(select, "RelationFrames", Joined)
     monkeypatch.setattr(select, "SourceReader", Reader)
-    statement = parse_statement("SELECT 1 AS one")
-    assert isinstance(statement, Select)
     followed: list[int] = []
-    connections, reader = cast("Connections", None), MagicMock()
-    query = BatchQuery(
-        MagicMock(), Catalog(0, 1, {}), DEFAULT_PATH, statement.query, connections, reader,
-        lambda source, _: followed.append(source),
-    )  # fmt: skip
     with pytest.raises(SourceGrew):
-        query.run()
+        batch_query(lambda source, _: followed.append(source)).run()
     assert followed == sorted(GROWING)
+
+
+def test_what_spark_says_of_a_cancelled_query_is_that_it_was_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    query = batch_query(lambda *_: None)
+
+    def interrupted(*_: object) -> None:
+        query.cancel()
+        raise RuntimeError("Job 7 cancelled part of cancelled job tags")
+
+    monkeypatch.setattr(select, "RelationFrames", interrupted)
+    with pytest.raises(QueryCancelled):
+        query.run()

@@ -58,6 +58,10 @@ class Connections:
         key = _client_key(catalog, server)
         return self._registries.get(key, lambda: registry_client(self._options_of(catalog, server, "URL")))
 
+    def of(self, catalog: Catalog) -> Clients:
+        """The clients of this catalog's connections."""
+        return Clients(self, catalog)
+
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         """Check that the system of a connection that is being created answers. Raises the system's refusal."""
         self._check_service(statement.kind, self._options_of_statement(catalog, statement))
@@ -159,3 +163,17 @@ def _client_key(catalog: Catalog, server: ConnectionRef) -> ClientKey:
     connection = catalog.get(server)
     secrets = tuple(catalog.secrets[d.on] for d in connection.dependencies if d.use is Use.SECRET)
     return connection.id, connection.purified, secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The clients of one catalog's connections, for code that does not know the catalog."""
+
+    connections: Connections
+    catalog: Catalog
+
+    def kafka(self, server: ConnectionRef) -> KafkaCluster:
+        return self.connections.kafka(self.catalog, server)
+
+    def registry(self, server: ConnectionRef) -> RegistryClient:
+        return self.connections.registry(self.catalog, server)

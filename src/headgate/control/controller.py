@@ -21,6 +21,7 @@ from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import State, TaskStatus
 from headgate.connectors.connections import Connections
 from headgate.connectors.errors import BrokerUnreachable
+from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
 from headgate.runtime.errors import DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
 from headgate.runtime.replay import Replayed
@@ -195,7 +196,8 @@ class Controller:
             self._progress(id_, kept)
 
         try:
-            running.task = SinkTask(catalog, catalog.get(id_), self._connections, self._store, told)
+            definition = task_definition(catalog, catalog.get(id_))
+            running.task = SinkTask(definition, self._connections.of(catalog), self._store, told)
             running.task.progress = running.progress
         except SinkCannotFollow as error:
             self._caught_up(id_, running, catalog, error)
@@ -282,7 +284,7 @@ class Controller:
             except Exception as error:  # noqa: BLE001 - one that cannot begin must not keep the others
                 away = error if isinstance(error, BrokerUnreachable) else None
                 self._tasks[id_].task = None
-                self._failed(id_, self._tasks[id_], catalog, _ours(error, task.object.name))
+                self._failed(id_, self._tasks[id_], catalog, _ours(error, task.name))
         return ready
 
     def _failed(

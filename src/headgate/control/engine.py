@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.catalog.errors import LeaseLost
+from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import SearchPath
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.control.cancellation import Cancellation
 from headgate.control.controller import Controller
+from headgate.control.definitions import columns_read, select_definition
 from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor, Session
 from headgate.control.following import Follower
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
-from headgate.runtime.asking import asked_types
 from headgate.runtime.errors import SparkGone
+from headgate.runtime.frames import column_types_from_spark
 from headgate.runtime.replay import Replayed
 from headgate.runtime.select import BatchQuery, SourceGrew
 from headgate.runtime.session import Spark
-from headgate.schema.types import Type
+from headgate.schema.types import Record, Type
 from headgate.sql.queries import Select
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
@@ -102,11 +104,16 @@ class Engine:
     def _select(
         self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
     ) -> Iterator[Result]:
-        session, follow = self._spark.session(), self.follower.follow
-        query = BatchQuery(session, catalog, path, statement.query, self._connections, self.store, follow)
+        query = BatchQuery(
+            self._spark.session(),
+            select_definition(catalog, path, statement.query),
+            self._connections.of(catalog),
+            lambda name: self._system_rows(catalog, name),
+            self.follower.follow,
+        )
         try:
             with cancellation.stops(query.cancel):
-                yield from _answer(query)
+                yield from _answer(query, catalog)
         except SparkGone:
             self._spark_gone()
             raise
@@ -116,10 +123,16 @@ class Engine:
         return self._controller.replay(task, name)
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
-        return asked_types(self._spark.session(), catalog, analysed)
+        """The types of a query's columns, from Spark."""
+        relations = columns_read(catalog, analysed)
+        return column_types_from_spark(self._spark.session(), analysed.spark_sql, relations)
+
+    def _system_rows(self, catalog: Catalog, name: str) -> tuple[Record, Iterable[Sequence[object]]]:
+        relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
+        return relation.columns, relation.read(catalog, self.store).rows
 
 
-def _answer(query: BatchQuery) -> Iterator[Result]:
+def _answer(query: BatchQuery, catalog: Catalog) -> Iterator[Result]:
     columns, chunks = query.run()
     yield ResultColumns(columns)
     count = 0
@@ -130,5 +143,6 @@ def _answer(query: BatchQuery) -> Iterator[Result]:
         if bad:
             those = "1 record" if bad == 1 else f"{bad} records"
             verb = "is" if bad == 1 else "are"
-            yield Notice(f'{those} of source "{source}" could not be decoded and {verb} left out')
+            name = catalog.shown(source)
+            yield Notice(f'{those} of source "{name}" could not be decoded and {verb} left out')
     yield Done(f"SELECT {count}")

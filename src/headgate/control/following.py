@@ -13,6 +13,7 @@ from headgate.catalog.errors import CatalogMoved
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.connectors.connections import Connections
+from headgate.control.definitions import source_definition
 from headgate.errors import HeadgateError
 from headgate.plan.follow import AskTypes, SinkChange, plan_follow, sink_change
 from headgate.plan.sides import SchemaSide, sides_of, unreadable
@@ -68,7 +69,9 @@ class Follower:
         the ids of the schemas. Raises if something downstream would not fit any more, and then nothing is done."""
         with self._guard:
             catalog = self._store.load()
-            reader = SourceReader(catalog, catalog.get(source_id), self._connections)
+            reader = SourceReader(
+                source_definition(catalog, catalog.get(source_id)), self._connections.of(catalog)
+            )
             reader.refresh()
             schemas = reader.schemas["value"].changed()
             if not schemas:

@@ -1,4 +1,4 @@
-"""What a world needs, looked at one by one: is it there, and if not, what to do."""
+"""The checks of `headgate doctor`: everything that a world needs, and how to repair what is wrong."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from headgate.embedded.host import (
     free_disk,
     is_free,
     is_root,
-    listener,
+    listening_process,
     service_user,
 )
 from headgate.embedded.jars import FOR_TESTS, Jar, cache_folder, find_java, hash_of, jar_path, jar_sets
-from headgate.embedded.service import Status
+from headgate.embedded.service import ServiceStatus
+from headgate.embedded.services import all_services
 from headgate.embedded.services.opensearch import NEWEST_JAVA
 from headgate.embedded.services.postgres import CLUSTER, MAJOR, check_version
-from headgate.embedded.supervisor import services
 from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 
@@ -37,7 +37,7 @@ OLDEST_PYTHON = (3, 11)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check. ``repair`` says what to do, and is empty when all is well."""
+    """The result of one check. ``repair`` says what to do; it is empty if the check passed."""
 
     check: str
     verdict: Verdict
@@ -46,8 +46,8 @@ class Finding:
 
 
 def examine(folder: Path) -> Iterator[Finding]:
-    """All checks, in the order in which a first start would meet them. Starts nothing."""
-    looks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+    """Run all checks, in the order in which a first start would need them. Starts no service."""
+    checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("python", _python),
         ("java", _java),
         ("cache", check_cache),
@@ -59,11 +59,11 @@ def examine(folder: Path) -> Iterator[Finding]:
         ("world", partial(_world, folder)),
         ("postgres data", partial(check_postgres_data, folder)),
     ]
-    for check, look in looks:
+    for name, check in checks:
         try:
-            yield from look()
+            yield from check()
         except HeadgateError as error:
-            yield Finding(check, "fail", error.message(), error.hint() or "")
+            yield Finding(name, "fail", error.message(), error.hint() or "")
 
 
 def _python() -> Iterator[Finding]:
@@ -87,24 +87,24 @@ def _java() -> Iterator[Finding]:
 def check_cache() -> Iterator[Finding]:
     cache = cache_folder()
     writable = os.access(cache, os.W_OK | os.X_OK)
-    told, repair = f"{cache}, which cannot be written", CacheUnusable.HINT or ""
-    yield Finding("cache", "ok", str(cache)) if writable else Finding("cache", "warn", told, repair)
+    found, repair = f"{cache}, which cannot be written", CacheUnusable.HINT or ""
+    yield Finding("cache", "ok", str(cache)) if writable else Finding("cache", "warn", found, repair)
 
 
 def _all_jars() -> Iterator[Finding]:
-    """One line for all sets of a service: OpenSearch's jars are in one set per module."""
+    """One finding per service. OpenSearch has several sets of jars, one per module."""
     groups: dict[str, list[tuple[str, tuple[Jar, ...]]]] = {}
     for name, jars in jar_sets().items():
         if name not in FOR_TESTS:
             groups.setdefault(name.partition("-")[0], []).append((name, jars))
     cache = cache_folder()
     for group, sets in groups.items():
-        together = [jar for _, of_set in sets for jar in of_set]
-        yield check_jars(f"jars of {group}", together, cache, " ".join(name for name, _ in sets))
+        all_jars = [jar for _, of_set in sets for jar in of_set]
+        yield check_jars(f"jars of {group}", all_jars, cache, " ".join(name for name, _ in sets))
 
 
 def check_jars(check: str, jars: Sequence[Jar], cache: Path, sets: str) -> Finding:
-    """Whether the jars are in the cache, each as the lock has it; ``sets`` are the names to fetch them by."""
+    """Check that the cache has the jars with the right hashes. ``sets`` are the names to fetch them by."""
     hashes = [(jar, hash_of(jar_path(jar, cache))) for jar in jars]
     missing = [jar for jar, found in hashes if found is None]
     wrong = [jar for jar, found in hashes if found is not None and found != jar.sha256]
@@ -118,8 +118,8 @@ def check_jars(check: str, jars: Sequence[Jar], cache: Path, sets: str) -> Findi
         )
     if missing:
         size = sum(jar.size for jar in missing) // 1_000_000
-        told = f"{len(missing)} of {len(jars)} are not in {cache}, {size} MB"
-        return Finding(check, "warn", told, f"{fetch}, or let the first start fetch them.")
+        found = f"{len(missing)} of {len(jars)} are not in {cache}, {size} MB"
+        return Finding(check, "warn", found, f"{fetch}, or let the first start fetch them.")
     return Finding(check, "ok", f"{len(jars)} in {cache}, as locked")
 
 
@@ -128,24 +128,24 @@ def _ports() -> Iterator[Finding]:
 
 
 def _memory() -> Iterator[Finding]:
-    needed = sum(one.needs.memory for one in services())
-    largest = max(one.needs.memory for one in services())
+    needed = sum(one.requirements.memory for one in all_services())
+    largest = max(one.requirements.memory for one in all_services())
     have = available_memory()
-    told = f"{have} MB available, {needed} MB for all services"
+    found = f"{have} MB available, {needed} MB for all services"
     repair = "Close other programs, or raise the memory limit of this container or machine."
     if have >= needed:
-        yield Finding("memory", "ok", told)
+        yield Finding("memory", "ok", found)
     else:
-        yield Finding("memory", "warn" if have >= largest else "fail", told, repair)
+        yield Finding("memory", "warn" if have >= largest else "fail", found, repair)
 
 
 def _disk(folder: Path) -> Iterator[Finding]:
-    needed = sum(one.needs.disk for one in services())
-    for place in (folder, cache_folder()):
-        have = free_disk(place.absolute())
-        told = f"{have} MB free at {place}, {needed} MB for all services"
+    needed = sum(one.requirements.disk for one in all_services())
+    for path in (folder, cache_folder()):
+        have = free_disk(path.absolute())
+        found = f"{have} MB free at {path}, {needed} MB for all services"
         repair = "Free some space there, or use a folder on another disk."
-        yield Finding("disk", "ok" if have >= needed else "fail", told, "" if have >= needed else repair)
+        yield Finding("disk", "ok" if have >= needed else "fail", found, "" if have >= needed else repair)
 
 
 def _user() -> Iterator[Finding]:
@@ -171,7 +171,7 @@ def _world(folder: Path) -> Iterator[Finding]:
 
 
 def check_postgres_data(folder: Path) -> Iterator[Finding]:
-    """Raises PostgresDataOfOtherVersion."""
+    """Check the version of PostgreSQL's data. Raises PostgresDataOfOtherVersion."""
     if (folder / "world.json").exists():
         cluster = open_folder(folder).data("postgres", as_other_user=is_root()) / CLUSTER
         check_version(cluster)
@@ -179,7 +179,7 @@ def check_postgres_data(folder: Path) -> Iterator[Finding]:
             yield Finding("postgres data", "ok", f"of PostgreSQL {MAJOR}, in {cluster}")
 
 
-def check_service(status: Status) -> Finding:
+def check_service(status: ServiceStatus) -> Finding:
     check = f"service {status.service}"
     if status.state == "died":
         repair = f"Read {status.log}. It is started again when it is next asked for."
@@ -190,11 +190,11 @@ def check_service(status: Status) -> Finding:
 def _kept_ports(folder: WorldFolder) -> Iterator[Finding]:
     for name, port in folder.ports().items():
         if not is_free(port):
-            holder = listener(port)
-            told = f"port {port} of {name} is taken" + (f" by process {holder}" if holder else "")
+            holder = listening_process(port)
+            found = f"port {port} of {name} is taken" + (f" by process {holder}" if holder else "")
             yield Finding(
                 "world",
                 "warn",
-                told,
+                found,
                 "The service will start on another port. End what listens there to keep it.",
             )

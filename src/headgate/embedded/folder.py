@@ -1,15 +1,16 @@
-"""The world folder: what lies where, who holds it, and what is remembered in it.
+"""The world folder: its files, its lock, and the places outside of it that belong to it.
 
-    world.json        id, layout, the ports in use
-    lock              held by the supervisor; its process id
-    supervisor.json   process and socket of the supervisor, while one runs
-    processes.json    the services' processes, for whoever must end them after a crash
+    world.json        layout version, id, and the port of each service
+    lock              locked by the supervisor; contains its process id
+    supervisor.json   process and socket of the supervisor while it runs
+    processes.json    processes of the services, so that they can be killed after a crash
     secrets/          PostgreSQL's password
-    logs/             one per service, and the supervisor's
-    kafka/ registry/ postgres/ opensearch/    their data
+    logs/             one log per service, and the supervisor's
+    kafka/ registry/ postgres/ opensearch/    data of the services
 
-As root, the data of the services that run as another user lies under STATE instead, by the world's id, since such
-a user cannot reach into every folder of root's.
+Under root, the data of services that run as another user is in ROOT_DATA/<id of the world>, because another user often
+cannot enter the folders of root. A file `owner` there names the world folder. So the data of a world folder that was
+deleted can be found and removed, and a copy of a world folder does not share the data of the original.
 """
 
 from __future__ import annotations
@@ -29,19 +30,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.embedded.errors import WorldFolderUnusable, WorldOfOtherVersion
-from headgate.embedded.host import own_file, own_folder
-from headgate.embedded.process import Record
+from headgate.embedded.host import private_file, private_folder
+from headgate.embedded.process import ProcessId
 
-LAYOUT = 1
-STATE = Path("/var/lib/headgate/worlds")
+LAYOUT = 1  # version of the files in a world folder
+ROOT_DATA = Path("/var/lib/headgate/worlds")
 
 
 @dataclass(frozen=True, slots=True)
 class WorldFolder:
-    """A folder that is a world. Make one with ``open_folder``."""
+    """A folder that holds a world. Create one with ``open_folder``.
+
+    ``state`` is the folder for the data that all worlds of root have outside of their folders.
+    """
 
     path: Path
-    state: Path = STATE
+    state: Path = ROOT_DATA
 
     @property
     def logs(self) -> Path:
@@ -56,54 +60,57 @@ class WorldFolder:
 
     @property
     def id(self) -> str:
+        """The id of the world. Empty if the folder was removed."""
         return str(self._read("world.json").get("id", ""))
 
     def ports(self) -> dict[str, int]:
-        """The ports that services had last, by name."""
+        """The last port of each service, by the names of ``Requirements.ports``."""
         found = self._read("world.json").get("ports", {})
         return {str(name): int(port) for name, port in found.items()} if isinstance(found, dict) else {}
 
     def remember_port(self, name: str, port: int) -> None:
         self._write("world.json", {**self._read("world.json"), "ports": {**self.ports(), name: port}})
 
-    def processes(self) -> dict[str, Record]:
+    def processes(self) -> dict[str, ProcessId]:
+        """The processes that the last supervisor recorded. They may have ended."""
         return {
-            name: Record(int(found["pid"]), float(found["started"]))
+            name: ProcessId(int(found["pid"]), float(found["started"]))
             for name, found in self._read_own("processes.json").items()
             if isinstance(found, dict)
         }
 
-    def remember_processes(self, records: dict[str, Record]) -> None:
-        told = {name: {"pid": record.pid, "started": record.started} for name, record in records.items()}
-        self._write_own("processes.json", dict(told))
+    def remember_processes(self, processes: dict[str, ProcessId]) -> None:
+        values = {name: {"pid": one.pid, "started": one.started} for name, one in processes.items()}
+        self._write_own("processes.json", dict(values))
 
-    def supervisor(self) -> tuple[Record, Path] | None:
-        """The supervisor's process and socket, as it wrote them down; it may be gone."""
+    def supervisor(self) -> tuple[ProcessId, Path] | None:
+        """The recorded process and socket of the supervisor. It may have ended."""
         found = self._read_own("supervisor.json")
         try:
-            return Record(int(str(found["pid"])), float(str(found["started"]))), Path(str(found["socket"]))
+            return ProcessId(int(str(found["pid"])), float(str(found["started"]))), Path(str(found["socket"]))
         except (KeyError, ValueError):
             return None
 
-    def remember_supervisor(self, record: Record, socket: Path) -> None:
-        told = {"pid": record.pid, "started": record.started, "socket": str(socket)}
-        self._write_own("supervisor.json", told)
+    def remember_supervisor(self, process: ProcessId, socket: Path) -> None:
+        value = {"pid": process.pid, "started": process.started, "socket": str(socket)}
+        self._write_own("supervisor.json", value)
 
     def forget_supervisor(self) -> None:
         (self.path / "supervisor.json").unlink(missing_ok=True)
 
     def data(self, service: str, as_other_user: bool) -> Path:
-        return self.outside / service if as_other_user else self.path / service
+        """The data folder of a service."""
+        return self.root_data_folder / service if as_other_user else self.path / service
 
     @property
-    def outside(self) -> Path:
-        """Where, as root, the data of services with another user is."""
+    def root_data_folder(self) -> Path:
+        """The folder outside of the world folder with the data of services that run as another user."""
         return self.state / self.id
 
-    def begin(self) -> None:
-        """Write the first world.json; of two that do so at once, one wins and both have that one."""
+    def create_world_file(self) -> None:
+        """Write the first world.json. If two processes do so at once, one wins and both use its file."""
         fresh = self.path / f"world.json.{os.getpid()}.{threading.get_ident()}"
-        own_file(
+        private_file(
             fresh, json.dumps({"layout": LAYOUT, "id": str(uuid.uuid4()), "ports": {}}, indent=2) + "\n", None
         )
         with suppress(FileExistsError):
@@ -121,8 +128,10 @@ class WorldFolder:
         return found if isinstance(found, dict) else {}
 
     def _read_own(self, name: str) -> dict[str, object]:
-        """What was written by ``_write_own`` in this very folder: in the copy of a world that runs, the processes
-        written down are the other's, neither to be joined nor to be ended."""
+        """Read a file that ``_write_own`` wrote in this very folder; empty otherwise.
+
+        The copy of a running world has files that name the processes of the original. They must not be used or killed.
+        """
         found = self._read(name)
         return found if found.get("folder", str(self.path)) == str(self.path) else {}
 
@@ -130,13 +139,16 @@ class WorldFolder:
         self._write(name, {**value, "folder": str(self.path)})
 
     def _write(self, name: str, value: dict[str, object]) -> None:
-        """All or nothing, so that a kill in between leaves the old file."""
-        fresh = own_file(self.path / f"{name}.{os.getpid()}", json.dumps(value, indent=2) + "\n", None)
+        """Replace the file atomically: after a kill in between, the old file is still whole."""
+        fresh = private_file(self.path / f"{name}.{os.getpid()}", json.dumps(value, indent=2) + "\n", None)
         fresh.replace(self.path / name)
 
 
-def open_folder(path: Path, state: Path = STATE) -> WorldFolder:
-    """Make the folder a world if it is not one yet. It must be empty then, so that nothing of anybody's is mixed in."""
+def open_folder(path: Path, state: Path = ROOT_DATA) -> WorldFolder:
+    """Open the world folder, and create the world if there is none. A new world needs an empty folder.
+
+    Raises WorldFolderUnusable and WorldOfOtherVersion.
+    """
     path = path.absolute()
     folder = WorldFolder(path.resolve(), state)
     try:
@@ -152,26 +164,29 @@ def open_folder(path: Path, state: Path = STATE) -> WorldFolder:
 def _make(folder: WorldFolder) -> None:
     if not (folder.path / "world.json").exists():
         folder.path.mkdir(parents=True, exist_ok=True)
-        _refuse_strangers(folder.path)
+        _check_no_other_files(folder.path)
         folder.path.chmod(0o700)
         (folder.path / ".gitignore").write_text("*\n")
-        folder.begin()
-    own_folder(folder.logs, None)
-    own_folder(folder.secrets, None)
+        folder.create_world_file()
+    private_folder(folder.logs, None)
+    private_folder(folder.secrets, None)
 
 
-def _refuse_strangers(path: Path) -> None:
+def _check_no_other_files(path: Path) -> None:
     ours = ("lock", "logs", "secrets", ".gitignore")
-    strangers = sorted(
+    others = sorted(
         one.name for one in path.iterdir() if one.name not in ours and "world.json" not in one.name
     )
-    if strangers:
-        raise WorldFolderUnusable(str(path), f'it is no world and has other files, such as "{strangers[0]}"')
+    if others:
+        raise WorldFolderUnusable(str(path), f'it is no world and has other files, such as "{others[0]}"')
 
 
 def lock_folder(folder: WorldFolder) -> int | None:
-    """Take the folder's lock; None if another process has it. It is a plain descriptor, so that it is held until the
-    very end of the process that does not close it: whoever waits for the lock then waits for that end."""
+    """Lock the folder. Returns the descriptor of the lock, or None if another process has the lock.
+
+    The supervisor never closes the descriptor, so the lock lives as long as its process. Waiting for the lock means
+    waiting for the old supervisor to exit.
+    """
     held = os.open(folder.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -184,7 +199,7 @@ def lock_folder(folder: WorldFolder) -> int | None:
 
 
 def lock_holder(folder: WorldFolder) -> int | None:
-    """The process that has the lock, as it wrote itself down."""
+    """The pid that the holder of the lock wrote into the file."""
     try:
         return int((folder.path / "lock").read_text())
     except (OSError, ValueError):
@@ -192,6 +207,7 @@ def lock_holder(folder: WorldFolder) -> int | None:
 
 
 def is_locked(folder: WorldFolder) -> bool:
+    """Whether a supervisor holds the lock."""
     try:
         with (folder.path / "lock").open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -202,53 +218,59 @@ def is_locked(folder: WorldFolder) -> bool:
     return False
 
 
-def claim(folder: WorldFolder, supervisor: Record) -> None:
-    """Make this world's outside folder ours. A copied world folder gets an id of its own, and so begins without
-    that data; a moved one keeps its data."""
-    owner = _owner(folder.outside)
+def register_root_data(folder: WorldFolder, supervisor: ProcessId) -> None:
+    """Create the world's data folder outside of its folder, and write who owns it.
+
+    A world folder that is a copy gets a new id, and so starts without that data. One that was moved keeps it.
+    """
+    owner = _owner(folder.root_data_folder)
     if owner is not None and owner != folder.path and WorldFolder(owner, folder.state).id == folder.id:
         folder.renew_id()
     try:
-        folder.outside.mkdir(parents=True, exist_ok=True)
-        told = {"folder": str(folder.path), "pid": supervisor.pid, "started": supervisor.started}
-        own_file(folder.outside / "owner", json.dumps(told), None)
+        folder.root_data_folder.mkdir(parents=True, exist_ok=True)
+        owner_ = {"folder": str(folder.path), "pid": supervisor.pid, "started": supervisor.started}
+        private_file(folder.root_data_folder / "owner", json.dumps(owner_), None)
     except OSError as error:
-        raise WorldFolderUnusable(str(folder.outside), (error.strerror or str(error)).lower()) from error
-    folder.outside.chmod(
-        0o711
-    )  # the services' user passes through to its own folders, and cannot look around
+        raise WorldFolderUnusable(
+            str(folder.root_data_folder), (error.strerror or str(error)).lower()
+        ) from error
+    # The user of a service can pass to the folders that it owns, but cannot list what else is there.
+    folder.root_data_folder.chmod(0o711)
 
 
-def prune(state: Path) -> tuple[Path, ...]:
-    """Remove the data of worlds whose folder is gone and whose supervisor does not live; what was removed."""
+def remove_orphans(state: Path) -> tuple[Path, ...]:
+    """Remove the data of worlds whose folder was deleted and whose supervisor has ended. Returns what was removed."""
     if not state.exists():
         return ()
-    gone = tuple(one for one in state.iterdir() if _is_abandoned(one, state))
+    gone = tuple(one for one in state.iterdir() if _is_orphan(one, state))
     for one in gone:
         shutil.rmtree(one, ignore_errors=True)
     return gone
 
 
-def _is_abandoned(outside: Path, state: Path) -> bool:
-    owner = _owner(outside)
-    if owner is None or WorldFolder(owner, state).id == outside.name:
+def _is_orphan(data: Path, state: Path) -> bool:
+    owner = _owner(data)
+    if owner is None or WorldFolder(owner, state).id == data.name:
         return False
-    told = json.loads((outside / "owner").read_text())
-    return not Record(int(told["pid"]), float(told["started"])).alive()
+    recorded = json.loads((data / "owner").read_text())
+    return not ProcessId(int(recorded["pid"]), float(recorded["started"])).alive()
 
 
-def _owner(outside: Path) -> Path | None:
+def _owner(data: Path) -> Path | None:
     try:
-        return Path(str(json.loads((outside / "owner").read_text())["folder"]))
+        return Path(str(json.loads((data / "owner").read_text())["folder"]))
     except (OSError, ValueError, KeyError):
         return None
 
 
-LONGEST = 100
+MAX_SOCKET_PATH = 100  # bytes; the system allows a few more for the path of a Unix socket
 
 
 def make_socket_path(folder: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """A path that no other world folder has, in a folder that is the user's alone; what was there is removed."""
+    """The socket path of a world folder, in a folder that only the user can enter. Removes an old socket.
+
+    It is not in the world folder, whose path may be too long for a socket.
+    """
     name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:20] + ".sock"
     path = _runtime_folder(environ, len(name)) / name
     path.unlink(missing_ok=True)
@@ -256,12 +278,12 @@ def make_socket_path(folder: Path, environ: Mapping[str, str] = os.environ) -> P
 
 
 def reservations_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """The file in which all worlds of the user reserve their ports."""
+    """The file in which all worlds of the user reserve ports (see ``host.Reservations``)."""
     return _runtime_folder(environ, len("ports")) / "ports"
 
 
-def is_served(path: Path) -> bool:
-    """Whether somebody accepts connections there."""
+def is_listening(path: Path) -> bool:
+    """Whether a process accepts connections on the socket."""
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(2)
@@ -274,16 +296,16 @@ def is_served(path: Path) -> bool:
 def _runtime_folder(environ: Mapping[str, str], name_length: int) -> Path:
     if named := environ.get("XDG_RUNTIME_DIR"):
         path = Path(named) / "headgate"
-        if len(os.fsencode(path)) + 1 + name_length <= LONGEST and _is_mine(path):
+        if len(os.fsencode(path)) + 1 + name_length <= MAX_SOCKET_PATH and _is_private(path):
             return path
     path = Path("/tmp") / f"headgate-{os.geteuid()}"
-    if not _is_mine(path):
+    if not _is_private(path):
         raise WorldFolderUnusable(str(path), "it is not a folder of this user alone")
     return path
 
 
-def _is_mine(path: Path) -> bool:
-    """Whether the folder is there, or can be made, and nobody else can put a socket of theirs into it."""
+def _is_private(path: Path) -> bool:
+    """Whether the folder exists or can be created, and no other user can put a socket into it."""
     try:
         path.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()

@@ -1,4 +1,11 @@
-"""What this machine offers a service: a user to run as, memory and disk, and a free port."""
+"""What this machine offers to a service: a user to run as, memory, disk, and free ports on loopback.
+
+PostgreSQL and OpenSearch refuse to run as root, so under root they run as another user.
+
+A service keeps its port over restarts, so that addresses stay valid. Ports are chosen below the range from which the
+system takes ports of outgoing connections (from 32768 on Linux, from 49152 elsewhere). Otherwise such a connection could
+occupy the port of a service while the service restarts.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +30,7 @@ from headgate.embedded.errors import (
     UnreachableForUser,
 )
 
-CANDIDATES = ("postgres", "nobody")
+USER_CANDIDATES = ("postgres", "nobody")  # in order of preference
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +45,9 @@ def is_root() -> bool:
 
 
 def service_user(
-    service: str, candidates: Sequence[str] = CANDIDATES, root: bool | None = None
+    service: str, candidates: Sequence[str] = USER_CANDIDATES, root: bool | None = None
 ) -> User | None:
-    """The user to run a service as: None, the one we are, unless we are root."""
+    """The user that a service runs as. None means our own user, which is right unless we are root."""
     if not (is_root() if root is None else root):
         return None
     for name in candidates:
@@ -52,19 +59,22 @@ def service_user(
     raise NoUnprivilegedUser(service, tuple(candidates))
 
 
-def check_reach(user: User | None, path: Path, what: str) -> None:
-    """Raise unless the user can read the file, or list the folder; by trying, since modes do not tell all."""
+def check_readable(user: User | None, path: Path, what: str) -> None:
+    """Raise UnreachableForUser unless the user can read the file or folder.
+
+    A process of that user tries it: the modes of the parents, ACLs and mount options count too.
+    """
     if user is None:
         return
-    groups: list[int] | None = [] if is_root() else None  # only root can give groups up
+    groups: list[int] | None = [] if is_root() else None  # only root may drop groups
     command = ("test", "-r", str(path))
     tried = subprocess.run(command, user=user.uid, group=user.gid, extra_groups=groups, cwd="/", check=False)
     if tried.returncode != 0:
         raise UnreachableForUser(str(path), user.name, what)
 
 
-def own_folder(path: Path, user: User | None) -> Path:
-    """Make the folder, for its owner alone."""
+def private_folder(path: Path, user: User | None) -> Path:
+    """Create a folder that only its owner can enter."""
     path.mkdir(parents=True, exist_ok=True)
     path.chmod(0o700)
     if user is not None:
@@ -72,8 +82,8 @@ def own_folder(path: Path, user: User | None) -> Path:
     return path
 
 
-def own_file(path: Path, text: str, user: User | None) -> Path:
-    """Write a file that only its owner can read; the mode is right before the text is there."""
+def private_file(path: Path, text: str, user: User | None) -> Path:
+    """Write a file that only its owner can read. The mode is set before the text is written."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         if user is not None:
@@ -87,14 +97,15 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def available_memory(cgroup: Path = CGROUP) -> int:
-    """Megabytes that a new process may use: what the machine has left, or the container if that is less."""
+    """Megabytes that a new process may use: what is left on the machine, or in the container if that is less."""
     machine = int(psutil.virtual_memory().available)
     limit = _container_memory(cgroup)
     return (machine if limit is None else min(machine, limit)) // MEGABYTE
 
 
 def _container_memory(cgroup: Path) -> int | None:
-    """Bytes left under the limit of cgroup v2, None without one. Pages of files can be taken back, so they are free."""
+    """Bytes left under the memory limit of cgroup v2, or None without a limit. The page cache counts as free, because the
+    kernel gives it back when memory is needed."""
     try:
         limit = (cgroup / "memory.max").read_text().strip()
         used = int((cgroup / "memory.current").read_text())
@@ -107,15 +118,15 @@ def _container_memory(cgroup: Path) -> int | None:
 
 
 def free_disk(folder: Path) -> int:
-    """Megabytes free where the folder is, or will be."""
-    place = folder
-    while not place.exists():
-        place = place.parent
-    return int(psutil.disk_usage(str(place)).free) // MEGABYTE
+    """Megabytes that are free on the disk of a folder, which need not exist yet."""
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
+    return int(psutil.disk_usage(str(existing)).free) // MEGABYTE
 
 
-def check_room(service: str, folder: Path, memory: int, disk: int) -> None:
-    """Raise unless these megabytes of memory, and of disk at the folder, are to be had."""
+def check_resources(service: str, folder: Path, memory: int, disk: int) -> None:
+    """Raise NotEnoughMemory or NotEnoughDisk unless so many megabytes are free."""
     if (have := available_memory()) < memory:
         raise NotEnoughMemory(service, memory, have)
     if (have := free_disk(folder)) < disk:
@@ -123,11 +134,11 @@ def check_room(service: str, folder: Path, memory: int, disk: int) -> None:
 
 
 LOOPBACK = "127.0.0.1"
-CHOICE = range(20_000, 32_000)
+PORT_RANGE = range(20_000, 32_000)
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on the port now. Closed connections that linger do not count."""
+    """Whether a server can listen on the port now. Closed connections in TIME_WAIT do not matter."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -138,19 +149,22 @@ def is_free(port: int) -> bool:
 
 
 class Reservations:
-    """Ports that a process means to use. A service binds its port up to half a minute after it was chosen, and until
-    then another world could choose the same. It is a lock on the byte of that number in a file which all worlds of a
-    user share, so it goes with the process."""
+    """Ports that this process is going to use.
+
+    A service binds its port up to half a minute after the port was chosen. Until then another world could choose the same
+    one. So all worlds of a user share a file, and the reservation of port N is a lock on byte N of it. The kernel releases
+    the locks when the process ends.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._held: int | None = None
 
     def take(self, port: int) -> bool:
-        """Whether the port is free and now ours."""
+        """Reserve the port. Returns False if it is in use or reserved."""
         if not is_free(port):
             return False
-        if self._held is None:  # never closed: that would give up all
+        if self._held is None:  # never closed: a close releases all locks
             self._held = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.lockf(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
@@ -162,25 +176,25 @@ class Reservations:
 def choose_port(
     remembered: int | None, others: Collection[int] = (), take: Callable[[int], bool] = is_free
 ) -> int:
-    """The remembered port if it can be taken, else one at random that can, and is none of the others."""
+    """The remembered port if ``take`` accepts it, otherwise a random one that it accepts. Never one of ``others``."""
     if remembered is not None and remembered not in others and take(remembered):
         return remembered
     for _ in range(1000):
-        port = random.choice(CHOICE)
+        port = random.choice(PORT_RANGE)
         if port not in others and take(port):
             return port
-    raise PortTaken("a service", CHOICE.start)
+    raise PortTaken("a service", PORT_RANGE.start)
 
 
-def claim_port(service: str, port: int) -> int:
-    """The port asked for by number, which must be free."""
+def require_port(service: str, port: int) -> int:
+    """Check that the port which the user asked for is free. Raises PortTaken."""
     if not is_free(port):
-        raise PortTaken(service, port, listener(port))
+        raise PortTaken(service, port, listening_process(port))
     return port
 
 
-def listener(port: int) -> int | None:
-    """The process that listens on the port, if the system tells us."""
+def listening_process(port: int) -> int | None:
+    """The pid of the process that listens on the port. None if unknown: the system may hide other users' processes."""
     try:
         found = psutil.net_connections("tcp")
     except psutil.Error:
@@ -190,8 +204,8 @@ def listener(port: int) -> int | None:
     )
 
 
-def answers(port: int, timeout: float = 0.5) -> bool:
-    """Whether something accepts connections there."""
+def accepts_connections(port: int, timeout: float = 0.5) -> bool:
+    """Whether a server accepts connections on the port."""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=timeout):
             return True
@@ -199,8 +213,8 @@ def answers(port: int, timeout: float = 0.5) -> bool:
         return False
 
 
-def get(port: int, path: str, timeout: float = 5) -> tuple[int, bytes] | None:
-    """Status and body of an HTTP GET; None if nobody answers. Never through a proxy."""
+def http_get(port: int, path: str, timeout: float = 5) -> tuple[int, bytes] | None:
+    """Status and body of an HTTP GET, or None without an answer. Never uses a proxy."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout)
     try:
         connection.request("GET", path)

@@ -1,4 +1,9 @@
-"""Java and jars: finding a Java, the cache folder, and downloading what jars.lock names."""
+"""What services and Spark are made of: a Java, and jars from Maven Central in a cache folder.
+
+`jars.lock` names every jar with its version and SHA-256. A jar in the cache counts only if its hash is right, so a broken
+download is fetched again. The list is explicit and not transitive: what runs is exactly what the lock names. Ivy, which
+pyspark ships, does the downloads: it knows Maven Central, and reads the user's own settings for a mirror.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,11 @@ from headgate.errors import HeadgateError, similar_names
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """HEADGATE_CACHE; for root a folder that the services' own user can read; else the user's cache folder."""
+    """The cache folder, shared by all worlds of a user. It is created if it does not exist.
+
+    HEADGATE_CACHE names it. The default is in the user's cache folder; under root it is a folder that other users can read,
+    because some services run as another user. Raises CacheUnusable.
+    """
     if named := environ.get("HEADGATE_CACHE"):
         folder = Path(named).absolute()
     elif os.geteuid() == 0:
@@ -42,13 +51,13 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if os.geteuid() == 0 and folder.stat().st_mode & 0o055 != 0o055:
-            folder.chmod(0o755)  # whatever the umask is, the services' own user must reach it
+            folder.chmod(0o755)  # under any umask, the users of the services must be able to read it
     except OSError as error:
         raise CacheUnusable(str(folder), error.strerror or str(error)) from error
     return folder
 
 
-OLDEST = 17
+OLDEST_JAVA = 17  # for Spark, Kafka and OpenSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +67,30 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
-    """JAVA_HOME's java if it is new enough, else the one on the PATH."""
+    """The java of JAVA_HOME if it is new enough, otherwise the one on the PATH. Raises JavaMissing."""
     found = []
-    for path in _candidates(environ):
+    for path in _java_candidates(environ):
         version = java_version(path)
-        if version is not None and version >= OLDEST:
+        if version is not None and version >= OLDEST_JAVA:
             return Java(path, version)
         found.append(f"{path} ({'version ' + str(version) if version else 'which does not run'})")
     raise JavaMissing(tuple(found))
 
 
 def java_version(path: Path) -> int | None:
-    """The major version that `java -version` tells, or None if it cannot be run."""
+    """The major version that `java -version` prints, or None if it cannot be run."""
     try:
-        told = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        result = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', told.stderr + told.stdout)
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', result.stderr + result.stdout)
     if match is None:
         return None
     major = int(match[1])
-    return int(match[2]) if major == 1 and match[2] else major  # Java 8 called itself 1.8
+    return int(match[2]) if major == 1 and match[2] else major  # Java 8 prints 1.8
 
 
-def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+def _java_candidates(environ: Mapping[str, str]) -> Iterator[Path]:
     if home := environ.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
     if on_path := shutil.which("java", path=environ.get("PATH")):
@@ -91,16 +100,18 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 Progress: TypeAlias = Callable[[str], None]
 
 TRIES = 3
-FOR_TESTS = ("apicurio",)  # a registry that we did not write; only our own tests need it
-SETTINGS = """<ivysettings>
+FOR_TESTS = ("apicurio",)  # another registry, which only our own tests need
+IVY_SETTINGS = """<ivysettings>
   <settings defaultResolver="central"/>
   <resolvers><ibiblio name="central" m2compatible="true" usepoms="false"/></resolvers>
 </ivysettings>
-"""  # usepoms=false: we ask for files by name, so Ivy need not read a POM for each (12 s instead of 40 for the broker)
+"""  # usepoms=false: the lock names the files, so Ivy need not read a POM for each (12 s instead of 40 s for Kafka)
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
+    """One line of the lock. ``size`` is in bytes."""
+
     group: str
     artifact: str
     version: str
@@ -111,6 +122,7 @@ class Jar:
 
     @property
     def coordinate(self) -> str:
+        """The name in the lock: `group:artifact:version[:classifier][@extension]`."""
         classifier = f":{self.classifier}" if self.classifier else ""
         extension = f"@{self.extension}" if self.extension != "jar" else ""
         return f"{self.group}:{self.artifact}:{self.version}{classifier}{extension}"
@@ -122,11 +134,15 @@ class Jar:
 
 
 def fetch(set_name: str, progress: Progress | None = None) -> tuple[Path, ...]:
-    """The files of one set of the lock, in its order, downloaded if they are not in the cache yet."""
+    """The files of one set of the lock, in the order of the lock. Downloads those that are not in the cache.
+
+    Raises JavaMissing, JarDownloadFailed, JarHashMismatch, CacheUnusable and UnknownJarSet.
+    """
     return fetch_jars(jar_set(set_name), cache_folder(), progress)
 
 
 def jar_sets() -> dict[str, tuple[Jar, ...]]:
+    """All sets of the lock by name."""
     return read_lock((files("headgate.embedded") / "jars.lock").read_text("utf-8"))
 
 
@@ -138,7 +154,7 @@ def jar_set(name: str) -> tuple[Jar, ...]:
 
 
 def missing_jars(jars: Iterable[Jar], cache: Path) -> tuple[Jar, ...]:
-    """The jars that are not in the cache with the hash that the lock names."""
+    """The jars that the cache does not have with the right hash."""
     return tuple(jar for jar in dict.fromkeys(jars) if hash_of(jar_path(jar, cache)) != jar.sha256)
 
 
@@ -147,15 +163,16 @@ def jar_path(jar: Jar, cache: Path) -> Path:
 
 
 def fetch_jars(jars: Sequence[Jar], cache: Path, progress: Progress | None = None) -> tuple[Path, ...]:
-    """Like `fetch`, for any jars and cache folder. Of two runs at once, the second waits and finds them there."""
+    """Like ``fetch``, for any jars and cache folder. If two processes fetch at once, the second waits for the first."""
     if missing_jars(jars, cache):
-        say = progress or (lambda _: None)
-        with _only_one(cache, say):
-            _download(jars, cache, say)
+        report = progress or (lambda _: None)
+        with _download_lock(cache, report):
+            _download(jars, cache, report)
     return tuple(jar_path(jar, cache) for jar in jars)
 
 
 def read_lock(text: str) -> dict[str, tuple[Jar, ...]]:
+    """The sets of a lock file: lines `[set]`, and below each its jars. Raises JarLockUnreadable."""
     sets: dict[str, tuple[Jar, ...]] = {}
     current = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -181,6 +198,7 @@ def _read_line(line: str) -> Jar | None:
 
 
 def hash_of(path: Path) -> str | None:
+    """The SHA-256 of a file in hex digits, or None if there is no file."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -189,8 +207,8 @@ def hash_of(path: Path) -> str | None:
 
 
 @contextmanager
-def _only_one(cache: Path, say: Progress) -> Iterator[None]:
-    """Hold the cache's download lock; it goes with the process, so a killed run leaves nothing locked."""
+def _download_lock(cache: Path, report: Progress) -> Iterator[None]:
+    """Hold the download lock of the cache. The kernel releases it when the process ends, also by a kill."""
     try:
         (cache / "jars").mkdir(parents=True, exist_ok=True)
         lock = (cache / "jars" / ".lock").open("w")
@@ -200,38 +218,41 @@ def _only_one(cache: Path, say: Progress) -> Iterator[None]:
         try:
             flock(lock, LOCK_EX | LOCK_NB)
         except BlockingIOError:
-            say("another run is downloading, waiting for it")
+            report("another run is downloading, waiting for it")
             flock(lock, LOCK_EX)
         yield
 
 
-def _download(jars: Sequence[Jar], cache: Path, say: Progress) -> None:
+def _download(jars: Sequence[Jar], cache: Path, report: Progress) -> None:
     for attempt in range(1, TRIES + 1):
         wanted = missing_jars(jars, cache)
         if not wanted:
             break
         megabytes = sum(jar.size for jar in wanted) / 1e6
-        say(
+        report(
             f"downloading {len(wanted)} jars, {megabytes:.0f} MB"
             + (f", try {attempt}" if attempt > 1 else "")
         )
-        arrived = run_ivy(wanted, cache, say)
-        wrong = [jar for jar, path in arrived.items() if not _take(jar, path, cache)]
+        arrived = run_ivy(wanted, cache, report)
+        wrong = [jar for jar, path in arrived.items() if not _move_to_cache(jar, path, cache)]
         if wrong:
-            shutil.rmtree(_ivy_cache(cache))  # or the next run would be given the same file again
+            shutil.rmtree(_ivy_cache(cache))  # otherwise Ivy would return the same wrong file again
             raise JarHashMismatch(wrong[0].coordinate, wrong[0].sha256, str(hash_of(arrived[wrong[0]])))
     if left := missing_jars(jars, cache):
-        log = _log(cache)
+        log = _download_log(cache)
         raise JarDownloadFailed(tuple(jar.coordinate for jar in left), _reason(log), str(log))
     shutil.rmtree(_ivy_cache(cache), ignore_errors=True)
 
 
-def run_ivy(jars: Sequence[Jar], cache: Path, say: Progress) -> dict[Jar, Path]:
-    """One Ivy run for all jars: where each that arrived lies. Ivy's own cache keeps them if this run is killed."""
+def run_ivy(jars: Sequence[Jar], cache: Path, report: Progress) -> dict[Jar, Path]:
+    """Download jars in one run of Ivy. Returns the file of each jar that arrived.
+
+    Ivy's own cache keeps finished files, so the next run continues after a kill.
+    """
     work = cache / "jars" / ".arrived"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    (work / "ivysettings.xml").write_text(SETTINGS)
+    (work / "ivysettings.xml").write_text(IVY_SETTINGS)
     (work / "ivy.xml").write_text(_ivy_file(jars))
     settings = os.environ.get("HEADGATE_IVY_SETTINGS") or str(work / "ivysettings.xml")
     pattern = f"{work}/[organisation]/[artifact]-[revision](-[classifier]).[ext]"
@@ -240,21 +261,24 @@ def run_ivy(jars: Sequence[Jar], cache: Path, say: Progress) -> dict[Jar, Path]:
         *("-settings", settings, "-cache", str(_ivy_cache(cache))),
         *("-ivy", str(work / "ivy.xml"), "-retrieve", pattern),
     ]
-    _follow(command, _log(cache), len(jars), say)
-    places = {jar: work / jar.group / jar.file_name for jar in jars}
-    return {jar: place for jar, place in places.items() if place.exists()}
+    _run_with_progress(command, _download_log(cache), len(jars), report)
+    paths = {jar: work / jar.group / jar.file_name for jar in jars}
+    return {jar: path for jar, path in paths.items() if path.exists()}
 
 
 def _ivy_cache(cache: Path) -> Path:
     return cache / "jars" / ".ivy"
 
 
-def _log(cache: Path) -> Path:
+def _download_log(cache: Path) -> Path:
     return cache / "jars" / "download.log"
 
 
-def _follow(command: list[str], log: Path, total: int, say: Progress) -> None:
-    """Run Ivy, its output into the log, one line of progress per file. Its exit status says less than the files."""
+def _run_with_progress(command: list[str], log: Path, total: int, report: Progress) -> None:
+    """Run Ivy and write its output to a log. Reports one line per file.
+
+    The exit status is ignored: which files arrived says more.
+    """
     done = 0
     with (
         log.open("w") as out,
@@ -265,11 +289,11 @@ def _follow(command: list[str], log: Path, total: int, say: Progress) -> None:
             out.write(line)
             if arrived := re.search(r"\[SUCCESSFUL \] \S+!(\S+) ", line):
                 done += 1
-                say(f"{done}/{total} {arrived[1]}")
+                report(f"{done}/{total} {arrived[1]}")
 
 
-def _take(jar: Jar, arrived: Path, cache: Path) -> bool:
-    """Put the file where it belongs, if it is what the lock names."""
+def _move_to_cache(jar: Jar, arrived: Path, cache: Path) -> bool:
+    """Move a downloaded file to its place in the cache. Returns False if its hash is wrong."""
     if hash_of(arrived) != jar.sha256:
         return False
     final = jar_path(jar, cache)
@@ -310,18 +334,18 @@ def _ivy_class_path() -> tuple[Path, ...]:
 
 
 def _reason(log: Path) -> str:
-    """Ivy's own words for what failed, without its decoration."""
+    """The first line of Ivy's log that names a failure."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-    told = [
+    failures = [
         line
         for line in lines
         if re.search(r"exception|failed|refused|not found|unknownhost|timed out", line, re.I)
     ]
-    return told[0].strip(": ") + "." if told else "Ivy did not say why."
+    return failures[0].strip(": ") + "." if failures else "Ivy did not report why."
 
 
 def main(names: Sequence[str]) -> None:
-    """`python -m headgate.embedded.jars [SET ...]`: fetch these sets, or all that a world and Spark need."""
+    """`python -m headgate.embedded.jars [SET ...]`: fetch these sets, or all sets that a world and Spark need."""
     wanted = names or [name for name in jar_sets() if name not in FOR_TESTS]
     jars = [jar for name in wanted for jar in jar_set(name)]
     try:

@@ -1,9 +1,10 @@
 """Become another program that dies with its parent: `lifeline.py PARENT SIGNAL UID GID PROGRAM [ARG ...]`.
 
-Run as a script, without the site module, so that it costs a few milliseconds. It is a program of its own and not
-a function run between fork and exec, because the supervisor has threads, and such a function may then deadlock.
-The order matters: changing the user clears the death signal, so it is set after; and a parent that died before it
-was set is noticed because then we have another parent.
+It runs as a script without the site module, which takes a few milliseconds. It is not a function between fork and exec
+(``preexec_fn``), because the supervisor has threads and such a function could deadlock.
+
+The order of the steps matters. A change of the user clears the death signal, so the signal is set afterwards. The parent
+may die before the signal is set; then this process has another parent, and exits.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from signal import signal as restore
 PR_SET_PDEATHSIG = 1
 
 
-def main(parent: int, signal: int, uid: int, gid: int, command: list[str]) -> None:
-    """UID -1: stay the user we are. SIGNAL is what the kernel sends when the parent is gone (Linux only)."""
-    # Started in the background of a shell, we would hand on that SIGINT is ignored; PostgreSQL is stopped by it.
+def exec_with_parent_death_signal(parent: int, signal: int, uid: int, gid: int, command: list[str]) -> None:
+    """Replace this process by ``command``. The kernel sends it ``signal`` when the parent dies (Linux only).
+
+    A ``uid`` of -1 means: do not change the user.
+    """
+    # A job in the background of a shell ignores SIGINT, and its children inherit that. PostgreSQL is stopped by SIGINT.
     restore(SIGINT, SIG_DFL)
     if uid >= 0:
         os.setgroups([])
@@ -35,4 +39,5 @@ def main(parent: int, signal: int, uid: int, gid: int, command: list[str]) -> No
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5:])
+    parent, signal, uid, gid = map(int, sys.argv[1:5])
+    exec_with_parent_death_signal(parent, signal, uid, gid, sys.argv[5:])

@@ -1,8 +1,8 @@
-"""Child processes that cannot outlive the supervisor.
+"""Child processes of the supervisor, which must not outlive it, and their log files.
 
-On Linux the kernel ends them with it (``lifeline``). Elsewhere, and to be sure, each is recorded with its process
-id and start time, and the next supervisor of the folder ends what the record names and is still the same process.
-Never by name.
+On Linux the kernel kills them with the supervisor (see ``lifeline``). As a second line of defence the world folder
+records the id and start time of each process, and the next supervisor kills those that still run. A process is never
+identified by its name.
 """
 
 from __future__ import annotations
@@ -26,40 +26,47 @@ from headgate.embedded.host import User
 
 LIFELINE = Path(__file__).with_name("lifeline.py")
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "TZ")
-SAME_START = 2.0  # seconds: start times are told relative to a boot time that clock corrections move
+# Seconds. The system computes a start time from the boot time, which moves when the clock is corrected.
+START_TIME_TOLERANCE = 2.0
 
 
-def lifeline(death_signal: signal.Signals, user: User | None = None) -> tuple[str, ...]:
-    """What to put before a command, so that the program gets the signal when this process is gone. It must be started in
-    the main thread: the kernel's signal comes when the *thread* that forked has ended."""
+def lifeline_command(death_signal: signal.Signals, user: User | None = None) -> tuple[str, ...]:
+    """The prefix of a command whose program shall get ``death_signal`` when this process ends.
+
+    Start the command in the main thread: the kernel sends the signal when the *thread* that forked ends.
+    """
     uid, gid = (user.uid, user.gid) if user else (-1, -1)
     numbers = (os.getpid(), int(death_signal), uid, gid)
     return (sys.executable, "-I", "-S", str(LIFELINE), *map(str, numbers))
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """How to start a program. Its working folder must be one that its user can enter."""
+class Command:
+    """How to start and stop a program. Its user must be able to enter ``folder``, its working folder.
 
-    command: tuple[str, ...]
+    ``stop_signal`` asks the program to end. ``death_signal`` is what the kernel sends if the supervisor dies.
+    """
+
+    arguments: tuple[str, ...]
     folder: Path
     user: User | None = None
     stop_signal: signal.Signals = signal.SIGTERM
     death_signal: signal.Signals = signal.SIGKILL
 
-    def full_command(self) -> tuple[str, ...]:
-        return (*lifeline(self.death_signal, self.user), *self.command)
+    def argv(self) -> tuple[str, ...]:
+        """The arguments behind the prefix of ``lifeline_command``."""
+        return (*lifeline_command(self.death_signal, self.user), *self.arguments)
 
-    def full_environment(self) -> dict[str, str]:
-        """Little is inherited: a stray PGDATA or KAFKA_OPTS must not reach a service."""
+    def environment(self) -> dict[str, str]:
+        """A small environment: a PGDATA or KAFKA_OPTS of the user must not reach a service."""
         kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        # Without a locale of UTF-8, Java cannot open files whose path has letters beyond ASCII.
+        # Without a UTF-8 locale, Java cannot open files whose path has non-ASCII characters.
         return {**kept, "HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One process, told apart from a later one with the same id."""
+class ProcessId:
+    """One process. The start time tells it from a later process with the same pid."""
 
     pid: int
     started: float
@@ -70,154 +77,160 @@ class Record:
     def _find(self) -> psutil.Process | None:
         with suppress(psutil.Error):
             found = psutil.Process(self.pid)
-            same = abs(found.create_time() - self.started) < SAME_START
+            same = abs(found.create_time() - self.started) < START_TIME_TOLERANCE
             if same and found.status() != psutil.STATUS_ZOMBIE:
                 return found
         return None
 
     @classmethod
-    def of(cls, pid: int) -> Record:
+    def of(cls, pid: int) -> ProcessId:
         return cls(pid, psutil.Process(pid).create_time())
 
-    def end_tree(self, patience: float = 10) -> None:
-        """Kill the process and all below it, and wait until they run no more."""
+    def kill_tree(self, timeout: float = 10) -> None:
+        """Kill the process and all its descendants, and wait until they have ended."""
         top = self._find()
         if top is None:
             return
-        doomed = [self]
+        victims = [self]
         with suppress(psutil.Error):
-            doomed += [Record.of(child.pid) for child in top.children(recursive=True)]
-        for one in doomed:
+            victims += [ProcessId.of(child.pid) for child in top.children(recursive=True)]
+        for one in victims:
             with suppress(ProcessLookupError):
                 os.kill(one.pid, signal.SIGKILL)
-        deadline = time.monotonic() + patience
-        while any(one.alive() for one in doomed) and time.monotonic() < deadline:
+        deadline = time.monotonic() + timeout
+        while any(one.alive() for one in victims) and time.monotonic() < deadline:
             time.sleep(0.02)
 
 
-def reap(records: Iterable[Record]) -> int:
-    """End what an earlier supervisor left behind; how many there were."""
-    left = [record for record in records if record.alive()]
-    for record in left:
-        record.end_tree()
-    return len(left)
+def kill_leftovers(processes: Iterable[ProcessId]) -> int:
+    """Kill the processes that an earlier supervisor left behind. Returns how many there were."""
+    running = [one for one in processes if one.alive()]
+    for one in running:
+        one.kill_tree()
+    return len(running)
 
 
 @dataclass(slots=True)
 class Process:
-    """A running child. ``ended`` is done when it has ended, with its exit status (negative: by a signal)."""
+    """A child process. ``ended`` is done when it has ended; its result is the exit status, negative after a signal."""
 
-    record: Record
-    launch: Launch
+    id: ProcessId
+    command: Command
     ended: asyncio.Future[int]
     _output: asyncio.BaseTransport = field(repr=False)
-    _pump: asyncio.Task[None] = field(repr=False)
+    _logging: asyncio.Task[None] = field(repr=False)
 
     @property
     def running(self) -> bool:
         return not self.ended.done()
 
-    async def stop(self, grace: float) -> None:
-        """Ask it to end, and kill it when it has not after so many seconds."""
-        self._send(self.launch.stop_signal)
-        await asyncio.wait((self.ended,), timeout=grace)
+    async def stop(self, timeout: float) -> None:
+        """Send the stop signal, and kill the process if it has not ended after ``timeout`` seconds."""
+        self._send(self.command.stop_signal)
+        await asyncio.wait((self.ended,), timeout=timeout)
         await self.kill()
 
     async def kill(self) -> None:
         self._send(signal.SIGKILL)
         await asyncio.wait((self.ended,))
-        # A grandchild may hold the pipe a moment longer; what it says then is of no interest.
-        await asyncio.wait((self._pump,), timeout=0.5)
-        self._pump.cancel()
+        # A grandchild may keep the pipe open. Its output is not worth more than a short wait.
+        await asyncio.wait((self._logging,), timeout=0.5)
+        self._logging.cancel()
         self._output.close()
 
     def _send(self, number: signal.Signals) -> None:
         if self.running:
             with suppress(ProcessLookupError):
-                os.killpg(self.record.pid, number)
+                os.killpg(self.id.pid, number)
 
 
-async def spawn(launch: Launch, log_path: Path) -> Process:
-    """Start the program, its output into the log. Must be called in the main thread (``lifeline``)."""
+async def spawn(command: Command, log_path: Path) -> Process:
+    """Start the program and write its output to a log. Call it in the main thread (see ``lifeline_command``)."""
     child = subprocess.Popen(
-        launch.full_command(),
+        command.argv(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=launch.full_environment(),
-        cwd=launch.folder,
+        env=command.environment(),
+        cwd=command.folder,
         start_new_session=True,
         umask=0o077,
     )
     assert child.stdout is not None
-    record, ended = Record.of(child.pid), _ended(child)
+    id_, ended = ProcessId.of(child.pid), _exit_status(child)
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     output, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), child.stdout)
-    return Process(record, launch, ended, output, asyncio.create_task(pump(reader, Log(log_path))))
+    logging = asyncio.create_task(copy_to_log(reader, Log(log_path)))
+    return Process(id_, command, ended, output, logging)
 
 
-def _ended(child: subprocess.Popen[bytes]) -> asyncio.Future[int]:
-    """The exit status, when there is one. asyncio's own processes also wait for the end of the output, which a
-    grandchild can hold open; and a thread of its own cannot be kept waiting by a full pool."""
+def _exit_status(child: subprocess.Popen[bytes]) -> asyncio.Future[int]:
+    """A future of the exit status.
+
+    asyncio's own processes are no help: they also wait for the end of the output, which a grandchild can keep open. The
+    thread is not one of a pool, because a full pool would delay it.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[int] = loop.create_future()
 
     def wait() -> None:
         status = child.wait()
-        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+        with suppress(RuntimeError):  # the event loop is closed, and nobody waits for the status
             loop.call_soon_threadsafe(future.set_result, status)
 
     threading.Thread(target=wait, daemon=True).start()
     return future
 
 
-async def run(launch: Launch, log_path: Path, patience: float) -> int | None:
-    """Run a program to its end; its exit status, None if it was killed for taking longer than the patience."""
-    process = await spawn(launch, log_path)
-    await asyncio.wait((process.ended,), timeout=patience)
+async def run(command: Command, log_path: Path, timeout: float) -> int | None:
+    """Run a program to its end. Returns its exit status, or None if it was killed after ``timeout`` seconds."""
+    process = await spawn(command, log_path)
+    await asyncio.wait((process.ended,), timeout=timeout)
     late = process.running
     await process.kill()
     return None if late else process.ended.result()
 
 
-LARGEST = 8 * 1024 * 1024
-KEPT = 2
+MAX_LOG_BYTES = 8 * 1024 * 1024
+KEPT_LOGS = 2
 
 
 class Log:
-    """A file that is set aside as `.1`, `.2` when it has grown, the oldest dropped."""
+    """A log file of bounded size. When it is full it becomes `.1`, the old `.1` becomes `.2`, and the oldest is deleted."""
 
-    def __init__(self, path: Path, largest: int = LARGEST, kept: int = KEPT) -> None:
+    def __init__(self, path: Path, max_bytes: int = MAX_LOG_BYTES, kept: int = KEPT_LOGS) -> None:
         self.path = path
-        self._largest = largest
+        self._max_bytes = max_bytes
         self._kept = kept
         self._file: BinaryIO = path.open("ab")
 
     def write(self, data: bytes) -> None:
-        if self._file.tell() + len(data) > self._largest:
-            self._turn()
+        if self._file.tell() + len(data) > self._max_bytes:
+            self._rotate()
         self._file.write(data)
         self._file.flush()
 
     def close(self) -> None:
         self._file.close()
 
-    def _turn(self) -> None:
+    def _rotate(self) -> None:
         self._file.close()
         for number in range(self._kept, 0, -1):
-            older = self.path if number == 1 else self._aside(number - 1)
+            older = self.path if number == 1 else self._old_file(number - 1)
             if older.exists():
-                older.replace(self._aside(number))
+                older.replace(self._old_file(number))
         self._file = self.path.open("ab")
 
-    def _aside(self, number: int) -> Path:
+    def _old_file(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}")
 
 
-async def pump(source: asyncio.StreamReader, log: Log) -> None:
-    """Write all that comes to the log, until the last writer is gone. On a full disk, what does not fit is lost:
-    were it not read, the service would stand still at its next word."""
+async def copy_to_log(source: asyncio.StreamReader, log: Log) -> None:
+    """Copy the output of a process to its log until all writers have closed it.
+
+    Output that does not fit on a full disk is dropped. If it were not read, the pipe would fill up and block the service.
+    """
     try:
         while data := await source.read(65536):
             with suppress(OSError):
@@ -227,7 +240,7 @@ async def pump(source: asyncio.StreamReader, log: Log) -> None:
 
 
 def last_lines(path: Path, most: int = 12) -> tuple[str, ...]:
-    """The end of a log, with over-long lines cut; nothing if there is no log."""
+    """The last lines of a log that are not blank, each cut at 240 characters. Empty if there is no log."""
     try:
         with path.open("rb") as file:
             file.seek(0, 2)

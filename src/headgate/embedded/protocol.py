@@ -1,14 +1,14 @@
-"""What clients and the supervisor say to each other: one JSON object per line over a socket of the owner alone.
+"""Requests of clients to the supervisor and its replies: one JSON object per line, over a socket of the user.
 
     {"ask": "ensure", "services": ["kafka", "postgres"]}   ->  {"addresses": {"kafka": "127.0.0.1:21234", ...}}
     {"ask": "start", "services": ["kafka"], "port": 9092}  ->  {"addresses": {...}}
     {"ask": "stop", "services": ["kafka"], "hard": true}   ->  {"addresses": {}}
     {"ask": "status"}                                      ->  {"status": {...}}
-    {"ask": "lease"}                                       ->  {"status": {...}}, and the world stays while we stay connected
-    {"ask": "pin"}                                         ->  {"status": {...}}, and the world stays until shutdown
+    {"ask": "lease"}                                       ->  {"status": {...}}, and the world runs while the connection lives
+    {"ask": "pin"}                                         ->  {"status": {...}}, and the world runs until a shutdown
     {"ask": "shutdown"}                                    ->  {"status": {...}}, then the supervisor stops all and ends
 
-An error travels as its code and its fields, and is raised on the other side as what it is.
+An error is sent as its code and its fields, and the client raises the same error.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from headgate.embedded.errors import RefusedBySupervisor
-from headgate.embedded.service import Status
+from headgate.embedded.service import ServiceStatus
 from headgate.errors import ErrorGroup, HeadgateError
 
-GRACE = 3.0  # seconds that a world stays after its last lease, unless who starts it says otherwise
+IDLE_TIMEOUT = 3.0  # seconds that services run on after the last lease has ended
 
 Ask: TypeAlias = Literal["ensure", "start", "stop", "status", "lease", "pin", "shutdown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
+    """``hard`` is for "stop", ``port`` for "start" of one service."""
+
     ask: Ask
     services: tuple[str, ...] = ()
     hard: bool = False
@@ -38,17 +40,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class WorldStatus:
-    """A whole world. ``leases`` counts the connections that hold it; one that only asks for this is none."""
+    """The state of a world. ``leases`` counts the connections that keep it running."""
 
     folder: str
     pid: int
     pinned: bool
     leases: int
-    services: tuple[Status, ...]
+    services: tuple[ServiceStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """``addresses`` may contain passwords. With an ``error`` there is nothing else."""
+
     addresses: dict[str, str] = dataclasses.field(default_factory=dict)
     status: WorldStatus | None = None
     error: HeadgateError | None = None
@@ -59,19 +63,19 @@ def write_request(request: Request) -> bytes:
 
 
 def read_request(line: bytes) -> Request:
-    told = _object(line)
-    if told.get("ask") not in get_args(Ask):
-        raise RefusedBySupervisor(f"unknown request {told.get('ask')!r}")
+    data = _object(line)
+    if data.get("ask") not in get_args(Ask):
+        raise RefusedBySupervisor(f"unknown request {data.get('ask')!r}")
     return Request(
-        told["ask"],
-        tuple(map(str, told.get("services") or ())),
-        bool(told.get("hard")),
-        _port(told.get("port")),
+        data["ask"],
+        tuple(map(str, data.get("services") or ())),
+        bool(data.get("hard")),
+        _port(data.get("port")),
     )
 
 
-def is_only_a_look(line: bytes) -> bool:
-    """Whether the request wants nothing of the world but to be told how it is."""
+def is_status_request(line: bytes) -> bool:
+    """Whether the request only reads the state. An unreadable request counts as one: it must not keep a world running."""
     try:
         return read_request(line).ask == "status"
     except RefusedBySupervisor:
@@ -86,19 +90,19 @@ def write_reply(reply: Reply) -> bytes:
 
 
 def read_reply(line: bytes) -> Reply:
-    told = _object(line)
-    if found := told.get("error"):
+    data = _object(line)
+    if found := data.get("error"):
         return Reply(error=_error_from_json(found))
-    return Reply(dict(told.get("addresses") or {}), _status(told["status"]) if told.get("status") else None)
+    return Reply(dict(data.get("addresses") or {}), _status(data["status"]) if data.get("status") else None)
 
 
-def _status(told: dict[str, Any]) -> WorldStatus:
-    services = tuple(Status(**one) for one in told.pop("services"))
-    return WorldStatus(**told, services=services)
+def _status(data: dict[str, Any]) -> WorldStatus:
+    services = tuple(ServiceStatus(**one) for one in data.pop("services"))
+    return WorldStatus(**data, services=services)
 
 
-def _port(told: object) -> int | None:
-    return told if isinstance(told, int) and 0 < told < 65536 else None
+def _port(data: object) -> int | None:
+    return data if isinstance(data, int) and 0 < data < 65536 else None
 
 
 def _error_as_json(error: HeadgateError) -> dict[str, object]:
@@ -108,12 +112,12 @@ def _error_as_json(error: HeadgateError) -> dict[str, object]:
     return {"code": error.code, "fields": fields, "told": error.message()}
 
 
-def _error_from_json(told: dict[str, Any]) -> HeadgateError:
+def _error_from_json(data: dict[str, Any]) -> HeadgateError:
     for known in _subclasses(HeadgateError):
-        if known.code == told["code"]:
-            fields = {name: tuple(v) if isinstance(v, list) else v for name, v in told["fields"].items()}
+        if known.code == data["code"]:
+            fields = {name: tuple(v) if isinstance(v, list) else v for name, v in data["fields"].items()}
             return known(**fields)
-    return RefusedBySupervisor(str(told["told"]))
+    return RefusedBySupervisor(str(data["told"]))
 
 
 def _subclasses(top: type[HeadgateError]) -> Iterator[type[HeadgateError]]:
@@ -128,9 +132,9 @@ def _line(value: dict[str, Any]) -> bytes:
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(line)
+        data = json.loads(line)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        data = None
+    if not isinstance(data, dict):
         raise RefusedBySupervisor("what came is not a JSON object")
-    return told
+    return data

@@ -1,4 +1,8 @@
-"""What the supervisor must know about a service, and what a service is given."""
+"""One service of a world: the contract that each kind of service fulfils, and the runner that starts and stops it.
+
+``Service`` is implemented once per kind in ``services``. ``ServiceRunner`` holds one service of one world over its life:
+it is started when it is first needed, stopped, killed, and started again.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,13 @@ from headgate.embedded.folder import WorldFolder, reservations_path
 from headgate.embedded.host import (
     Reservations,
     User,
-    check_room,
+    check_resources,
     choose_port,
-    claim_port,
     is_free,
+    require_port,
     service_user,
 )
-from headgate.embedded.process import Launch, Process, Record, last_lines, run, spawn
+from headgate.embedded.process import Command, Process, ProcessId, last_lines, run, spawn
 from headgate.errors import similar_names
 
 ServiceName: TypeAlias = Literal["kafka", "registry", "postgres", "opensearch"]
@@ -29,7 +33,10 @@ SERVICES: tuple[ServiceName, ...] = get_args(ServiceName)
 
 
 def service_name(written: str) -> ServiceName:
-    """The service a person means; OpenSearch is also called by the name of the API that it serves."""
+    """The service of a name as users write it. "elasticsearch" means OpenSearch, which has the same API.
+
+    Raises UnknownService.
+    """
     for name in SERVICES:
         if written == name or (written, name) == ("elasticsearch", "opensearch"):
             return name
@@ -37,8 +44,12 @@ def service_name(written: str) -> ServiceName:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """Where one service of one world lives."""
+class Placement:
+    """Where one service of one world lives.
+
+    ``ports`` are in the order of ``Requirements.ports``. ``user`` is the user that the service runs as, None for our own.
+    ``secrets`` is the folder of generated passwords.
+    """
 
     data: Path
     ports: tuple[int, ...]
@@ -48,94 +59,110 @@ class Site:
 
     @property
     def port(self) -> int:
-        """The port for clients; a service may have others for itself."""
+        """The port for clients. Other ports are internal to the service."""
         return self.ports[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """Names of its ports as they are remembered, the clients' first; megabytes that must be there before it starts;
-    seconds from launch to answering on a slow machine, and from the stop signal to the kill."""
+class Requirements:
+    """What a service needs to run.
+
+    ``ports``: names under which the world folder remembers the ports, the port for clients first.
+    ``memory``, ``disk``: megabytes that must be free before a start.
+    ``start_timeout``: seconds from launch until the service must answer, enough for a slow machine.
+    ``stop_timeout``: seconds from the stop signal until the service is killed.
+    ``refuses_root``: under root, the service runs as another user.
+    """
 
     ports: tuple[str, ...]
     memory: int
     disk: int
-    patience: float
-    grace: float
+    start_timeout: float
+    stop_timeout: float
     refuses_root: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Launches:
-    """What to run: ``first`` to its end before anything else, only on new data; then the service itself."""
+class Commands:
+    """The programs of a service. ``setup`` runs to its end before ``server`` starts; it is None unless the data folder is
+    new."""
 
-    main: Launch
-    first: Launch | None = None
+    server: Command
+    setup: Command | None = None
 
 
 class Service(Protocol):
-    """One kind of service. Its methods block and are called in a thread."""
+    """One kind of service. Its methods may block; the runner calls them in threads."""
 
     @property
     def name(self) -> ServiceName: ...
 
     @property
-    def needs(self) -> Needs: ...
+    def requirements(self) -> Requirements: ...
 
-    def prepare(self, site: Site) -> Launches:
-        """Fetch and write what the service needs before it can be launched; quick when it is there."""
+    def prepare(self, placement: Placement) -> Commands:
+        """Fetch jars and write configuration files. Quick if they exist already."""
 
-    def answers(self, site: Site) -> bool:
-        """Whether it really serves, by asking it."""
+    def is_ready(self, placement: Placement) -> bool:
+        """Whether the service answers a real request. Must not raise while the service starts."""
 
-    def settle(self, site: Site) -> None:
-        """What is left to do once it serves."""
+    def after_start(self, placement: Placement) -> None:
+        """Finish the set-up of a service that answers, for example create a database."""
 
-    def address(self, site: Site) -> str:
-        """What clients connect to; it may hold a password."""
+    def address(self, placement: Placement) -> str:
+        """The address for clients. It may contain a password."""
 
-    def public_address(self, site: Site) -> str:
-        """The same without a password, for logs and tables."""
+    def public_address(self, placement: Placement) -> str:
+        """The address without a password, for logs and tables."""
 
 
-State: TypeAlias = Literal["stopped", "starting", "running", "died", "down"]
+ServiceState: TypeAlias = Literal["stopped", "starting", "running", "died", "down"]
 
-DEATHS = 3
-WITHIN = 60.0
-ASK_EVERY = 0.05
-FIRST_RUN = 120.0
+MAX_DEATHS = 3  # a service that ended by itself so often within DEATH_WINDOW is not started again
+DEATH_WINDOW = 60.0  # seconds
+POLL_INTERVAL = 0.05  # seconds between two checks whether a starting service answers
+SETUP_TIMEOUT = 120.0  # seconds
 
 log = logging.getLogger("headgate.world")
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """A service as `headgate world status` shows it. ``down`` means stopped on purpose; ``died`` by itself."""
+class ServiceStatus:
+    """A service as `headgate world status` shows it.
+
+    The state ``down`` means that it was stopped on purpose, ``died`` that it ended by itself. ``address`` has no password.
+    """
 
     service: ServiceName
-    state: State
+    state: ServiceState
     address: str | None
     pid: int | None
     log: str
     data: str | None
 
 
-class Keeper:
+class ServiceRunner:
+    """Starts, stops and watches one service of one world.
+
+    One lock orders all changes, so two clients that ask at the same time start the service once. ``on_change`` is called
+    whenever the process of the service starts or ends.
+    """
+
     def __init__(
         self,
         service: Service,
         folder: WorldFolder,
-        changed: Callable[[], None],
+        on_change: Callable[[], None],
         fixed_port: int | None = None,
     ) -> None:
         self.service = service
         self._folder = folder
-        self._changed = changed
+        self._on_change = on_change
         self._fixed_port = fixed_port
         self._lock = asyncio.Lock()
         self._process: Process | None = None
-        self._site: Site | None = None
-        self._state: State = "stopped"
+        self._placement: Placement | None = None
+        self._state: ServiceState = "stopped"
         self._deaths: list[float] = []
         self._reservations = Reservations(reservations_path())
 
@@ -143,133 +170,139 @@ class Keeper:
     def name(self) -> ServiceName:
         return self.service.name
 
-    def record(self) -> Record | None:
-        return self._process.record if self._process and self._process.running else None
+    def process_id(self) -> ProcessId | None:
+        """The process of the service, or None if it does not run."""
+        return self._process.id if self._process and self._process.running else None
 
-    def status(self) -> Status:
-        site, record = self._site, self.record()
-        return Status(
+    def status(self) -> ServiceStatus:
+        placement, process = self._placement, self.process_id()
+        return ServiceStatus(
             self.name,
             self._state,
-            address=self.service.public_address(site) if site else None,
-            pid=record.pid if record else None,
+            address=self.service.public_address(placement) if placement else None,
+            pid=process.pid if process else None,
             log=str(self._folder.log(self.name)),
-            data=str(site.data) if site else None,
+            data=str(placement.data) if placement else None,
         )
 
     async def ensure(self) -> str:
-        """The address of the running service; starts it if need be, also after it died by itself."""
+        """The address of the service. Starts it if it does not run, also after it ended by itself.
+
+        Raises ServiceIsDown if it was stopped on purpose.
+        """
         async with self._lock:
             if self._state == "down":
                 raise ServiceIsDown(self.name)
-            return await self._running()
+            return await self._ensure_running()
 
     async def start(self, port: int | None = None) -> str:
-        """Like ensure, also after a stop. A port given here is the one it must have from now on."""
+        """Like ``ensure``, but also starts a service that was stopped on purpose. A ``port`` stays fixed from now on."""
         async with self._lock:
             self._fixed_port = port or self._fixed_port
-            return await self._running()
+            return await self._ensure_running()
 
-    async def stop(self, hard: bool = False, state: State = "down") -> None:
-        """End the service, in order or at once. It stays down until it is started."""
+    async def stop(self, hard: bool = False, state: ServiceState = "down") -> None:
+        """Stop the service, or kill it if ``hard``. It stays down until ``start`` is called."""
         async with self._lock:
             self._state = state
             await self._end(hard)
 
-    async def _running(self) -> str:
-        if self._state != "running" or self._site is None:
-            self._refuse_after_deaths()
-            self._site = await self._launch_or_move()
-        return self.service.address(self._site)
+    async def _ensure_running(self) -> str:
+        if self._state != "running" or self._placement is None:
+            self._check_deaths()
+            self._placement = await self._launch_with_retry()
+        return self.service.address(self._placement)
 
-    def _refuse_after_deaths(self) -> None:
-        self._deaths = [at for at in self._deaths if time.monotonic() - at < WITHIN]
-        if len(self._deaths) >= DEATHS:
+    def _check_deaths(self) -> None:
+        self._deaths = [at for at in self._deaths if time.monotonic() - at < DEATH_WINDOW]
+        if len(self._deaths) >= MAX_DEATHS:
             path = self._folder.log(self.name)
             raise ServiceDied(self.name, len(self._deaths), str(path), last_lines(path))
 
-    async def _launch_or_move(self) -> Site:
-        """Launch; once more on other ports if somebody took one between our choice and the launch."""
+    async def _launch_with_retry(self) -> Placement:
+        """Launch the service. If another process took a port after we chose it, launch once more on other ports."""
         try:
             return await self._launch()
         except ServiceDidNotStart:
             ports = self._folder.ports()
-            if self._fixed_port is not None or all(is_free(ports[name]) for name in self.service.needs.ports):
+            if self._fixed_port is not None or all(
+                is_free(ports[name]) for name in self.service.requirements.ports
+            ):
                 raise
             return await self._launch()
 
-    async def _launch(self) -> Site:
+    async def _launch(self) -> Placement:
         began = time.monotonic()
         self._state = "starting"
         try:
-            site = self._choose_site()
-            launches = await asyncio.to_thread(self.service.prepare, site)
-            await self._first_run(launches)
-            self._process = await spawn(launches.main, site.log)
-            self._changed()
-            await self._wait_until_it_answers(self._process, site)
-            await asyncio.to_thread(self.service.settle, site)
+            placement = self._choose_placement()
+            commands = await asyncio.to_thread(self.service.prepare, placement)
+            await self._run_setup(commands)
+            self._process = await spawn(commands.server, placement.log)
+            self._on_change()
+            await self._wait_until_ready(self._process, placement)
+            await asyncio.to_thread(self.service.after_start, placement)
         except BaseException:
             self._state = "stopped"
             await self._end(hard=True)
             raise
         self._state = "running"
-        self._process.ended.add_done_callback(self._noticed_end)
+        self._process.ended.add_done_callback(self._on_exit)
         log.info(
             "%s answers at %s after %.1f s",
             self.name,
-            self.service.public_address(site),
+            self.service.public_address(placement),
             time.monotonic() - began,
         )
-        return site
+        return placement
 
-    def _choose_site(self) -> Site:
-        needs = self.service.needs
-        user = service_user(self.name) if needs.refuses_root else None
+    def _choose_placement(self) -> Placement:
+        requirements = self.service.requirements
+        user = service_user(self.name) if requirements.refuses_root else None
         data = self._folder.data(self.name, as_other_user=user is not None)
-        check_room(self.name, data, needs.memory, needs.disk)
-        return Site(data, self._choose_ports(), user, self._folder.secrets, self._folder.log(self.name))
+        check_resources(self.name, data, requirements.memory, requirements.disk)
+        return Placement(data, self._choose_ports(), user, self._folder.secrets, self._folder.log(self.name))
 
     def _choose_ports(self) -> tuple[int, ...]:
         remembered = self._folder.ports()
         chosen: list[int] = []
-        for name in self.service.needs.ports:
+        for name in self.service.requirements.ports:
             if self._fixed_port is not None and not chosen:
-                port = claim_port(self.name, self._fixed_port)
+                port = require_port(self.name, self._fixed_port)
             else:
                 others = {other for known, other in remembered.items() if known != name} | set(chosen)
                 port = choose_port(remembered.get(name), others, self._reservations.take)
             chosen.append(port)
-        for name, port in zip(self.service.needs.ports, chosen, strict=True):
+        for name, port in zip(self.service.requirements.ports, chosen, strict=True):
             self._folder.remember_port(name, port)
         return tuple(chosen)
 
-    async def _first_run(self, launches: Launches) -> None:
-        if launches.first is None:
+    async def _run_setup(self, commands: Commands) -> None:
+        if commands.setup is None:
             return
         path = self._folder.log(self.name)
-        status = await run(launches.first, path, FIRST_RUN)
+        status = await run(commands.setup, path, SETUP_TIMEOUT)
         if status != 0:
             reason = (
                 "its set-up took too long" if status is None else f"its set-up ended with status {status}"
             )
             raise ServiceDidNotStart(self.name, reason, str(path), last_lines(path))
 
-    async def _wait_until_it_answers(self, process: Process, site: Site) -> None:
-        deadline = time.monotonic() + self.service.needs.patience
-        while not await asyncio.to_thread(self.service.answers, site):
+    async def _wait_until_ready(self, process: Process, placement: Placement) -> None:
+        deadline = time.monotonic() + self.service.requirements.start_timeout
+        while not await asyncio.to_thread(self.service.is_ready, placement):
             if not process.running:
-                raise self._did_not_start(f"it ended with status {process.ended.result()}", site)
+                raise self._did_not_start(f"it ended with status {process.ended.result()}", placement)
             if time.monotonic() > deadline:
                 raise self._did_not_start(
-                    f"it did not answer within {self.service.needs.patience:.0f} s", site
+                    f"it did not answer within {self.service.requirements.start_timeout:.0f} s", placement
                 )
-            await asyncio.sleep(ASK_EVERY)
-        if not process.running:  # then somebody else answers there
-            raise self._did_not_start(f"port {site.port} was taken meanwhile", site)
+            await asyncio.sleep(POLL_INTERVAL)
+        if not process.running:  # another process answers on this port
+            raise self._did_not_start(f"port {placement.port} was taken meanwhile", placement)
 
-    def _did_not_start(self, reason: str, site: Site) -> ServiceDidNotStart:
-        return ServiceDidNotStart(self.name, reason, str(site.log), last_lines(site.log))
+    def _did_not_start(self, reason: str, placement: Placement) -> ServiceDidNotStart:
+        return ServiceDidNotStart(self.name, reason, str(placement.log), last_lines(placement.log))
 
     async def _end(self, hard: bool) -> None:
         process, self._process = self._process, None
@@ -279,17 +312,17 @@ class Keeper:
         if hard:
             await process.kill()
         else:
-            await process.stop(self.service.needs.grace)
-        self._changed()
+            await process.stop(self.service.requirements.stop_timeout)
+        self._on_change()
         log.info(
             "%s ended after %.1f s, status %s", self.name, time.monotonic() - began, process.ended.result()
         )
 
-    def _noticed_end(self, ended: asyncio.Future[int]) -> None:
-        """Called at every end of a process that had come to serve; one that we did not want is a death."""
+    def _on_exit(self, ended: asyncio.Future[int]) -> None:
+        """Called when a process that was ready ends. ``_end`` clears ``_process`` first, so any other end is a death."""
         if self._process is not None and self._process.ended is ended:
             self._process = None
             self._state = "died"
             self._deaths.append(time.monotonic())
-            self._changed()
+            self._on_change()
             log.error("%s died with status %s", self.name, ended.result())

@@ -1,8 +1,8 @@
-"""The process that owns the services of one world folder: `python -m headgate.embedded.supervisor FOLDER [GRACE]`.
+"""The process that owns the services of a world folder: `python -m headgate.embedded.supervisor FOLDER [IDLE_TIMEOUT]`.
 
-It lives as long as somebody holds a lease or the world is pinned. A lease is an open connection, so the kernel
-ends it when its holder is killed. When the last is gone it waits a moment, for a restarted engine to come back,
-stops the services and ends. It also ends when its folder is removed.
+It runs as long as there is a lease, or until a shutdown if the world is pinned. A lease is an open connection, so the
+kernel ends it when its holder is killed. After the last lease the supervisor waits for ``idle_timeout`` seconds, because a
+restarted engine may come back. Then it stops the services and exits. It also exits when its folder is removed.
 """
 
 from __future__ import annotations
@@ -21,45 +21,37 @@ from pathlib import Path
 from headgate.embedded.errors import RefusedBySupervisor, SupervisorEnding, WorldError, WorldFolderUnusable
 from headgate.embedded.folder import (
     WorldFolder,
-    claim,
-    is_served,
+    is_listening,
     lock_folder,
     make_socket_path,
     open_folder,
-    prune,
+    register_root_data,
+    remove_orphans,
 )
 from headgate.embedded.host import is_root
-from headgate.embedded.process import Record, reap
+from headgate.embedded.process import ProcessId, kill_leftovers
 from headgate.embedded.protocol import (
-    GRACE,
+    IDLE_TIMEOUT,
     Reply,
     Request,
     WorldStatus,
-    is_only_a_look,
+    is_status_request,
     read_request,
     write_reply,
 )
-from headgate.embedded.service import Keeper, Service, service_name
-from headgate.embedded.services.kafka import Kafka
-from headgate.embedded.services.opensearch import OpenSearch
-from headgate.embedded.services.postgres import Postgres
-from headgate.embedded.services.registry import Registry
+from headgate.embedded.service import Service, ServiceRunner, service_name
+from headgate.embedded.services import all_services
 from headgate.errors import HeadgateError, InternalError
 
-FIRST_CLIENT = 10.0  # seconds that the command which started us has to come
-LOCK_PATIENCE = 40.0  # an earlier supervisor may still be stopping its services
-LOOK_EVERY = 2.0
+FIRST_CLIENT_TIMEOUT = 10.0  # seconds in which the command that started us must connect
+LOCK_TIMEOUT = 40.0  # seconds; an earlier supervisor may still be stopping its services
+CHECK_INTERVAL = 2.0  # seconds between two checks whether to exit
 
 log = logging.getLogger("headgate.world")
 
 
-def services() -> tuple[Service, ...]:
-    """None of them uses another, so they start and stop side by side."""
-    return (Kafka(), Registry(), Postgres(), OpenSearch())
-
-
 class Lease:
-    """What one connection holds of the world: nothing yet, or one lease, which is given back once."""
+    """The lease of one connection. ``begin`` and ``end`` may be called several times."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
@@ -77,101 +69,108 @@ class Lease:
 
 
 class Supervisor:
-    def __init__(self, folder: WorldFolder, known: Sequence[Service], grace: float = GRACE) -> None:
+    """Answers requests and keeps the services. The services do not depend on each other and start side by side."""
+
+    def __init__(
+        self, folder: WorldFolder, services: Sequence[Service], idle_timeout: float = IDLE_TIMEOUT
+    ) -> None:
         self.folder = folder
-        self._keepers = {one.name: Keeper(one, folder, self._remember) for one in known}
-        self._grace = grace
+        self._runners = {one.name: ServiceRunner(one, folder, self._remember_processes) for one in services}
+        self._idle_timeout = idle_timeout
         self._leases = 0
         self._pinned = False
-        self._leave_at: float | None = time.monotonic() + FIRST_CLIENT
+        self._exit_at: float | None = time.monotonic() + FIRST_CLIENT_TIMEOUT
         self._ending = False
-        self._look = asyncio.Event()  # set when it is time to look whether to end
+        self._wake = asyncio.Event()  # set to check at once whether to exit
         self._work: set[asyncio.Task[Reply]] = set()
 
     async def run(self, socket: Path) -> None:
-        """Serve until nobody needs the world any more, then stop the services."""
-        server = await asyncio.start_unix_server(self._talk, socket, start_serving=False)
+        """Answer requests until nobody needs the world any more, then stop the services."""
+        server = await asyncio.start_unix_server(self._on_connection, socket, start_serving=False)
         socket.chmod(0o600)
-        self.folder.remember_supervisor(Record.of(os.getpid()), socket)
+        self.folder.remember_supervisor(ProcessId.of(os.getpid()), socket)
         await server.start_serving()
-        await self._wait_for_the_end()
+        await self._wait_until_unused()
         self._ending = True
-        # First be unreachable: whoever comes now starts a supervisor of its own, which waits for our lock.
+        # Close the socket first. A client that comes now starts another supervisor, which waits for our lock.
         socket.unlink(missing_ok=True)
         server.close()
         await self._stop_all()
 
     def end(self) -> None:
         self._ending = True
-        self._look.set()
+        self._wake.set()
 
-    async def _wait_for_the_end(self) -> None:
+    async def _wait_until_unused(self) -> None:
         while not self._ending:
-            if self._leave_at is not None and time.monotonic() >= self._leave_at:
+            if self._exit_at is not None and time.monotonic() >= self._exit_at:
                 log.info("nobody needs this world any more")
                 return
             if self.folder.id == "":
                 log.info("the world folder is gone")
                 return
-            self._look.clear()
+            self._wake.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._look.wait(), self._until_next_look())
+                await asyncio.wait_for(self._wake.wait(), self._next_check())
 
-    def _until_next_look(self) -> float:
-        if self._leave_at is None:
-            return LOOK_EVERY
-        return min(LOOK_EVERY, max(0.01, self._leave_at - time.monotonic()))
+    def _next_check(self) -> float:
+        if self._exit_at is None:
+            return CHECK_INTERVAL
+        return min(CHECK_INTERVAL, max(0.01, self._exit_at - time.monotonic()))
 
     async def _stop_all(self) -> None:
-        for work in self._work:  # starts under way hold their service's lock
+        for work in self._work:  # a start in progress holds the lock of its service
             work.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)
-        await asyncio.gather(*(keeper.stop(state="stopped") for keeper in self._keepers.values()))
+        await asyncio.gather(*(runner.stop(state="stopped") for runner in self._runners.values()))
 
-    def _remember(self) -> None:
-        records = {str(name): record for name, keeper in self._keepers.items() if (record := keeper.record())}
+    def _remember_processes(self) -> None:
+        processes = {str(name): id_ for name, runner in self._runners.items() if (id_ := runner.process_id())}
         with suppress(OSError):  # the folder was removed
-            self.folder.remember_processes(records)
+            self.folder.remember_processes(processes)
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: a lease from its first request to its end. Only to look at the status is not one, or
-        whoever watches a world would keep it."""
+    async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection. It is a lease from its first request on, except for status requests: a program that
+        watches a world must not keep it running."""
         lease = Lease(self)
         try:
-            await self._converse(reader, writer, lease)
-        except (ConnectionError, ValueError):  # gone, or a line without end
+            await self._answer_requests(reader, writer, lease)
+        except (ConnectionError, ValueError):  # the client has gone, or sent a line that is too long
             pass
         finally:
             lease.end()
             writer.close()
 
-    async def _converse(
+    async def _answer_requests(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lease: Lease
     ) -> None:
-        """Answer line by line. Reading goes on while we work, to notice a client that is gone: its lease ends then,
-        the start that it asked for goes on in case it comes back."""
-        coming = asyncio.create_task(reader.readline())
+        """Answer one request per line.
+
+        The next line is read while a request is handled. This is how we notice that a client has gone: its lease ends, but
+        the start that it asked for goes on in case it comes back.
+        """
+        next_line = asyncio.create_task(reader.readline())
         try:
-            while line := await coming:
-                coming = asyncio.create_task(reader.readline())
-                if not is_only_a_look(line):
+            while line := await next_line:
+                next_line = asyncio.create_task(reader.readline())
+                if not is_status_request(line):
                     lease.begin()
-                work = self._begin(line)
-                await asyncio.wait((work, coming), return_when=asyncio.FIRST_COMPLETED)
+                work = self._start_work(line)
+                await asyncio.wait((work, next_line), return_when=asyncio.FIRST_COMPLETED)
                 if not work.done():
                     return
                 writer.write(write_reply(work.result()))
                 await writer.drain()
         finally:
-            coming.cancel()
+            next_line.cancel()
 
     def count_lease(self, change: int) -> None:
         self._leases += change
-        nobody = self._leases == 0 and not self._pinned
-        self._leave_at = time.monotonic() + self._grace if nobody else None
-        self._look.set()
+        unused = self._leases == 0 and not self._pinned
+        self._exit_at = time.monotonic() + self._idle_timeout if unused else None
+        self._wake.set()
 
-    def _begin(self, line: bytes) -> asyncio.Task[Reply]:
+    def _start_work(self, line: bytes) -> asyncio.Task[Reply]:
         work = asyncio.create_task(self._answer(line))
         self._work.add(work)
         work.add_done_callback(self._work.discard)
@@ -179,20 +178,20 @@ class Supervisor:
 
     async def _answer(self, line: bytes) -> Reply:
         try:
-            return await self._do(read_request(line))
+            return await self._handle(read_request(line))
         except HeadgateError as error:
             log.warning("%s", error)
             return Reply(error=error)
-        except Exception as error:  # a bug must reach the client, and must not end the world
+        except Exception as error:  # a bug is reported to the client, and the world runs on
             log.exception("unexpected")
             return Reply(error=InternalError(f"{type(error).__name__} in the world's supervisor"))
 
-    async def _do(self, request: Request) -> Reply:
+    async def _handle(self, request: Request) -> Reply:
         if self._ending and request.ask != "status":
             raise SupervisorEnding(str(self.folder.path))
         match request.ask:
             case "ensure" | "start" | "stop":
-                return await self._serve(request)
+                return await self._handle_services(request)
             case "pin":
                 self._pinned = True
             case "shutdown":
@@ -202,10 +201,10 @@ class Supervisor:
                 pass
         return Reply(status=self._status())
 
-    async def _serve(self, request: Request) -> Reply:
+    async def _handle_services(self, request: Request) -> Reply:
         names = [service_name(written) for written in request.services]
         results = await asyncio.gather(
-            *(self._one(request, self._keepers[name]) for name in names), return_exceptions=True
+            *(self._handle_service(request, self._runners[name]) for name in names), return_exceptions=True
         )
         for result in results:
             if isinstance(result, BaseException):
@@ -214,39 +213,40 @@ class Supervisor:
             addresses={name: str(result) for name, result in zip(names, results, strict=True) if result}
         )
 
-    async def _one(self, request: Request, keeper: Keeper) -> str | None:
+    async def _handle_service(self, request: Request, runner: ServiceRunner) -> str | None:
         match request.ask:
             case "ensure":
-                return await keeper.ensure()
+                return await runner.ensure()
             case "start":
-                return await keeper.start(request.port)
+                return await runner.start(request.port)
             case "stop":
-                await keeper.stop(request.hard)
+                await runner.stop(request.hard)
                 return None
             case _:
                 raise RefusedBySupervisor(f"{request.ask} is not about services")
 
     def _status(self) -> WorldStatus:
-        states = tuple(keeper.status() for keeper in self._keepers.values())
+        states = tuple(runner.status() for runner in self._runners.values())
         return WorldStatus(str(self.folder.path), os.getpid(), self._pinned, self._leases, states)
 
 
-async def supervise(folder: WorldFolder, grace: float = GRACE) -> None:
-    """Take over the folder, whose lock we hold: end what was left behind, then serve."""
-    if ended := reap(folder.processes().values()):
+async def supervise(folder: WorldFolder, idle_timeout: float = IDLE_TIMEOUT) -> None:
+    """Run the supervisor of a folder whose lock we hold. First kills what an earlier supervisor left behind."""
+    if ended := kill_leftovers(folder.processes().values()):
         log.warning("ended %d processes that an earlier supervisor left behind", ended)
     if is_root():
-        claim(folder, Record.of(os.getpid()))
-        for path in prune(folder.state):
+        register_root_data(folder, ProcessId.of(os.getpid()))
+        for path in remove_orphans(folder.state):
             log.info("removed %s, whose world folder is gone", path)
-    supervisor = Supervisor(folder, services(), grace)
+    supervisor = Supervisor(folder, all_services(), idle_timeout)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, supervisor.end)
     await supervisor.run(make_socket_path(folder.path))
 
 
-def main(path: str, grace: float) -> int:
+def main(path: str, idle_timeout: float) -> int:
+    """The process: lock the folder, supervise, exit. Returns the exit status."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     folder = open_folder(Path(path))
     _log_to(folder.log("supervisor"))
@@ -254,8 +254,8 @@ def main(path: str, grace: float) -> int:
         return 0
     log.info("supervisor %d of %s", os.getpid(), folder.path)
     try:
-        asyncio.run(supervise(folder, grace))
-    except OSError as error:  # a full disk, most likely
+        asyncio.run(supervise(folder, idle_timeout))
+    except OSError as error:  # most likely a full disk
         log.exception("unexpected")
         raise WorldFolderUnusable(str(folder.path), (error.strerror or str(error)).lower()) from error
     finally:
@@ -266,11 +266,12 @@ def main(path: str, grace: float) -> int:
 
 
 def _wait_for_lock(folder: WorldFolder, parent: int) -> bool:
-    """Take the folder's lock; not if it is not for us to have: another supervisor serves, or who wanted us is gone."""
-    deadline = time.monotonic() + LOCK_PATIENCE
+    """Lock the folder. Returns False if this process is not needed: another supervisor serves the folder, the process
+    that started us has gone, or the lock stays taken."""
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while lock_folder(folder) is None:
         serving = folder.supervisor()
-        if (serving and is_served(serving[1])) or os.getppid() != parent or time.monotonic() > deadline:
+        if (serving and is_listening(serving[1])) or os.getppid() != parent or time.monotonic() > deadline:
             return False
         time.sleep(0.05)
     return True
@@ -285,6 +286,6 @@ def _log_to(path: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else GRACE))
+        sys.exit(main(sys.argv[1], float(sys.argv[2]) if len(sys.argv) > 2 else IDLE_TIMEOUT))
     except WorldError as error:
         sys.exit(error.diagnostic().render())

@@ -1,11 +1,11 @@
-"""Opening a world: the way in for all other code.
+"""The way into an embedded world, for all other code.
 
     with World.open(folder) as world:
         brokers = world.kafka()
 
-The services live in a supervisor process, which the first opener starts and all share. An open ``World`` is a lease:
-when the last is closed, or its process killed, the supervisor stops them. If the supervisor itself is killed, the
-next call starts another, and the services come back with their data and ports.
+A supervisor process owns the services. The first ``World.open`` starts it, later ones share it. An open ``World`` is a
+lease: when the last one is closed, or its process is killed, the supervisor stops the services. If the supervisor itself
+is killed, the next call starts another one, and the services come back with their data and ports.
 """
 
 from __future__ import annotations
@@ -33,24 +33,30 @@ from headgate.embedded.errors import (
 from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
 from headgate.embedded.jars import fetch, jar_sets
 from headgate.embedded.process import last_lines
-from headgate.embedded.protocol import GRACE, Reply, Request, WorldStatus, read_reply, write_request
+from headgate.embedded.protocol import IDLE_TIMEOUT, Reply, Request, WorldStatus, read_reply, write_request
 from headgate.embedded.service import SERVICES, ServiceName, service_name
 
 Progress = Callable[[str], None]
 
 TRIES = 3
-PATIENCE = 60.0  # seconds for a supervisor to answer; an earlier one may have to stop its services first
+TIMEOUT = 60.0  # seconds for a supervisor to answer; an earlier one may have to stop its services first
+RETRY_INTERVAL = 0.03  # seconds between two attempts to reach a supervisor that starts
 
 
 class World:
-    """A lease on the world in a folder. May be used by several threads at once."""
+    """A lease on the world in a folder. Safe to share between threads.
 
-    def __init__(self, folder: WorldFolder, progress: Progress | None, grace: float, patience: float) -> None:
+    All methods that talk to the supervisor raise WorldInUse if it does not answer.
+    """
+
+    def __init__(
+        self, folder: WorldFolder, progress: Progress | None, idle_timeout: float, timeout: float
+    ) -> None:
         self.folder = folder.path
         self._folder = folder
         self._progress = progress
-        self._grace = grace
-        self._patience = patience
+        self._idle_timeout = idle_timeout
+        self._timeout = timeout
         self._fetched: set[str] = set()
         self._lease: socket.socket | None = None
         self._guard = threading.Lock()
@@ -61,18 +67,22 @@ class World:
         folder: Path | str,
         progress: Progress | None = None,
         *,
-        grace: float = GRACE,
-        patience: float = PATIENCE,
+        idle_timeout: float = IDLE_TIMEOUT,
+        timeout: float = TIMEOUT,
     ) -> Self:
-        """Join the folder's supervisor, or start one. ``progress`` is told what is downloaded or started; ``grace`` is
-        how many seconds the services stay after the last lease, if this is who starts the supervisor."""
-        world = cls(open_folder(Path(folder)), progress, grace, patience)
-        world._hold()
+        """Connect to the supervisor of a folder, or start one.
+
+        ``progress`` is called with a line of text for each download and start. ``idle_timeout`` is the time in seconds
+        that the services run on after the last lease; it counts if this call starts the supervisor. ``timeout`` is the
+        time in seconds to wait for an answer of the supervisor.
+        """
+        world = cls(open_folder(Path(folder)), progress, idle_timeout, timeout)
+        world._ensure_lease()
         return world
 
     @classmethod
     def running(cls, folder: Path | str) -> WorldStatus | None:
-        """The state of the world in a folder if it has a supervisor; starts nothing."""
+        """The state of the world in a folder, or None if it does not run. Starts nothing."""
         path = Path(folder)
         if not (path / "world.json").exists():
             return None
@@ -82,7 +92,7 @@ class World:
             return None
         with found:
             try:
-                return _converse(found, Request("status")).status
+                return _request(found, Request("status")).status
             except ConnectionError:
                 return None
             except TimeoutError as error:
@@ -97,57 +107,61 @@ class World:
         return self.address("registry")
 
     def postgres(self) -> str:
-        """A libpq URL with the password."""
+        """The URL for libpq, with the password."""
         return self.address("postgres")
 
     def elasticsearch(self) -> str:
-        """OpenSearch's URL."""
+        """The URL of OpenSearch."""
         return self.address("opensearch")
 
     def address(self, service: str) -> str:
+        """The address of one service, which is started if it does not run."""
         return self.ensure(service)[service_name(service)]
 
     def ensure(self, *services: str) -> dict[ServiceName, str]:
-        """Addresses of these services, or of all; those that do not run yet start side by side."""
+        """The addresses of these services, or of all. Services that do not run are started side by side.
+
+        Raises ServiceIsDown for a service that was stopped on purpose, and other errors of family WLD.
+        """
         names = [service_name(one) for one in services] or list(SERVICES)
         self._fetch(names)
         return self._addresses(Request("ensure", tuple(names)))
 
     def start(self, *services: str, port: int | None = None) -> dict[ServiceName, str]:
-        """Like ensure, also for services that were stopped. ``port`` is for one service, which must have that one."""
+        """Like ``ensure``, but also starts services that were stopped on purpose. ``port`` is for a single service."""
         names = [service_name(one) for one in services]
         self._fetch(names)
         return self._addresses(Request("start", tuple(names), port=port))
 
     def stop(self, *services: str) -> None:
-        """Stop services in order; they stay down until they are started."""
+        """Stop services. They stay down until ``start``."""
         self._ask(Request("stop", services))
 
     def stop_hard(self, *services: str) -> None:
-        """Kill services, as a crash would; they stay down until they are started."""
+        """Kill services as a crash would. They stay down until ``start``."""
         self._ask(Request("stop", services, hard=True))
 
     def status(self) -> WorldStatus:
         return _status(self._ask(Request("status")))
 
     def pin(self) -> WorldStatus:
-        """Let the world stay when the last lease is gone, until ``shut_down``."""
+        """Keep the world running without a lease, until ``shut_down``."""
         return _status(self._ask(Request("pin")))
 
     def shut_down(self) -> None:
-        """Stop all services and the supervisor, whoever holds leases, and wait until they are gone."""
-        if (found := _connect(self._folder, self._patience)) is not None:
+        """Stop all services and the supervisor, even if others hold leases, and wait until they have ended."""
+        if (found := _connect(self._folder, self._timeout)) is not None:
             with found, suppress(ConnectionError, SupervisorEnding):
-                _converse(found, Request("shutdown"))
+                _request(found, Request("shutdown"))
         self.close()
-        deadline = time.monotonic() + self._patience
+        deadline = time.monotonic() + self._timeout
         while is_locked(self._folder):
             if time.monotonic() > deadline:
                 raise WorldInUse(str(self.folder), lock_holder(self._folder))
             time.sleep(0.05)
 
     def close(self) -> None:
-        """Give the lease back."""
+        """End the lease. The next call takes a new one."""
         with self._guard:
             if self._lease is not None:
                 self._lease.close()
@@ -162,11 +176,11 @@ class World:
         self.close()
 
     def _fetch(self, names: Sequence[ServiceName]) -> None:
-        """Download here and not in the supervisor, so that whoever waits sees it happen; once, as it reads all jars."""
+        """Download the jars of services. This happens here and not in the supervisor, so that ``progress`` can show it. Each
+        set is checked only once, because that reads all jars."""
         for jar_set in jar_sets():
-            if (
-                jar_set.partition("-")[0] in names and jar_set not in self._fetched
-            ):  # OpenSearch has a set per module
+            service = jar_set.partition("-")[0]  # OpenSearch has one set per module: opensearch-lib, …
+            if service in names and jar_set not in self._fetched:
                 fetch(jar_set, self._progress)
                 self._fetched.add(jar_set)
 
@@ -178,15 +192,18 @@ class World:
         return {service_name(name): address for name, address in self._ask(request).addresses.items()}
 
     def _ask(self, request: Request) -> Reply:
-        """One connection per request, so that threads do not wait for each other. All requests may be repeated, and
-        are when the supervisor ended meanwhile."""
+        """Send a request and return the reply.
+
+        Each request has a connection of its own, so that threads do not wait for each other. All requests may be repeated;
+        this one is if the supervisor ends meanwhile.
+        """
         for _ in range(TRIES):
-            self._hold()
-            found = _connect(self._folder, self._patience)
+            self._ensure_lease()
+            found = _connect(self._folder, self._timeout)
             if found is not None:
                 try:
                     with found:
-                        return _converse(found, request)
+                        return _request(found, request)
                 except TimeoutError:
                     break
                 except (ConnectionError, SupervisorEnding):
@@ -194,18 +211,19 @@ class World:
             self.close()
         raise WorldInUse(str(self.folder), lock_holder(self._folder))
 
-    def _hold(self) -> None:
-        """Have a lease on a living supervisor."""
+    def _ensure_lease(self) -> None:
+        """Take a lease, unless we have one on a supervisor that still runs."""
         with self._guard:
-            if self._lease is not None and not _is_over(self._lease):
+            if self._lease is not None and not _is_closed(self._lease):
                 return
             if self._lease is not None:
                 self._lease.close()
                 self._lease = None
-            self._lease = self._join()
+            self._lease = self._new_lease()
 
-    def _join(self) -> socket.socket:
-        deadline = time.monotonic() + self._patience
+    def _new_lease(self) -> socket.socket:
+        """A lease on the supervisor of the folder, which is started if there is none."""
+        deadline = time.monotonic() + self._timeout
         starting: subprocess.Popen[bytes] | None = None
         while True:
             if (lease := self._take_lease()) is not None:
@@ -217,21 +235,21 @@ class World:
                 raise SupervisorDidNotStart(str(self.folder), str(log), last_lines(log))
             if time.monotonic() > deadline:
                 raise WorldInUse(str(self.folder), lock_holder(self._folder))
-            time.sleep(0.03)
+            time.sleep(RETRY_INTERVAL)
 
     def _start_supervisor(self) -> subprocess.Popen[bytes]:
         try:
-            return _start_supervisor(self._folder, self._grace)
-        except OSError as error:  # the folder was removed, its disk is full
+            return _start_supervisor(self._folder, self._idle_timeout)
+        except OSError as error:  # the folder was removed, or its disk is full
             raise WorldFolderUnusable(str(self.folder), (error.strerror or str(error)).lower()) from error
 
     def _take_lease(self) -> socket.socket | None:
-        connection = _connect(self._folder, min(5.0, self._patience))
+        connection = _connect(self._folder, min(5.0, self._timeout))
         if connection is None:
             return None
         try:
-            _converse(connection, Request("lease"))
-        except (OSError, SupervisorEnding):  # the former also if it stands still
+            _request(connection, Request("lease"))
+        except (OSError, SupervisorEnding):  # a TimeoutError of a stopped process is an OSError
             connection.close()
             return None
         connection.settimeout(None)
@@ -252,9 +270,9 @@ def _connect(folder: WorldFolder, timeout: float) -> socket.socket | None:
     return connection
 
 
-def _converse(connection: socket.socket, request: Request) -> Reply:
+def _request(connection: socket.socket, request: Request) -> Reply:
     if request.ask in ("ensure", "start", "stop"):
-        connection.settimeout(None)  # the supervisor has time-outs of its own for these
+        connection.settimeout(None)  # the supervisor has its own time-outs for these
     connection.sendall(write_request(request))
     line = b""
     while not line.endswith(b"\n"):
@@ -274,8 +292,8 @@ def _status(reply: Reply) -> WorldStatus:
     return reply.status
 
 
-def _is_over(lease: socket.socket) -> bool:
-    """Whether the other side has gone. Nothing is ever sent to a lease, so readable means ended."""
+def _is_closed(lease: socket.socket) -> bool:
+    """Whether the supervisor closed the connection. It never sends anything over a lease unasked."""
     try:
         return lease.recv(1, socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
@@ -284,16 +302,16 @@ def _is_over(lease: socket.socket) -> bool:
         return True
 
 
-def _start_supervisor(folder: WorldFolder, grace: float) -> subprocess.Popen[bytes]:
-    """In a session of its own, so that neither a terminal nor the end of this process ends it."""
+def _start_supervisor(folder: WorldFolder, idle_timeout: float) -> subprocess.Popen[bytes]:
+    """Start the supervisor in a new session, so that it survives the terminal and this process."""
     sources = str(Path(headgate.__file__).parent.parent)
     paths = [sources, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, paths))}
-    command = (sys.executable, "-m", "headgate.embedded.supervisor", str(folder.path), str(grace))
+    command = (sys.executable, "-m", "headgate.embedded.supervisor", str(folder.path), str(idle_timeout))
     with folder.log("supervisor-start").open("wb") as output:
         started = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd="/", start_new_session=True
         )  # fmt: skip
-    # Reaped whenever it ends, or a command that outlives it would keep a zombie.
+    # Wait for its end in a thread. Otherwise it would stay a zombie of a command that outlives it.
     threading.Thread(target=started.wait, daemon=True).start()
     return started

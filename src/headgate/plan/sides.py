@@ -17,8 +17,8 @@ from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.merge import can_hold, merge
-from headgate.schema.formats.avro.read import read_schema as avro_place
-from headgate.schema.formats.jsonschema.read import read_place as json_place
+from headgate.schema.formats.avro.read import read_schema as read_avro_schema
+from headgate.schema.formats.jsonschema.read import read_schema as read_json_schema
 from headgate.schema.formats.protobuf import from_protobuf
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.regex import read_pattern
@@ -312,9 +312,9 @@ def schema_place(kind: RegistryKind, schema: WrittenSchema, message: str | None 
     """The type that values written with a schema have. ``message``: of a Protobuf file, the first unless it is named."""
     match kind:
         case "AVRO":
-            type_, nullable = avro_place(schema.text, [text for _, text in schema.references])
+            type_, nullable = read_avro_schema(schema.text, [text for _, text in schema.references])
         case "JSON SCHEMA":
-            type_, nullable = json_place(schema.text, dict(schema.references))
+            type_, nullable = read_json_schema(schema.text, dict(schema.references))
         case "PROTOBUF":
             file, *imported = read_files(schema.text, schema.references)
             type_, nullable = from_protobuf(file, message, imported), False

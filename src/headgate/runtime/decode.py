@@ -13,9 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.plan.debezium import AFTER, OP, has_op
-from headgate.plan.definitions import SourceColumn
+from headgate.plan.definitions import SourceColumn, SourceLayout
 from headgate.plan.sides import FieldPath, SidePlan, place_of
-from headgate.plan.source import SourcePlan
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
 from headgate.runtime.formats.text_readers import PLAIN
@@ -39,7 +38,7 @@ class Decoder:
     a thousand calls into the JVM, which with many small tasks was most of a batch's time."""
 
     def __init__(
-        self, plan: SourcePlan, key: Writers = NO_WRITERS, value: Writers = NO_WRITERS, source: int = 0
+        self, plan: SourceLayout, key: Writers = NO_WRITERS, value: Writers = NO_WRITERS, source: int = 0
     ) -> None:
         """``source`` is the id by which the driver finds the source of a record that stopped a job."""
         self.plan = plan
@@ -119,7 +118,7 @@ def _stop(source: int, mark: str, *more: Column) -> Column:
     return F.raise_error(F.concat(F.lit(f"{mark}{source}"), *told)).cast("boolean")
 
 
-def _value(name: str, reader: SideReader, inner: Column, plan: SourcePlan) -> Column:
+def _value(name: str, reader: SideReader, inner: Column, plan: SourceLayout) -> Column:
     data = F.col(name)
     if name == "value" and plan.inline_errors:  # what was read of a value that does not fit is no value
         fits = F.col("hg_error").isNull()
@@ -127,7 +126,7 @@ def _value(name: str, reader: SideReader, inner: Column, plan: SourcePlan) -> Co
     return reader.value(data, inner)
 
 
-def _present(plan: SourcePlan) -> Column | None:
+def _present(plan: SourceLayout) -> Column | None:
     if plan.envelope == "NONE":
         return None
     present = F.col("value").isNotNull()
@@ -235,7 +234,7 @@ def _problem(checks: Iterable[_Check]) -> Column:
 
 
 def _checks(
-    plan: SourcePlan, readers: Mapping[str, SideReader | None], inners: Mapping[str, Column]
+    plan: SourceLayout, readers: Mapping[str, SideReader | None], inners: Mapping[str, Column]
 ) -> Iterator[_Check]:
     nothing = F.lit(None)
     for name, reader in readers.items():
@@ -259,7 +258,7 @@ def _checks(
         )
 
 
-def _missing(plan: SourcePlan, side: str) -> str | None:
+def _missing(plan: SourceLayout, side: str) -> str | None:
     """What is wrong with a record without this side, if anything is."""
     if side == "value":
         return NO_VALUE if plan.envelope == "NONE" else NO_KEY_IN_VALUE if plan.key_in_value else None
@@ -277,7 +276,7 @@ def _inline_error(reader: SideReader | None, inner: Column) -> Column:
     return F.when(~_fits(reader, data, inner), told)
 
 
-def _event_checks(plan: SourcePlan, reader: SideReader | None) -> Iterator[_Check]:
+def _event_checks(plan: SourceLayout, reader: SideReader | None) -> Iterator[_Check]:
     """Of what may be no change of a row though it fits its schema."""
     if plan.envelope != "DEBEZIUM" or reader is None or not has_op(plan.value):
         return

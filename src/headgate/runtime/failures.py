@@ -97,7 +97,7 @@ def translated(
         return error
     text = _words(error)
     told = _STOPPED.search(text)
-    reader = next((one for one in sources if told and one.object.id == int(told["source"])), None)
+    reader = next((one for one in sources if told and one.id == int(told["source"])), None)
     if told is not None and reader is not None:
         place = int(told["partition"]), int(told["offset"])
         if told["id"] is not None:
@@ -131,7 +131,7 @@ def _schema_changed(
     reader: SourceReader, partition: int, offset: int, side: str, schema_id: int
 ) -> SchemaChanged:
     differences = reader.schemas[side].describe(schema_id)
-    name, topic = reader.object.name, reader.topic_name
+    name, topic = reader.name, reader.topic_name
     return SchemaChanged(name, topic, partition, offset, side, schema_id, differences)
 
 
@@ -143,9 +143,7 @@ def _looked_at(reader: SourceReader, partition: int, offset: int) -> BadRecord:
         log.warning("a bad record could not be read again: %s", translated(error))
         found = None
     if found is None:
-        return BadRecord(
-            reader.object.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None
-        )
+        return BadRecord(reader.name, reader.topic_name, partition, offset, "value", UNSEEN, None, None)
     return bad_record(reader, partition, offset, found["side"], found["reason"], found["schema_id"])
 
 
@@ -158,7 +156,7 @@ def bad_record(
     if reason == MALFORMED and schema_id is not None:
         data = raw if raw is not None else _read_again(reader, partition, offset, side)
         reason, path = _explained(data, reader.writer(schema_id, side))
-    name, topic = reader.object.name, reader.topic_name
+    name, topic = reader.name, reader.topic_name
     return BadRecord(name, topic, partition, offset, side, _sentence(reason), path, schema_id)
 
 

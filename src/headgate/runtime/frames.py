@@ -1,79 +1,95 @@
-"""Relations as Spark's temporary views: sources from their topics, views by their queries, system relations as data."""
+"""Relations as Spark's temporary views: sources from their topics, views by their queries, system relations as rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from headgate.catalog.information_schema import SYSTEM_RELATIONS
-from headgate.catalog.objects import Kind, Object
-from headgate.catalog.snapshot import Catalog
-from headgate.catalog.store import Reader
-from headgate.plan.chain import sound_query
-from headgate.plan.definitions import spark_name
-from headgate.plan.errors import NotSupportedYet
-from headgate.plan.relations import relations_read, system_relations_read
-from headgate.schema.formats.spark import to_spark
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.errors import InternalError
+from headgate.plan.definitions import (
+    QueryDefinition,
+    Relations,
+    SourceDefinition,
+    ViewDefinition,
+    spark_name,
+    system_name,
+)
+from headgate.runtime.failures import translated
+from headgate.schema.formats.spark import from_spark, to_spark
+from headgate.schema.types import Record, Type
 
-SourceFrame = Callable[[Object], DataFrame]
+SourceFrame: TypeAlias = Callable[[SourceDefinition], DataFrame]
+SystemRows: TypeAlias = Callable[[str], tuple[Record, Iterable[Sequence[object]]]]
+"""The columns and rows of a system relation, given as `schema.table`."""
 
 
-class Frames:
-    """Registers what a query reads, each relation once, in a session of its own."""
+def _no_system_relations(name: str) -> tuple[Record, Iterable[Sequence[object]]]:
+    raise InternalError(f"a task reads the system relation {name}")
+
+
+class RelationFrames:
+    """Registers the relations that a query reads, each of them once, in the session that it is given."""
 
     def __init__(
         self,
         session: SparkSession,
-        catalog: Catalog,
-        reader: Reader,
+        relations: Relations,
         source: SourceFrame,
-        views: dict[int, AnalysedQuery] | None = None,
+        system_rows: SystemRows = _no_system_relations,
     ) -> None:
-        """``views`` keeps what was analysed, for whoever makes the same frames again."""
         self._session = session
-        self._catalog = catalog
-        self._reader = reader
+        self._relations = relations
         self._source = source
-        self._views = {} if views is None else views
-        self._done: set[str] = set()
+        self._system_rows = system_rows
+        self._registered: set[str] = set()
 
-    def query(self, analysed: AnalysedQuery) -> DataFrame:
-        self._register(relations_read(analysed), system_relations_read(analysed))
-        return self._session.sql(analysed.spark_sql)
+    def query(self, query: QueryDefinition) -> DataFrame:
+        """The rows of a query."""
+        for name in query.system_relations:
+            self._register(system_name(name), lambda name=name: self._system(name))  # type: ignore[misc]
+        for id_ in query.relations:
+            self._register(spark_name(id_), lambda id_=id_: self.relation(id_))  # type: ignore[misc]
+        return self._session.sql(query.sql)
 
     def relation(self, relation_id: int) -> DataFrame:
-        return self._frame(self._catalog.get(relation_id))
-
-    def _register(self, relations: Iterable[int], system: Iterable[str]) -> None:
-        for name in system:
-            if name not in self._done:
-                self._done.add(name)
-                self._system(name)
-        for id_ in relations:
-            if spark_name(id_) not in self._done:
-                self._done.add(spark_name(id_))
-                self._frame(self._catalog.get(id_)).createOrReplaceTempView(spark_name(id_))
-
-    def _frame(self, relation: Object) -> DataFrame:
-        match relation.kind:
-            case Kind.SOURCE:
+        """The rows of one relation."""
+        relation = self._relations[relation_id]
+        match relation:
+            case SourceDefinition():
                 return self._source(relation)
-            case Kind.VIEW:
-                if relation.id not in self._views:
-                    self._views[relation.id] = sound_query(self._catalog, relation)
-                analysed, names = self._views[relation.id], [c.name for c in relation.columns]
-                found = self.query(analysed)
-                return found if [c.name for c in analysed.columns] == names else found.toDF(*names)
-            case _:
-                raise NotSupportedYet(f"reading a {relation.kind}")
+            case ViewDefinition():
+                found = self.query(relation.query)
+                names = tuple(name for name, _ in relation.query.columns)
+                return found if names == relation.columns else found.toDF(*relation.columns)
 
-    def _system(self, name: str) -> None:
-        schema, _, table = name.partition(".")
-        relation = next(r for r in SYSTEM_RELATIONS if (r.schema, r.name) == (schema, table))
-        type_ = to_spark(relation.columns)
-        assert isinstance(type_, StructType)
-        rows = [tuple(row) for row in relation.read(self._catalog, self._reader).rows]
-        self._session.createDataFrame(rows, type_).createOrReplaceTempView(f"{schema}_{table}")
+    def _register(self, name: str, frame: Callable[[], DataFrame]) -> None:
+        if name not in self._registered:
+            self._registered.add(name)
+            frame().createOrReplaceTempView(name)
+
+    def _system(self, name: str) -> DataFrame:
+        columns, rows = self._system_rows(name)
+        return self._session.createDataFrame([tuple(row) for row in rows], _struct(columns))
+
+
+def column_types_from_spark(
+    session: SparkSession, sql: str, relations: dict[str, Record]
+) -> tuple[Type, ...]:
+    """The types of a query's columns as Spark derives them over empty relations. Nothing is run."""
+    session = session.newSession()
+    for name, columns in relations.items():
+        session.createDataFrame([], _struct(columns)).createOrReplaceTempView(name)
+    try:
+        schema = session.sql(sql).schema
+    except Exception as error:
+        raise translated(error) from error
+    return tuple(from_spark(field.dataType) for field in schema.fields)
+
+
+def _struct(columns: Record) -> StructType:
+    type_ = to_spark(columns)
+    assert isinstance(type_, StructType)
+    return type_

@@ -63,7 +63,7 @@ def replay(task: SinkTask, session: SparkSession) -> Replayed:
 
 
 def _replay(task: SinkTask, session: SparkSession, held: Mapping[Place, Quarantined]) -> Replayed:
-    source, upsert = task.source, task.source.plan.envelope != "NONE"
+    source, upsert = task.source, task.source.layout.envelope != "NONE"
     earliest = _earliest(task)
     places = F.broadcast(session.createDataFrame(list(held), "partition int, offset bigint"))
     raw = source.between(session, *_range(task, held, earliest))
@@ -98,7 +98,7 @@ def _earliest(task: SinkTask) -> dict[int, int]:
     cluster = task.source.cluster
     topic = cluster.topic(task.topic.name)
     if topic.id != task.topic.id:
-        raise TopicReplaced(topic.name, f'sink "{task.object.name}"')
+        raise TopicReplaced(topic.name, f'sink "{task.name}"')
     return cluster.offsets(topic, latest=False)
 
 
@@ -110,7 +110,7 @@ def _range(task: SinkTask, held: Mapping[Place, Quarantined], earliest: Offsets)
     for partition, offset in held:
         start[partition] = min(offset, start.get(partition, offset))
         end[partition] = max(offset + 1, end.get(partition, 0))
-    if task.source.plan.envelope != "NONE":
+    if task.source.layout.envelope != "NONE":
         first = min(q.time for q in held.values())
         since = task.source.cluster.offsets_at_time(task.topic, int((first - EPOCH).total_seconds() * 1000))
         start = {p: start.get(p, since.get(p, 0)) for p in earliest}

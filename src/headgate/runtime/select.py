@@ -12,22 +12,16 @@ from itertools import chain
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import Object
-from headgate.catalog.snapshot import Catalog
-from headgate.catalog.store import Reader
-from headgate.connectors.connections import Connections
-from headgate.plan.relations import analyse_query
+from headgate.connectors.connections import Clients
+from headgate.plan.definitions import SelectDefinition, SourceDefinition
 from headgate.runtime.decode import number_of
 from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
-from headgate.runtime.frames import Frames
+from headgate.runtime.frames import RelationFrames, SystemRows
 from headgate.runtime.source import Follow, SourceReader
 from headgate.runtime.values import Json, json_value, spelled
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
-from headgate.sql.query.relation import AnalysedQuery
-from headgate.sql.statement import Query
 
 CHUNK = 500  # rows per piece of the answer
 LEARN_TRIES = 3
@@ -43,18 +37,21 @@ class BatchQuery:
     """One query over the state of all relations at this moment."""
 
     def __init__(
-        self, session: SparkSession, catalog: Catalog, path: SearchPath, query: Query, connections: Connections,
-        reader: Reader, follow: Follow,
-    ) -> None:  # fmt: skip
-        """``follow`` is told of schemas that records have and the source does not know yet."""
+        self,
+        session: SparkSession,
+        select: SelectDefinition,
+        clients: Clients,
+        system_rows: SystemRows,
+        follow: Follow,
+    ) -> None:
+        """``follow`` is called with schemas that records have and the source does not know yet."""
         self._session = session.newSession()
-        self._catalog = catalog
-        self._connections = connections
-        self._reader = reader
+        self._select = select
+        self._clients = clients
+        self._system_rows = system_rows
         self._follow = follow
         self._sources: dict[int, SourceReader] = {}
-        self.analysed: AnalysedQuery = analyse_query(catalog, path, query)
-        self.bad_records: dict[str, int] = {}  # that are left out, by source
+        self.bad_records: dict[int, int] = {}  # how many records of each source are left out, by its id
         self._grew = False
         self._tag = f"headgate-{uuid.uuid4().hex}"
         self._cancelled = False
@@ -70,8 +67,8 @@ class BatchQuery:
 
     def columns(self, frame: DataFrame) -> tuple[tuple[str, str], ...]:
         """Names and types; those that only Spark could tell are its own."""
-        told = zip(self.analysed.columns, frame.schema.fields, strict=True)
-        return tuple((c.name, print_type(c.type or from_spark(f.dataType))) for c, f in told)
+        columns = zip(self._select.query.columns, frame.schema.fields, strict=True)
+        return tuple((name, print_type(type_ or from_spark(f.dataType))) for (name, type_), f in columns)
 
     def run(self) -> tuple[tuple[tuple[str, str], ...], Iterator[Chunk]]:
         """Columns and chunks of rows. A schema that the registry did not list is learned and the query run again, as
@@ -96,14 +93,15 @@ class BatchQuery:
     def _frame(self) -> DataFrame:
         """All sources are looked at before the query is given up: those that grow do so at once."""
         self.bad_records, self._grew = {}, False
-        frame = Frames(self._session, self._catalog, self._reader, self._source).query(self.analysed)
+        frames = RelationFrames(self._session, self._select.relations, self._source, self._system_rows)
+        frame = frames.query(self._select.query)
         if self._grew:
             raise SourceGrew
         return frame
 
-    def _source(self, source: Object) -> DataFrame:
+    def _source(self, source: SourceDefinition) -> DataFrame:
         if source.id not in self._sources:
-            self._sources[source.id] = SourceReader(self._catalog, source, self._connections)
+            self._sources[source.id] = SourceReader(source, self._clients)
         reader = self._sources[source.id]
         reader.refresh()
         raw = reader.raw(self._session)
@@ -111,9 +109,9 @@ class BatchQuery:
             self._follow(source.id, arrived)
             self._grew = True
         decoded = reader.decode(raw)
-        if reader.plan.on_error != "HALT" and not self._grew:
+        if reader.layout.on_error != "HALT" and not self._grew:
             bad = number_of(decoded.where("hg_problem IS NOT NULL"))
-            self.bad_records[self._catalog.shown(source.id)] = bad
+            self.bad_records[source.id] = bad
         return reader.rows(decoded)
 
     def _chunks(self, frame: DataFrame) -> Iterator[Chunk]:

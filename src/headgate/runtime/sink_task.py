@@ -16,35 +16,19 @@ from itertools import islice
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.catalog.definitions import statement_of
-from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Object
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.catalog.tasks import Intent, Ledger, PartitionOffset, Quarantined
-from headgate.connectors.connections import Connections
+from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.errors import HeadgateError
-from headgate.plan.chain import source_of
-from headgate.plan.definitions import SinkDefinition
-from headgate.plan.follow import unwritable
-from headgate.plan.sink import plan_sink
+from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.decode import number_of
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
-from headgate.runtime.errors import (
-    RecordsLost,
-    RecordTooLarge,
-    SinkCannotFollow,
-    TargetTopicGone,
-    TopicCut,
-    TopicReplaced,
-)
+from headgate.runtime.errors import RecordsLost, RecordTooLarge, TargetTopicGone, TopicCut, TopicReplaced
 from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
-from headgate.runtime.frames import Frames
+from headgate.runtime.frames import RelationFrames
 from headgate.runtime.source import SourceReader, Suspect
-from headgate.sql.query.relation import AnalysedQuery
-from headgate.sql.sinks import CreateSink
 
 FURTHER = 10_000  # records of a partition that came since a batch's end was fixed, and are taken along
 FEW = 10_000  # records of a batch that one worker does alone
@@ -91,29 +75,26 @@ class SinkTask:
 
     def __init__(
         self,
-        catalog: Catalog,
-        sink: Object,
-        connections: Connections,
+        task: TaskDefinition,
+        clients: Clients,
         store: Store,
         told: Callable[[Progress], None],
     ) -> None:
-        self.object = sink
-        self.plan: SinkDefinition = plan_sink(catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
-        if missing := unwritable(catalog, sink):
-            raise SinkCannotFollow(sink.name, missing)
-        self.source = SourceReader(catalog, source_of(catalog, self.plan.relation), connections)
-        self.target = connections.kafka(catalog, self.plan.connection)
+        self.id = task.id
+        self.name = task.name
+        self.definition = task
+        self.sink = task.sink
+        self.source = SourceReader(task.source, clients)
+        self.target = clients.kafka(task.sink.connection)
         self.progress = Progress()
         self.topic: Topic
         self.reached: dict[int, int] = {}
         self.there: dict[int, int] = {}  # where the topic ended when the task began
-        self._catalog = catalog
         self.store = store
         self._told = told
         self._generation = 0
         self._began = 0.0
         self._decoded: DataFrame | None = None
-        self._views: dict[int, AnalysedQuery] = {}
         self._record: tuple[Column, Column, Column] | None = None
         self._proven: set[Suspect] = set()  # schemas that change nothing that the task uses
         self._tried: Suspect | None = None
@@ -129,20 +110,20 @@ class SinkTask:
         """Look at the topic and the ledger. A new generation, because a new query counts its batches from 0. Where a new
         task begins is written down at once: what is deleted before its first batch would else not be missed."""
         self.topic = self.source.cluster.topic(self.source.topic_name)
-        self.check_target(self.target.topics({self.plan.topic}))
-        ledger = self.store.ledger(self.object.id)
+        self.check_target(self.target.topics({self.sink.topic}))
+        ledger = self.store.ledger(self.id)
         self._generation = (ledger.generation if ledger else 0) + 1
         self.there = self.source.cluster.offsets(self.topic, latest=True)
         self.reached = self._start(ledger)
         if ledger is None:
             begin = self._partition_offsets(self.reached)
-            self.store.advance(Ledger(self.object.id, self._generation, BEFORE_THE_FIRST, begin))
+            self.store.advance(Ledger(self.id, self._generation, BEFORE_THE_FIRST, begin))
         self.progress.lag = self.waiting(self.there)
 
     def check_target(self, topics: Collection[str]) -> None:
         """That its own topic is among those that the target has. A producer would wait for it as for a broker."""
-        if self.plan.topic not in topics:
-            raise TargetTopicGone(self.plan.topic, self.object.name)
+        if self.sink.topic not in topics:
+            raise TargetTopicGone(self.sink.topic, self.name)
 
     def _start(self, ledger: Ledger | None) -> dict[int, int]:
         """The ledger's offsets; partitions that it does not know were added, and begin at 0. A topic that is another one
@@ -176,7 +157,7 @@ class SinkTask:
         offsets = self._partition_offsets(end)
         now = datetime.now(UTC)
         self.store.intend(
-            Intent(self.object.id, self._generation, batch, offsets, (), (), self._catalog.version, now)
+            Intent(self.id, self._generation, batch, offsets, (), (), self.definition.catalog_version, now)
         )
 
     def end_before_halt(self, end: Offsets, raw: Callable[[], DataFrame]) -> Offsets:
@@ -195,31 +176,31 @@ class SinkTask:
         ``end``."""
         self._decoded = self.source.decode(raw)
         records = self.outgoing(raw.sparkSession, self.source.changes(self._decoded))
-        if self.plan.envelope == "UPSERT":
+        if self.sink.envelope == "UPSERT":
             return records
         read = sum(offset > self.reached.get(p, 0) for p, offset in end.items())  # partitions
-        in_one_part = read == 1 and self.source.plan.envelope == "NONE"  # a keyed source is shuffled
+        in_one_part = read == 1 and self.source.layout.envelope == "NONE"  # a keyed source is shuffled
         return all_or_none(records, self.waiting(end), in_one_part=in_one_part)
 
     def outgoing(self, session: SparkSession, changed: DataFrame) -> DataFrame:
         """Topic, key and value of what is to be written for changes of the source."""
         current = self.source.current(changed)
-        frames = Frames(session, self._catalog, self.store, lambda _: current, self._views)
-        rows = frames.relation(self.plan.relation)
+        frames = RelationFrames(session, self.definition.relations, lambda _: current)
+        rows = frames.relation(self.sink.relation)
         written = rows.select(*self._encoded())
-        deleted = deleted_keys(self._catalog, self.plan, self.source, changed, rows)
+        deleted = deleted_keys(self.definition, self.source, changed, rows)
         return written if deleted is None else written.unionByName(deleted)
 
     def _encoded(self) -> tuple[Column, Column, Column]:
         if self._record is None:
-            key = encode(self.plan.key) if self.plan.key is not None else F.lit(None).cast("binary")
-            value = encode(self.plan.value)
-            self._record = F.lit(self.plan.topic).alias("topic"), key.alias("key"), value.alias("value")
+            key = encode(self.sink.key) if self.sink.key is not None else F.lit(None).cast("binary")
+            value = encode(self.sink.value)
+            self._record = F.lit(self.sink.topic).alias("topic"), key.alias("key"), value.alias("value")
         return self._record
 
     def finish(self, batch: int, end: Offsets, latest: Offsets) -> None:
         """The batch is written and its bad records are aside: move the ledger, tell. ``latest`` is where the topic ends."""
-        self.store.advance(Ledger(self.object.id, self._generation, batch, self._partition_offsets(end)))
+        self.store.advance(Ledger(self.id, self._generation, batch, self._partition_offsets(end)))
         self.progress.rows += self.waiting(end)
         self.reached = dict(end)
         if self._tried is not None:
@@ -244,7 +225,7 @@ class SinkTask:
         if records_are_gone(error) and (told := self._what_is_gone()) is not None:
             return told
         if record_is_too_large(error):
-            return RecordTooLarge(self.plan.topic, self.object.name)
+            return RecordTooLarge(self.sink.topic, self.name)
         brokers = dict.fromkeys((self.source.cluster.brokers, self.target.brokers))
         return translated(error, [self.source], " or ".join(brokers))
 
@@ -269,31 +250,31 @@ class SinkTask:
     def _cut(self, reached: Offsets) -> TopicCut | None:
         """A partition that ends before what was read of it. One that begins at an offset which it does not have yet was
         not read."""
-        begins = self.source.given_offsets
+        begins = self.source.start_at
         for partition, offset in sorted(reached.items()):
             end = self.there[partition]
             if offset > end and offset > begins.get(partition, 0):
-                return TopicCut(self.topic.name, partition, offset, end, f'sink "{self.object.name}"')
+                return TopicCut(self.topic.name, partition, offset, end, f'sink "{self.name}"')
         return None
 
     def _replaced(self) -> TopicReplaced:
-        begins = self.source.object.name if self.source.begins_at_offsets else None
-        return TopicReplaced(self.topic.name, f'sink "{self.object.name}"', begins)
+        begins = self.source.name if self.source.start_at else None
+        return TopicReplaced(self.topic.name, f'sink "{self.name}"', begins)
 
     def held(self) -> tuple[Quarantined, ...]:
         """The records that are in the quarantine."""
-        return self.store.quarantined(self.object.id)
+        return self.store.quarantined(self.id)
 
     def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined]) -> None:
         self.store.release(leaving, staying)
 
     def set_aside(self) -> None:
         """Count the bad records of the batch, and keep them if the policy says so."""
-        if self.source.plan.on_error == "HALT":
+        if self.source.layout.on_error == "HALT":
             return
         assert self._decoded is not None
         bad = self._decoded.where("hg_problem IS NOT NULL")
-        if self.source.plan.on_error == "SKIP":
+        if self.source.layout.on_error == "SKIP":
             self.progress.skipped += number_of(bad)
             return
         for chunk in _chunks(bad.selectExpr(*QUARANTINED).toLocalIterator(), CHUNK):
@@ -315,8 +296,8 @@ class SinkTask:
         place = row["partition"], row["offset"]
         told = bad_record(self.source, *place, side, row["reason"], row["schema_id"], raw)
         return Quarantined(
-            self.source.object.id,
-            self.object.id,
+            self.source.id,
+            self.id,
             row["topic"],
             *place,
             EPOCH + timedelta(microseconds=row["time"]),

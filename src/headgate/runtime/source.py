@@ -11,24 +11,15 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.catalog.definitions import statement_of
-from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Object
-from headgate.catalog.snapshot import Catalog
-from headgate.connectors.connections import Connections
+from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
+from headgate.plan.definitions import ConnectionRef, SourceDefinition, SourceLayout
 from headgate.plan.sides import CsvSide, JsonSide, RegexSide, SchemaSide, TextSide
-from headgate.plan.source import SourcePlan, plan_source
-from headgate.purify.references import kafka_server, registry_server
-from headgate.purify.topics import topic_name
 from headgate.registry.client import RegistryClient
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import Writers, framed_id, has_id
 from headgate.runtime.schemas import SideSchemas
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import Format, RegistryFormat
-from headgate.sql.options import ListLiteral, NumberLiteral, option
-from headgate.sql.sources import CreateSource
 
 MOST_IDS = 1000  # that one look at the records takes up
 
@@ -59,37 +50,29 @@ SELECT hg_last.* FROM (
 class SourceReader:
     """One source of the catalog. Keeps what it learned of the registry, so that it asks once for each schema."""
 
-    def __init__(self, catalog: Catalog, source: Object, connections: Connections) -> None:
-        statement = statement_of(source, CreateSource)
-        self.object = source
-        self.statement = statement
-        self.plan: SourcePlan = plan_source(statement)
-        self.topic_name = topic_name(statement.kafka)
-        broker = kafka_server(catalog, DEFAULT_PATH, statement.kafka)
-        self.cluster: KafkaCluster = connections.kafka(catalog, broker)
+    def __init__(self, source: SourceDefinition, clients: Clients) -> None:
+        self.id = source.id
+        self.name = source.name
+        self.layout = source.layout
+        self.topic_name = source.topic
+        self.start_at = source.start_offsets
+        self.cluster: KafkaCluster = clients.kafka(source.connection)
         self._made: tuple[tuple[Writers, Writers], Decoder] | None = None
         self._raw: DataFrame | None = None  # decoded last
         self.schemas = {
             "key": SideSchemas(
-                self.plan.key,
+                self.layout.key,
                 "HALT",  # under every policy: a key with other fields is another key
-                lambda: self._client(catalog, connections, "KEY"),
+                _registry(clients, source.key_registry),
                 f"{self.topic_name}-key",
             ),
             "value": SideSchemas(
-                self.plan.value,
-                self.plan.on_schema_change,
-                lambda: self._client(catalog, connections, "VALUE"),
+                self.layout.value,
+                self.layout.on_schema_change,
+                _registry(clients, source.value_registry),
                 f"{self.topic_name}-value",
             ),
         }
-
-    def _client(self, catalog: Catalog, connections: Connections, side: str) -> RegistryClient | None:
-        formats = self.statement.formats
-        format_: Format = formats.key if side == "KEY" and formats.key is not None else formats.value
-        if not isinstance(format_, RegistryFormat):
-            return None
-        return connections.registry(catalog, registry_server(catalog, DEFAULT_PATH, format_.registry))
 
     # where to read
 
@@ -97,25 +80,11 @@ class SourceReader:
         """Where the statement says to begin: the earliest offsets unless told otherwise. A partition that was added later
         begins at its start, and one whose first records are gone at what is left."""
         earliest = self.cluster.offsets(topic, latest=False)
-        given = self.given_offsets
-        return {p: max(given.get(p, first), first) for p, first in earliest.items()}
-
-    @property
-    def begins_at_offsets(self) -> bool:
-        """Whether the statement speaks of offsets, which mean nothing in another topic."""
-        return bool(self.given_offsets)
-
-    @property
-    def given_offsets(self) -> dict[int, int]:
-        """Those of the statement, by partition."""
-        options = self.statement.kafka.options
-        given = option(options, "SEED OFFSET") or option(options, "START OFFSET")
-        items = given.items if isinstance(given, ListLiteral) else ()
-        return dict(enumerate(int(item.text) for item in items if isinstance(item, NumberLiteral)))
+        return {p: max(self.start_at.get(p, first), first) for p, first in earliest.items()}
 
     def options(self) -> dict[str, str]:
         wants_headers = any(
-            c.origin.name == "HEADERS" or c.origin.section == "header" for c in self.plan.columns
+            c.origin.name == "HEADERS" or c.origin.section == "header" for c in self.layout.columns
         )
         return {**self.cluster.spark(), **READER, "includeHeaders": str(wants_headers).lower()}
 
@@ -154,7 +123,7 @@ class SourceReader:
         """Made anew only when there are other schemas than before."""
         writers = self.schemas["key"].writers(), self.schemas["value"].writers()
         if self._made is None or self._made[0] != writers:
-            self._made = writers, Decoder(self.plan, *writers, self.object.id)
+            self._made = writers, Decoder(self.layout, *writers, self.id)
         return self._made[1]
 
     def problem(self, partition: int, offset: int) -> Row | None:
@@ -172,7 +141,7 @@ class SourceReader:
     def changes(self, decoded: DataFrame) -> DataFrame:
         """The good records; of a keyed source the last of every key, deletions included."""
         good = self._decoder().good(decoded)
-        return good if self.plan.envelope == "NONE" else latest_per_key(good, self.plan)
+        return good if self.layout.envelope == "NONE" else latest_per_key(good, self.layout)
 
     def current(self, changes: DataFrame) -> DataFrame:
         return self.columns(self._decoder().present(changes))
@@ -184,11 +153,11 @@ class SourceReader:
         """What a record's key or value should have been, for the quarantine."""
         if side == "header":
             return "text"
-        plan = self.plan.key if side == "key" else self.plan.value
-        if isinstance(plan, SchemaSide):
-            return plan.kind.lower()
+        encoding = self.layout.key if side == "key" else self.layout.value
+        if isinstance(encoding, SchemaSide):
+            return encoding.kind.lower()
         names = {JsonSide: "json", TextSide: "text", CsvSide: "csv", RegexSide: "regex"}
-        return names.get(type(plan), "bytes")
+        return names.get(type(encoding), "bytes")
 
     # schemas
 
@@ -263,20 +232,25 @@ class Arrived:
 Follow = Callable[[int, Sequence[Arrived]], None]  # the source's id, and what its records have
 
 
-def latest_per_key(decoded: DataFrame, plan: SourcePlan) -> DataFrame:
+def latest_per_key(decoded: DataFrame, layout: SourceLayout) -> DataFrame:
     """The last record of every key. Offsets order within a partition; between partitions, which a key changes only
     when partitions are added, the time of the record does. All records of a key are brought together first: both
     steps then need one shuffle and one sort. In SQL, because `groupBy` does not go by the session's settings in a thread
     that is not the session's own, and without them Spark has no times of day."""
-    keys = [c for c in plan.columns if c.key]
+    keys = [c for c in layout.columns if c.key]
     key: Column = (
         F.struct(*[F.col("hg_value").getField(c.origin.name) for c in keys])
-        if plan.key_in_value
+        if layout.key_in_value
         else F.col("hg_key")
     )
     whole = F.struct(*[F.col(name) for name in decoded.columns]).alias("hg_last")
     keyed = decoded.select(key.alias("hg_group"), whole).repartition("hg_group")
     return decoded.sparkSession.sql(LATEST, keyed=keyed)
+
+
+def _registry(clients: Clients, connection: ConnectionRef | None) -> Callable[[], RegistryClient | None]:
+    """Opens the client of a registry when it is needed."""
+    return lambda: None if connection is None else clients.registry(connection)
 
 
 def offsets_json(topic: str, offsets: Mapping[int, int]) -> str:

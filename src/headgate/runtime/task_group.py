@@ -57,7 +57,7 @@ class TaskGroup:
         self._follow = follow
         self._session = session.newSession()
         # Of each task its own: tasks over one source call different frames by the same name.
-        self._sessions = {task.object.id: session.newSession() for task in self.tasks}
+        self._sessions = {task.id: session.newSession() for task in self.tasks}
         self._threads = ThreadPoolExecutor(min(AT_ONCE, len(self.tasks)), "task")
         self._lanes = ThreadPoolExecutor(LANES, "lane")
         self._checkpoint = checkpoints / f"group-{uuid.uuid4().hex}"
@@ -67,7 +67,7 @@ class TaskGroup:
 
     @property
     def members(self) -> frozenset[int]:
-        return frozenset(task.object.id for task in self.tasks)
+        return frozenset(task.id for task in self.tasks)
 
     def start(self) -> None:
         start = _earliest(self.tasks)
@@ -102,14 +102,14 @@ class TaskGroup:
         """Send a task's quarantined records through again, between two batches: what its sink has by then is what the
         topic says up to its ledger. None if the group does not run the task any more."""
         with self._busy:
-            found = next((t for t in self.tasks if t.object.id == task and self._runs(t)), None)
+            found = next((t for t in self.tasks if t.id == task and self._runs(t)), None)
             if found is None or self._stopping:
                 return None
             try:
                 return replay(found, self._sessions[task])
             except SourceMustGrow as growth:
-                self._outgrown.add(found.source.object.id)
-                self._follow(found.source.object.id, growth.arrived)
+                self._outgrown.add(found.source.id)
+                self._follow(found.source.id, growth.arrived)
                 return None
             except Exception as error:
                 raise found.translated(error) from error
@@ -140,12 +140,11 @@ class TaskGroup:
         topics = source.topics({task.topic.name for task in tasks})
         latest = source.end_offsets(list(topics.values()))
         until = {
-            t.object.id: end_of_batch(t.reached, ends[t.topic.name], latest.get(t.topic.name, {}))
-            for t in tasks
+            t.id: end_of_batch(t.reached, ends[t.topic.name], latest.get(t.topic.name, {})) for t in tasks
         }
         while tasks:
             done = self._part(batch, tasks, until, topics, latest)
-            tasks = [task for task in done if task.wants(until[task.object.id])]
+            tasks = [task for task in done if task.wants(until[task.id])]
 
     def _part(
         self, batch: int, tasks: Sequence[SinkTask], until: Mapping[int, Offsets], topics: Mapping[str, Topic],
@@ -154,26 +153,26 @@ class TaskGroup:
         """Read and write: all of the turn, or where a schema may halt a task, up to there; those that did."""
         ready = self._attempt_all(
             self._with_targets(tasks),
-            lambda t: t.intend(batch, until[t.object.id], topics.get(t.topic.name)),
+            lambda t: t.intend(batch, until[t.id], topics.get(t.topic.name)),
         )
-        ready = self._side_by_side(ready, lambda t: self._keep_up(t, until[t.object.id]))
+        ready = self._side_by_side(ready, lambda t: self._keep_up(t, until[t.id]))
         ready = [t for t in ready if self._runs(t)]  # what one finds, another may read too
         end: dict[int, Offsets] = {}
-        ready = self._side_by_side(ready, lambda t: self._end_before_halt(t, until[t.object.id], end))
-        written = self._side_by_side(ready, lambda t: self._write(t, end[t.object.id]))
+        ready = self._side_by_side(ready, lambda t: self._end_before_halt(t, until[t.id], end))
+        written = self._side_by_side(ready, lambda t: self._write(t, end[t.id]))
         written = [t for t in written if self._attempt(t, SinkTask.set_aside)]
-        return self._attempt_all(written, lambda t: t.finish(batch, end[t.object.id], latest[t.topic.name]))
+        return self._attempt_all(written, lambda t: t.finish(batch, end[t.id], latest[t.topic.name]))
 
     def _end_before_halt(self, task: SinkTask, until: Offsets, end: dict[int, Offsets]) -> None:
-        end[task.object.id] = task.end_before_halt(until, lambda: self._read(task, until))
+        end[task.id] = task.end_before_halt(until, lambda: self._read(task, until))
 
     def _with_targets(self, tasks: Sequence[SinkTask]) -> list[SinkTask]:
         """Those whose own topics are there, asked once for all."""
         try:
-            there = self.tasks[0].target.topics({task.plan.topic for task in tasks})
+            there = self.tasks[0].target.topics({task.sink.topic for task in tasks})
         except Exception as error:  # noqa: BLE001 - the target may be away while the source is not
             for task in tasks:
-                self.failed[task.object.id] = task.translated(error)
+                self.failed[task.id] = task.translated(error)
             return []
         return [task for task in tasks if self._attempt(task, lambda t: t.check_target(there))]
 
@@ -185,19 +184,19 @@ class TaskGroup:
                 return [task for task in tasks if self._attempt(task, step)]
         except Exception as error:  # noqa: BLE001 - nothing of it is stored: all go on from their ledgers
             for task in tasks:
-                self.failed[task.object.id] = task.translated(error)
+                self.failed[task.id] = task.translated(error)
             return []
 
     def _runs(self, task: SinkTask) -> bool:
-        return task.object.id not in self.failed and task.source.object.id not in self._outgrown
+        return task.id not in self.failed and task.source.id not in self._outgrown
 
     def _keep_up(self, task: SinkTask, end: Offsets) -> None:
         """Look for schemas that change what the task's source gives, before anything of the batch is written."""
         task.source.refresh()
         arrived = task.source.arrived(lambda: self._read(task, end))
         if arrived:
-            self._outgrown.add(task.source.object.id)
-            self._follow(task.source.object.id, arrived)
+            self._outgrown.add(task.source.id)
+            self._follow(task.source.id, arrived)
 
     def _side_by_side(self, tasks: Sequence[SinkTask], step: Callable[[SinkTask], None]) -> list[SinkTask]:
         """A step that waits for the registry, or for Spark. Not one job for all: when one task fails, nobody could say
@@ -228,8 +227,8 @@ class TaskGroup:
         """The records that the task has not had. Not from the query's own frame: there every task would read the topics
         of all others too, and 40 tasks on 40 topics would make 1,600 reads of a batch. (To read once for all and keep
         the records for the others took longer, too, and so did one write for ten tasks.)"""
-        session, start = self._sessions[task.object.id], {p: task.reached.get(p, 0) for p in end}
-        return task.source.between(session, start, end, f"headgate-task-{task.object.id}")
+        session, start = self._sessions[task.id], {p: task.reached.get(p, 0) for p in end}
+        return task.source.between(session, start, end, f"headgate-task-{task.id}")
 
     def _attempt(self, task: SinkTask, step: Callable[[SinkTask], None]) -> bool:
         try:
@@ -237,7 +236,7 @@ class TaskGroup:
         except _Outgrown:
             return False
         except Exception as error:  # noqa: BLE001 - whatever it is, only this task is left out
-            self.failed[task.object.id] = task.translated(error)
+            self.failed[task.id] = task.translated(error)
             return False
         return True
 

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from psycopg import sql
 
-from headgate.embedded.process import lifeline
+from headgate.embedded.process import lifeline_command
 from headgate.embedded.world import Progress, World
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import RegistryError
@@ -279,7 +279,9 @@ def _services(text: str) -> list[str]:
 
 def _start_engine(project: Path, world: Path) -> EngineProcess:
     """Ends, in order, also when the run is killed."""
-    return start_engine(project, environment={"HEADGATE_WORLD": str(world)}, by=lifeline(signal.SIGTERM))
+    return start_engine(
+        project, environment={"HEADGATE_WORLD": str(world)}, prefix=lifeline_command(signal.SIGTERM)
+    )
 
 
 def _variables(context: SpecContext, seed: str) -> Variables:

@@ -1,4 +1,4 @@
-"""Apache Kafka in KRaft mode: broker and controller in one process, a cluster of one."""
+"""Apache Kafka: a cluster of one process in KRaft mode, which is both broker and controller."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from base64 import urlsafe_b64encode
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headgate.embedded.host import LOOPBACK, answers, own_file, own_folder
+from headgate.embedded.host import LOOPBACK, accepts_connections, private_file, private_folder
 from headgate.embedded.jars import fetch, find_java
-from headgate.embedded.process import Launch
-from headgate.embedded.service import Launches, Needs, ServiceName, Site
+from headgate.embedded.process import Command
+from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
 
-# Relative paths: Kafka splits log.dirs at commas, and a world folder may have one in its name.
-# Few partitions for the inner topics, since each is a folder to make and to open at every start.
-# A short session, since after a kill the controller refuses the new broker until the session of the old one is over:
-# measured 6.5 s from the controller's start to the broker's with 6 s, 3.4 s with 2 s, as without a kill.
+# Paths are relative: Kafka splits log.dirs at commas, and the path of a world folder may contain one.
+# Internal topics have few partitions, because each partition is a folder that is created and opened at every start.
+# The broker's session is short: after a kill the controller refuses the new broker until the old session has ended.
+# A broker was ready 6.5 s after its controller with a session of 6 s, and 3.4 s with 2 s, the same as without a kill.
 PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -71,47 +71,51 @@ Configuration:
 
 
 class Kafka:
-    name: ServiceName = "kafka"
-    needs = Needs(("kafka", "kafka-controller"), memory=600, disk=300, patience=120, grace=15)
+    """The service ``kafka``. Its second port is the controller's."""
 
-    def prepare(self, site: Site) -> Launches:
-        own_folder(site.data, site.user)
-        text = PROPERTIES.format(host=LOOPBACK, port=site.ports[0], controller=site.ports[1])
-        own_file(site.data / "server.properties", text, site.user)
-        own_file(site.data / "log4j2.yaml", LOG4J, site.user)
-        java = _java(site)
-        main = Launch((*java, "kafka.Kafka", "server.properties"), site.data, site.user)
-        if (site.data / "data" / "meta.properties").exists():
-            return Launches(main)
+    name: ServiceName = "kafka"
+    requirements = Requirements(
+        ("kafka", "kafka-controller"), memory=600, disk=300, start_timeout=120, stop_timeout=15
+    )
+
+    def prepare(self, placement: Placement) -> Commands:
+        private_folder(placement.data, placement.user)
+        text = PROPERTIES.format(host=LOOPBACK, port=placement.ports[0], controller=placement.ports[1])
+        private_file(placement.data / "server.properties", text, placement.user)
+        private_file(placement.data / "log4j2.yaml", LOG4J, placement.user)
+        java = _java(placement)
+        server = Command((*java, "kafka.Kafka", "server.properties"), placement.data, placement.user)
+        if (placement.data / "data" / "meta.properties").exists():
+            return Commands(server)
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config=server.properties")
         quick = (
             java[0],
             "-XX:TieredStopAtLevel=1",
             *java[1:],
-        )  # it runs too short a time to be worth compiling
-        return Launches(main, first=Launch((*quick, *tool), site.data, site.user))
+        )  # the tool ends before full optimisation pays off
+        return Commands(server, setup=Command((*quick, *tool), placement.data, placement.user))
 
-    def answers(self, site: Site) -> bool:
-        if not answers(site.port):
+    def is_ready(self, placement: Placement) -> bool:
+        if not accepts_connections(placement.port):
             return False
-        admin = AdminClient({"bootstrap.servers": self.address(site), "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": self.address(placement), "log_level": 0})
         try:
             return len(admin.list_topics(timeout=2).brokers) == 1
         except KafkaException:
             return False
 
-    def settle(self, site: Site) -> None:
-        """Nothing: topics are made by those who want them."""
+    def after_start(self, placement: Placement) -> None:
+        """Nothing to do. Topics are created by their users."""
 
-    def address(self, site: Site) -> str:
-        return f"{LOOPBACK}:{site.port}"
+    def address(self, placement: Placement) -> str:
+        return f"{LOOPBACK}:{placement.port}"
 
     public_address = address
 
 
-def _java(site: Site) -> tuple[str, ...]:
-    scratch = own_folder(site.data / "tmp", site.user)
+def _java(placement: Placement) -> tuple[str, ...]:
+    scratch = private_folder(placement.data / "tmp", placement.user)
     options = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
     settings = ("-Dlog4j2.configurationFile=log4j2.yaml", f"-Djava.io.tmpdir={scratch}")
     return (str(find_java().path), *options, *settings, "-cp", os.pathsep.join(map(str, fetch("kafka"))))

@@ -1,4 +1,7 @@
-"""OpenSearch: its own main class on a home folder that we put together from its jars, once per cache folder."""
+"""OpenSearch, started from a home folder that we assemble from its jars once per cache folder.
+
+Maven Central has the jars of OpenSearch but not its distribution, so the layout of the home folder is made here.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from headgate.embedded.errors import JavaTooNew
-from headgate.embedded.host import LOOPBACK, User, check_reach, get, own_file, own_folder
+from headgate.embedded.host import LOOPBACK, User, check_readable, http_get, private_file, private_folder
 from headgate.embedded.jars import cache_folder, fetch, find_java
-from headgate.embedded.process import Launch
-from headgate.embedded.service import Launches, Needs, ServiceName, Site
+from headgate.embedded.process import Command
+from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
 
 VERSION = "2.19.1"
-NEWEST_JAVA = 23  # it asks for a security manager, which Java 24 no longer has
+NEWEST_JAVA = 23  # OpenSearch 2 needs the security manager, which Java 24 removed
 
-# A module's main class, and what it may do beyond what all code may.
+# The plugin class of each module, and its security policy: permissions beyond those of all code.
 MODULES: dict[str, tuple[str, str]] = {
     "transport-netty4": (
         "org.opensearch.transport.Netty4Plugin",
@@ -59,96 +62,101 @@ rootLogger.appenderRef.console.ref = console
 
 
 class OpenSearch:
+    """The service ``opensearch``. Its second port is the one between nodes."""
+
     name: ServiceName = "opensearch"
-    needs = Needs(
+    requirements = Requirements(
         ("opensearch", "opensearch-transport"),
         memory=800,
         disk=500,
-        patience=180,
-        grace=15,
+        start_timeout=180,
+        stop_timeout=15,
         refuses_root=True,
     )
 
-    def prepare(self, site: Site) -> Launches:
+    def prepare(self, placement: Placement) -> Commands:
         java = find_java()
         if java.version > NEWEST_JAVA:
             raise JavaTooNew(self.name, java.version, NEWEST_JAVA)
         home = install()
         for folder in (
-            site.data,
-            site.data / "config",
-            site.data / "data",
-            site.data / "logs",
-            site.data / "tmp",
+            placement.data,
+            placement.data / "config",
+            placement.data / "data",
+            placement.data / "logs",
+            placement.data / "tmp",
         ):
-            own_folder(folder, site.user)
-        configure(site)
-        _check_reach(site.user, java.path.resolve(), home, site.data)
-        return Launches(Launch(_command(java.path, home, site), site.data, site.user))
+            private_folder(folder, placement.user)
+        configure(placement)
+        _check_reach(placement.user, java.path.resolve(), home, placement.data)
+        return Commands(Command(_command(java.path, home, placement), placement.data, placement.user))
 
-    def answers(self, site: Site) -> bool:
-        found = get(site.port, "/_cluster/health")
+    def is_ready(self, placement: Placement) -> bool:
+        found = http_get(placement.port, "/_cluster/health")
         return found is not None and found[0] == 200 and json.loads(found[1])["status"] in ("green", "yellow")
 
-    def settle(self, site: Site) -> None:
-        """Nothing: indexes are made by those who want them."""
+    def after_start(self, placement: Placement) -> None:
+        """Nothing to do. Indexes are created by their users."""
 
-    def address(self, site: Site) -> str:
-        return f"http://{LOOPBACK}:{site.port}"
+    def address(self, placement: Placement) -> str:
+        return f"http://{LOOPBACK}:{placement.port}"
 
     public_address = address
 
 
-def _command(java: Path, home: Path, site: Site) -> tuple[str, ...]:
+def _command(java: Path, home: Path, placement: Placement) -> tuple[str, ...]:
     options = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-Djava.security.manager=allow")
-    # With log4j's own shutdown hook beside OpenSearch's, a stop takes 15 s and a kill instead of 0.1 s.
+    # With log4j's shutdown hook besides OpenSearch's own, a stop hangs for 15 s until the kill, instead of taking 0.1 s.
     logging = ("-Dlog4j2.disable.jmx=true", "-Dlog4j.shutdownHookEnabled=false")
-    places = (
-        f"-Djava.io.tmpdir={site.data / 'tmp'}",
+    folders = (
+        f"-Djava.io.tmpdir={placement.data / 'tmp'}",
         f"-Dopensearch.path.home={home}",
-        f"-Dopensearch.path.conf={site.data / 'config'}",
+        f"-Dopensearch.path.conf={placement.data / 'config'}",
     )
     return (
         str(java),
         *options,
         *logging,
-        *places,
+        *folders,
         "-cp",
         f"{home}/lib/*",
         "org.opensearch.bootstrap.OpenSearch",
     )
 
 
-def configure(site: Site) -> None:
-    """Write OpenSearch's settings, as YAML whose values are JSON."""
+def configure(placement: Placement) -> None:
+    """Write OpenSearch's settings: YAML whose values are JSON, which YAML includes."""
     settings = {
         "cluster.name": "headgate",
         "node.name": "headgate",
         "discovery.type": "single-node",
         "network.host": LOOPBACK,
-        "http.port": site.ports[0],
-        "transport.port": site.ports[1],
-        "path.data": [str(site.data / "data")],  # a list, or it would be split at commas
-        "path.logs": str(site.data / "logs"),
-        # On a developer's disk that is 95 % full it would make every index read-only; we check for room ourselves.
+        "http.port": placement.ports[0],
+        "transport.port": placement.ports[1],
+        "path.data": [str(placement.data / "data")],  # a list, because a text is split at commas
+        "path.logs": str(placement.data / "logs"),
+        # On a disk that is 95 % full OpenSearch makes every index read-only. We check the free space ourselves.
         "cluster.routing.allocation.disk.threshold_enabled": False,
-        # Memory maps need a kernel setting that a container often may not change.
+        # Memory maps need a kernel setting (vm.max_map_count) that a container often cannot change.
         "node.store.allow_mmap": False,
         "bootstrap.system_call_filter": False,
     }
     text = "".join(f"{name}: {json.dumps(value)}\n" for name, value in settings.items())
-    own_file(site.data / "config" / "opensearch.yml", text, site.user)
-    own_file(site.data / "config" / "log4j2.properties", LOG4J, site.user)
+    private_file(placement.data / "config" / "opensearch.yml", text, placement.user)
+    private_file(placement.data / "config" / "log4j2.properties", LOG4J, placement.user)
 
 
 def _check_reach(user: User | None, java: Path, home: Path, data: Path) -> None:
-    check_reach(user, java, "Java")
-    check_reach(user, home / "lib", "OpenSearch's jars")
-    check_reach(user, data, "OpenSearch's data")
+    check_readable(user, java, "Java")
+    check_readable(user, home / "lib", "OpenSearch's jars")
+    check_readable(user, data, "OpenSearch's data")
 
 
 def install() -> Path:
-    """The home folder: `lib`, and a folder per module with its descriptor and policy. Made once, all or nothing."""
+    """The home folder: `lib`, and one folder per module with its descriptor and policy.
+
+    It is assembled under another name and then renamed, so that no process sees half of it.
+    """
     jars = {name: fetch(f"opensearch-{name}") for name in ("lib", *MODULES)}
     home = cache_folder() / f"opensearch-{VERSION}-{_fingerprint(jars.values())}"
     if not home.exists():
@@ -157,13 +165,18 @@ def install() -> Path:
         _assemble(fresh, jars)
         try:
             fresh.rename(home)
-        except OSError:  # another run was quicker
+        except OSError:  # another process was faster
             shutil.rmtree(fresh, ignore_errors=True)
     return home
 
 
 def _assemble(home: Path, jars: dict[str, tuple[Path, ...]]) -> None:
-    for name in ("bin", "extensions", "modules", "plugins"):  # it makes them itself otherwise, and may not
+    for name in (
+        "bin",
+        "extensions",
+        "modules",
+        "plugins",
+    ):  # OpenSearch would create them, but its user may not
         _readable_folder(home / name)
     for name, files in jars.items():
         folder = _readable_folder(home / "lib" if name == "lib" else home / "modules" / name)
@@ -187,13 +200,14 @@ def _descriptor(name: str, main: str) -> str:
     return "".join(f"{key}={value}\n" for key, value in fields.items())
 
 
-def _link(file: Path, place: Path) -> None:
-    """A hard link, for the security manager looks where a symbolic one leads; a copy where there is none to be had."""
+def _link(file: Path, target: Path) -> None:
+    """Make a hard link, or a copy on another file system. The security manager rejects symbolic links, because it checks
+    the path that they lead to."""
     try:
-        os.link(file, place)
+        os.link(file, target)
     except OSError:
-        shutil.copyfile(file, place)
-        place.chmod(0o644)
+        shutil.copyfile(file, target)
+        target.chmod(0o644)
 
 
 def _readable_folder(path: Path) -> Path:
@@ -209,5 +223,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def _fingerprint(sets: Iterable[tuple[Path, ...]]) -> str:
+    """Changes when the jars or modules change, so that a new home folder is assembled."""
     names = "\n".join(path.name for files in sets for path in files) + json.dumps(MODULES)
     return hashlib.sha256(names.encode()).hexdigest()[:8]

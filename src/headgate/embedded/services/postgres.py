@@ -1,4 +1,4 @@
-"""PostgreSQL 18, from the binaries that a Python package carries, under our own launcher."""
+"""PostgreSQL 18. A Python package contains the programs; we run them ourselves."""
 
 from __future__ import annotations
 
@@ -13,13 +13,20 @@ import psycopg
 from psycopg import sql
 
 from headgate.embedded.errors import PostgresDataOfOtherVersion, ServiceDidNotStart
-from headgate.embedded.host import LOOPBACK, answers, check_reach, is_root, own_file, own_folder
+from headgate.embedded.host import (
+    LOOPBACK,
+    accepts_connections,
+    check_readable,
+    is_root,
+    private_file,
+    private_folder,
+)
 from headgate.embedded.jars import cache_folder
-from headgate.embedded.process import Launch
-from headgate.embedded.service import Launches, Needs, ServiceName, Site
+from headgate.embedded.process import Command
+from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
 
 MAJOR = "18"
-CLUSTER = "data"  # the folder of the cluster itself, in that of the service
+CLUSTER = "data"  # the folder of the database cluster, within the data folder of the service
 ROLE = DATABASE = "headgate"
 INITIAL_PASSWORD = "initial-password"
 
@@ -30,93 +37,100 @@ SETTINGS = {
     "shared_buffers": "64MB",
     "max_connections": "100",
     "max_wal_size": "512MB",
-    "unix_socket_directories": "",  # its path may be too long in a deep folder; TCP on loopback is enough
+    "unix_socket_directories": "",  # the path of a socket may be too long; TCP on loopback is enough
     "password_encryption": "scram-sha-256",
     "log_line_prefix": "%m [%p] ",
     "log_statement": "none",
-    "log_min_error_statement": "panic",  # statements may hold rows or passwords; the log must not
+    "log_min_error_statement": "panic",  # statements may contain rows or passwords, which must not be logged
 }
 
 
 class Postgres:
+    """The service ``postgres``, with one role and one database."""
+
     name: ServiceName = "postgres"
-    needs = Needs(("postgres",), memory=200, disk=300, patience=60, grace=10, refuses_root=True)
+    requirements = Requirements(
+        ("postgres",), memory=200, disk=300, start_timeout=60, stop_timeout=10, refuses_root=True
+    )
 
-    def prepare(self, site: Site) -> Launches:
-        own_folder(site.data, site.user)
-        check_version(_cluster(site))
+    def prepare(self, placement: Placement) -> Commands:
+        private_folder(placement.data, placement.user)
+        check_version(_cluster(placement))
         programs = install() / "bin"
-        check_reach(site.user, programs / "postgres", "PostgreSQL's programs")
-        check_reach(site.user, site.data, "PostgreSQL's data")
-        if _is_made(site):
-            return Launches(_server(site, programs))
-        return Launches(_server(site, programs), first=_initdb(site, programs))
+        check_readable(placement.user, programs / "postgres", "PostgreSQL's programs")
+        check_readable(placement.user, placement.data, "PostgreSQL's data")
+        if _is_made(placement):
+            return Commands(_server(placement, programs))
+        return Commands(_server(placement, programs), setup=_initdb(placement, programs))
 
-    def answers(self, site: Site) -> bool:
-        if not answers(site.port):
+    def is_ready(self, placement: Placement) -> bool:
+        if not accepts_connections(placement.port):
             return False
         try:
-            with _connect(site, "postgres"):
+            with _connect(placement, "postgres"):
                 return True
         except psycopg.OperationalError:
             return False
 
-    def settle(self, site: Site) -> None:
-        (site.data / INITIAL_PASSWORD).unlink(missing_ok=True)
-        with _connect(site, "postgres") as connection:
-            there = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
-            if there is None:
+    def after_start(self, placement: Placement) -> None:
+        """Create the database, and delete the password file of initdb."""
+        (placement.data / INITIAL_PASSWORD).unlink(missing_ok=True)
+        with _connect(placement, "postgres") as connection:
+            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone()
+            if found is None:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
 
-    def address(self, site: Site) -> str:
-        return f"postgresql://{ROLE}:{password(site)}@{LOOPBACK}:{site.port}/{DATABASE}"
+    def address(self, placement: Placement) -> str:
+        return f"postgresql://{ROLE}:{password(placement)}@{LOOPBACK}:{placement.port}/{DATABASE}"
 
-    def public_address(self, site: Site) -> str:
-        return f"postgresql://{ROLE}@{LOOPBACK}:{site.port}/{DATABASE}"
+    def public_address(self, placement: Placement) -> str:
+        return f"postgresql://{ROLE}@{LOOPBACK}:{placement.port}/{DATABASE}"
 
 
-def _server(site: Site, programs: Path) -> Launch:
+def _server(placement: Placement, programs: Path) -> Command:
     settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-    place = ("-D", str(_cluster(site)), "-h", LOOPBACK, "-p", str(site.port))
-    command = (str(programs / "postgres"), *place, *settings)
-    # SIGINT: end now, in order. SIGQUIT: end at once, backends too; the next start replays the write-ahead log.
-    return Launch(command, site.data, site.user, stop_signal=signal.SIGINT, death_signal=signal.SIGQUIT)
+    options = ("-D", str(_cluster(placement)), "-h", LOOPBACK, "-p", str(placement.port))
+    command = (str(programs / "postgres"), *options, *settings)
+    # SIGINT is a fast, orderly shutdown. SIGQUIT ends all backends at once; the next start replays the write-ahead log.
+    return Command(
+        command, placement.data, placement.user, stop_signal=signal.SIGINT, death_signal=signal.SIGQUIT
+    )
 
 
-def _initdb(site: Site, programs: Path) -> Launch:
-    shutil.rmtree(_cluster(site), ignore_errors=True)  # of an initdb that was killed half way
-    given = own_file(site.data / INITIAL_PASSWORD, _new_password(site), site.user)
+def _initdb(placement: Placement, programs: Path) -> Command:
+    shutil.rmtree(_cluster(placement), ignore_errors=True)  # left by an initdb that was killed
+    password_file = private_file(placement.data / INITIAL_PASSWORD, _new_password(placement), placement.user)
     options = (
-        *("--pgdata", str(_cluster(site)), "--username", ROLE, "--pwfile", str(given)),
+        *("--pgdata", str(_cluster(placement)), "--username", ROLE, "--pwfile", str(password_file)),
         *("--auth", "scram-sha-256", "--locale", "C", "--encoding", "UTF8", "--no-sync", "--no-instructions"),
     )
-    return Launch((str(programs / "initdb"), *options), site.data, site.user)
+    return Command((str(programs / "initdb"), *options), placement.data, placement.user)
 
 
-def _is_made(site: Site) -> bool:
-    """Whether there is data that once served. What a killed initdb leaves looks like it, but for the initial password,
-    which goes when the server first answers."""
-    return (_cluster(site) / "PG_VERSION").exists() and not (site.data / INITIAL_PASSWORD).exists()
+def _is_made(placement: Placement) -> bool:
+    """Whether the cluster was set up completely. An initdb that was killed also leaves a PG_VERSION file, but then the
+    initial password still exists: it is deleted when the server first answers."""
+    return (_cluster(placement) / "PG_VERSION").exists() and not (placement.data / INITIAL_PASSWORD).exists()
 
 
-def _new_password(site: Site) -> str:
-    path = site.secrets / "postgres"
-    return own_file(path, secrets.token_hex(24), None).read_text()
+def _new_password(placement: Placement) -> str:
+    path = placement.secrets / "postgres"
+    return private_file(path, secrets.token_hex(24), None).read_text()
 
 
-def password(site: Site) -> str:
-    """The password that was generated with the data."""
-    path = site.secrets / "postgres"
+def password(placement: Placement) -> str:
+    """The password of the role. It was generated when the cluster was created."""
+    path = placement.secrets / "postgres"
     try:
         return path.read_text()
     except OSError as error:
         raise ServiceDidNotStart(
-            "postgres", f"its password file {path} cannot be read", str(site.log)
+            "postgres", f"its password file {path} cannot be read", str(placement.log)
         ) from error
 
 
 def check_version(cluster: Path) -> None:
-    """Raise if the folder has the data of another major version of PostgreSQL."""
+    """Raise PostgresDataOfOtherVersion if another major version of PostgreSQL wrote the data."""
     try:
         found = (cluster / "PG_VERSION").read_text().strip()
     except FileNotFoundError:
@@ -126,8 +140,10 @@ def check_version(cluster: Path) -> None:
 
 
 def install() -> Path:
-    """The folder with `bin`, `lib` and `share`. As root this is a copy where other users can read it: the package
-    may lie in a folder that only root can enter."""
+    """The folder with `bin`, `lib` and `share`.
+
+    Under root it is a copy that other users can read, because the package may be in a folder that only root can enter.
+    """
     package = _package()
     if not is_root():
         return package / f"pginstall{MAJOR}"
@@ -138,7 +154,10 @@ def install() -> Path:
 
 
 def _copy(package: Path, home: Path) -> None:
-    """Copy the programs and, beside the package where they look for them, their libraries; all or nothing."""
+    """Copy the programs, and their libraries to where the programs look for them: beside the package.
+
+    The copy is made under another name and then renamed, so that no process sees half of it.
+    """
     fresh = home.with_name(f"{home.name}.{os.getpid()}")
     part = f"pginstall{MAJOR}"
     shutil.rmtree(fresh, ignore_errors=True)
@@ -150,7 +169,7 @@ def _copy(package: Path, home: Path) -> None:
     _make_readable(fresh)
     try:
         fresh.rename(home)
-    except OSError:  # another run was quicker
+    except OSError:  # another process was faster
         shutil.rmtree(fresh, ignore_errors=True)
 
 
@@ -169,17 +188,17 @@ def _package() -> Path:
 
 
 def _fingerprint(package: Path) -> str:
-    """Tells one build of the programs from another, without reading them whole."""
+    """Identifies a build of the programs without reading them."""
     stat = (package / f"pginstall{MAJOR}" / "bin" / "postgres").stat()
     return f"{stat.st_size:x}-{int(stat.st_mtime):x}"
 
 
-def _cluster(site: Site) -> Path:
-    return site.data / CLUSTER
+def _cluster(placement: Placement) -> Path:
+    return placement.data / CLUSTER
 
 
-def _connect(site: Site, database: str) -> psycopg.Connection[tuple[object, ...]]:
+def _connect(placement: Placement, database: str) -> psycopg.Connection[tuple[object, ...]]:
     return psycopg.connect(
-        host=LOOPBACK, port=site.port, user=ROLE, password=password(site), dbname=database,
+        host=LOOPBACK, port=placement.port, user=ROLE, password=password(placement), dbname=database,
         connect_timeout=3, autocommit=True,
     )  # fmt: skip

@@ -1,32 +1,34 @@
-"""Headgate's own schema registry, as a process of its own."""
+"""Headgate's own schema registry, started as a program."""
 
 from __future__ import annotations
 
 import sys
 
-from headgate.embedded.host import LOOPBACK, get, own_folder
-from headgate.embedded.process import Launch
-from headgate.embedded.service import Launches, Needs, ServiceName, Site
+from headgate.embedded.host import LOOPBACK, http_get, private_folder
+from headgate.embedded.process import Command
+from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
 
 
 class Registry:
+    """The service ``registry``."""
+
     name: ServiceName = "registry"
-    needs = Needs(("registry",), memory=100, disk=50, patience=60, grace=5)
+    requirements = Requirements(("registry",), memory=100, disk=50, start_timeout=60, stop_timeout=5)
 
-    def prepare(self, site: Site) -> Launches:
-        own_folder(site.data, site.user)
+    def prepare(self, placement: Placement) -> Commands:
+        private_folder(placement.data, placement.user)
         program = (sys.executable, "-m", "headgate.registry.server")
-        options = ("--data", str(site.data), "--port", str(site.port))
-        return Launches(Launch((*program, *options), site.data, site.user))
+        options = ("--data", str(placement.data), "--port", str(placement.port))
+        return Commands(Command((*program, *options), placement.data, placement.user))
 
-    def answers(self, site: Site) -> bool:
-        found = get(site.port, "/subjects")
+    def is_ready(self, placement: Placement) -> bool:
+        found = http_get(placement.port, "/subjects")
         return found is not None and found[0] == 200
 
-    def settle(self, site: Site) -> None:
-        """Nothing: it is ready as it is."""
+    def after_start(self, placement: Placement) -> None:
+        """Nothing to do."""
 
-    def address(self, site: Site) -> str:
-        return f"http://{LOOPBACK}:{site.port}"
+    def address(self, placement: Placement) -> str:
+        return f"http://{LOOPBACK}:{placement.port}"
 
     public_address = address

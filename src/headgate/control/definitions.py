@@ -1,0 +1,154 @@
+"""From the catalog to what the runtime is given: the definitions of sources, queries and tasks.
+
+This is where stored statements are read and planned for the runtime. A view or sink that cannot be planned any more, because
+a source below it followed a schema change, raises here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headgate.catalog.definitions import statement_of
+from headgate.catalog.information_schema import SYSTEM_RELATIONS
+from headgate.catalog.names import DEFAULT_PATH, SearchPath
+from headgate.catalog.objects import Column, ColumnRef, Kind, Object
+from headgate.catalog.snapshot import Catalog
+from headgate.plan.chain import sound_query, source_of
+from headgate.plan.definitions import (
+    ConnectionRef,
+    QueryDefinition,
+    RelationDefinition,
+    SelectDefinition,
+    SinkDefinition,
+    SourceDefinition,
+    TaskDefinition,
+    ViewDefinition,
+    spark_name,
+    system_name,
+)
+from headgate.plan.errors import NotSupportedYet
+from headgate.plan.follow import unwritable
+from headgate.plan.relations import analyse_query, query_relation, relations_read, system_relations_read
+from headgate.plan.sink import plan_sink
+from headgate.plan.source import plan_source
+from headgate.purify.references import kafka_server, registry_server
+from headgate.purify.topics import topic_name
+from headgate.runtime.errors import SinkCannotFollow
+from headgate.schema.types import Field, Record
+from headgate.sql.formats import Format, RegistryFormat
+from headgate.sql.options import ListLiteral, NumberLiteral, option
+from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Query
+
+
+def source_definition(catalog: Catalog, source: Object) -> SourceDefinition:
+    """How and where a source is read."""
+    statement = statement_of(source, CreateSource)
+    formats = statement.formats
+    return SourceDefinition(
+        source.id,
+        source.name,
+        topic_name(statement.kafka),
+        kafka_server(catalog, DEFAULT_PATH, statement.kafka),
+        plan_source(statement),
+        _registry(catalog, formats.key or formats.value),
+        _registry(catalog, formats.value),
+        _start_offsets(statement),
+    )
+
+
+def _registry(catalog: Catalog, format_: Format) -> ConnectionRef | None:
+    if not isinstance(format_, RegistryFormat):
+        return None
+    return registry_server(catalog, DEFAULT_PATH, format_.registry)
+
+
+def _start_offsets(statement: CreateSource) -> dict[int, int]:
+    """The offsets that the statement names, by partition. Those that were frozen at creation come first."""
+    options = statement.kafka.options
+    given = option(options, "SEED OFFSET") or option(options, "START OFFSET")
+    items = given.items if isinstance(given, ListLiteral) else ()
+    return dict(enumerate(int(item.text) for item in items if isinstance(item, NumberLiteral)))
+
+
+def task_definition(catalog: Catalog, sink: Object) -> TaskDefinition:
+    """Everything that a sink's task needs. Raises SinkCannotFollow if the sink's schemas cannot hold its columns."""
+    planned = plan_sink(catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
+    if missing := unwritable(catalog, sink):
+        raise SinkCannotFollow(sink.name, missing)
+    source = source_definition(catalog, source_of(catalog, planned.relation))
+    relations = relation_definitions(catalog, [planned.relation])
+    key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
+    return TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version)
+
+
+def _source_key(catalog: Catalog, sink: SinkDefinition) -> dict[str, str]:
+    """Each key column of an UPSERT sink, and the column of the source that it comes from."""
+    if sink.envelope != "UPSERT" or sink.key is None:
+        return {}
+    columns = {column.name: column for column in catalog.get(sink.relation).columns}
+    return {name: _source_column(catalog, columns[name]).name for name in sink.key.columns}
+
+
+def _source_column(catalog: Catalog, column: Column) -> Column:
+    """The source's column that a column is a plain projection of, through any number of views."""
+    while (above := _column(catalog, column.origin)) is not None:
+        column = above
+    return column
+
+
+def _column(catalog: Catalog, reference: ColumnRef | None) -> Column | None:
+    return None if reference is None else catalog.get(reference.object).column(reference.column)
+
+
+def select_definition(catalog: Catalog, path: SearchPath, query: Query) -> SelectDefinition:
+    """A query that a user writes, and all relations below it."""
+    made = query_definition(analyse_query(catalog, path, query))
+    return SelectDefinition(made, relation_definitions(catalog, made.relations))
+
+
+def relation_definitions(catalog: Catalog, ids: Iterable[int]) -> dict[int, RelationDefinition]:
+    """These relations and all relations that they read, by id."""
+    found: dict[int, RelationDefinition] = {}
+    waiting = list(ids)
+    while waiting:
+        id_ = waiting.pop()
+        if id_ not in found:
+            found[id_] = _relation(catalog, catalog.get(id_))
+            made = found[id_]
+            waiting += made.query.relations if isinstance(made, ViewDefinition) else ()
+    return found
+
+
+def _relation(catalog: Catalog, relation: Object) -> RelationDefinition:
+    match relation.kind:
+        case Kind.SOURCE:
+            return source_definition(catalog, relation)
+        case Kind.VIEW:
+            query = query_definition(sound_query(catalog, relation))
+            return ViewDefinition(relation.id, relation.name, query, tuple(c.name for c in relation.columns))
+        case _:
+            raise NotSupportedYet(f"reading a {relation.kind}")
+
+
+def query_definition(analysed: AnalysedQuery) -> QueryDefinition:
+    """What the runtime needs of an analysed query."""
+    columns = tuple((column.name, column.type) for column in analysed.columns)
+    return QueryDefinition(
+        analysed.spark_sql, columns, relations_read(analysed), system_relations_read(analysed)
+    )
+
+
+def columns_read(catalog: Catalog, analysed: AnalysedQuery) -> dict[str, Record]:
+    """The columns of every relation that a query names, by the name that the relation has in Spark."""
+    found: dict[str, Record] = {}
+    for id_ in relations_read(analysed):
+        columns = query_relation(catalog, catalog.get(id_)).columns
+        fields = tuple(Field(c.name, c.type, c.nullable) for c in columns if c.type is not None)
+        found[spark_name(id_)] = Record(fields)
+    for name in system_relations_read(analysed):
+        relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
+        found[system_name(name)] = relation.columns
+    return found
