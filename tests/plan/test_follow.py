@@ -149,7 +149,7 @@ def test_a_new_field_with_the_name_of_a_column_stops_only_those_who_take_all_col
     assert source_of(world.catalog, made["named"].id) == made["orders"]
     with pytest.raises(ViewOutgrown) as outgrown:
         source_of(world.catalog, made["all_of_it"].id)
-    assert 'value field "offset" has no column, because column "offset" is metadata offset' in str(
+    assert 'value field "offset" has the name of column "offset", which holds metadata offset' in str(
         outgrown.value
     )
     assert "INCLUDE OFFSET AS <name>" in (outgrown.value.hint() or "")

@@ -382,7 +382,7 @@ def test_a_loop_over_other_sinks_is_found(world: Planning) -> None:
         world.do("CREATE SINK ca FROM c INTO KAFKA CONNECTION kafka (TOPIC 'a') FORMAT TEXT")
     assert found.value.message() == (
         'sink "ca" cannot write to topic "a", which source "a" reads for sink "ab" and "bc", '
-        "whose records come back to it"
+        "whose records it reads again"
     )
     world.do("CREATE SINK cd FROM c INTO KAFKA CONNECTION kafka (TOPIC 'd') FORMAT TEXT")
 

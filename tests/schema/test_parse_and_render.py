@@ -150,8 +150,8 @@ WRONG = {
     "decimal(2,3)": "SCH-0104: decimal(2,3) is not a valid type @0",
     "decimal(1,1,1)": 'SCH-0101: expected ")", found "," @11',
     "bytes(0)": "SCH-0105: bytes(0) is not a valid type @0",
-    "varchar(20)": 'SCH-0109: type "varchar(20)" has a limit that headgate does not keep @0',
-    "timestamp(3)": 'SCH-0109: type "timestamp(3)" has a limit that headgate does not keep @0',
+    "varchar(20)": 'SCH-0109: type "varchar(20)" has a limit that Headgate does not enforce @0',
+    "timestamp(3)": 'SCH-0109: type "timestamp(3)" has a limit that Headgate does not enforce @0',
     "decimal(7x)": 'SCH-0101: expected a whole number, found "7x" @8',
 }
 

@@ -74,10 +74,17 @@ def test_nothing_is_done_without_the_token(
 ) -> None:
     answer = http.request(method, path, json={"sql": "CREATE SCHEMA intruder"}, headers=headers)
     assert answer.status_code == 401
-    assert answer.json()["message"] == "the token is missing or wrong"
+    assert answer.json()["code"] == "RUN-0403"
     assert TOKEN not in answer.text
     assert switched == []
     assert run(http, "SHOW SCHEMAS LIKE 'intruder'")[1] == Rows(())
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{"])
+def test_a_body_that_is_not_a_json_object_is_refused(http: TestClient, body: bytes) -> None:
+    answer = http.post("/api/statements", content=body, headers=AUTHORIZED)
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "CLI-0107"
 
 
 def test_a_project_is_switched_with_the_token(http: TestClient, switched: list[dict[str, object]]) -> None:

@@ -47,8 +47,8 @@ class BrokerUnreachable(ConnectorError, code="CON-0201"):
     MESSAGE = "could not reach Kafka at {brokers}"
     DETAIL = "{reason}"
     HINT = (
-        "Check the address and that the broker runs. CREATE CONNECTION … WITH (VALIDATE = false) makes a "
-        "connection without asking it."
+        "Check the address and that the broker runs. CREATE CONNECTION … WITH (VALIDATE = false) creates "
+        "the connection without asking the broker."
     )
 
 

@@ -78,18 +78,16 @@ class ViewOutgrown(PlanError, code="PLN-0107"):
     view: str
     reason: str
     advice: str = ""
-    MESSAGE = 'view "{view}" does not fit the changed columns of what it reads: {reason}'
-    DETAIL = (
-        "A source below it takes up a change of its schema. What does not read the view is not concerned."
-    )
+    MESSAGE = 'view "{view}" does not fit the changed columns of its relations: {reason}'
+    DETAIL = "The schema of a source that the view reads has changed. Objects that do not read the view are not affected."
     HINT = (
-        "Write CREATE OR REPLACE VIEW {view} with a query that gives its columns again, for example SELECT * EXCEPT "
-        "(column) for one that a new field brings; what reads it then goes on where it stopped."
+        "Write CREATE OR REPLACE VIEW {view} with a query that returns the same columns, for example SELECT * EXCEPT "
+        "(column) for a column that a new field adds; tasks that read it then continue where they stopped."
     )
 
     def hint(self) -> str | None:
         if self.advice:
-            return f"Write CREATE OR REPLACE VIEW {self.view}; what reads it then goes on where it stopped. {self.advice}"
+            return f"Write CREATE OR REPLACE VIEW {self.view}; tasks that read it then continue where they stopped. {self.advice}"
         return super().hint()
 
 
@@ -120,13 +118,8 @@ class FieldWithheld(PlanError, code="PLN-0216"):
     field: str
     other: str
     cure: str
-    MESSAGE = (
-        'cannot take all columns of source "{source}": {field} has no column, because column "{column}" is '
-        "{other}"
-    )
-    DETAIL = (
-        "The field came with a schema that the source followed. What names its columns goes on without it."
-    )
+    MESSAGE = 'cannot select * from source "{source}": {field} has the name of column "{column}", which holds {other}'
+    DETAIL = "The field came with a schema change that the source followed. Queries that name their columns are not affected."
     HINT = (
         "Name the columns, or leave it out with * EXCEPT ({column}); a sink reads a view that does. To have the "
         "field, create the source again with {cure}."
@@ -146,12 +139,14 @@ class SchemaCannotChange(PlanError, code="PLN-0409"):
 
     def detail(self) -> str | None:
         if self.inline:
-            return f"The schema of its values stands in the statement (FORMAT {self.format}), and nobody else can change it."
+            return (
+                f"The schema of its values stands in the statement (FORMAT {self.format}), and cannot change."
+            )
         return super().detail()
 
     def hint(self) -> str | None:
         if self.inline:
-            return "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to learn of other schemas."
+            return "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to follow the schemas of a registry."
         return super().hint()
 
 
@@ -178,7 +173,7 @@ class UpsertKeyUnknown(PlanError, code="PLN-0204"):
     column: str
     source: str
     similar: tuple[str, ...] = ()
-    MESSAGE = 'key column "{column}" is no column of the values of source "{source}"'
+    MESSAGE = 'key column "{column}" is not a column of the values of source "{source}"'
 
 
 class NoChangeEvents(PlanError, code="PLN-0206"):
@@ -187,7 +182,7 @@ class NoChangeEvents(PlanError, code="PLN-0206"):
     source: str
     missing: tuple[str, ...]
     reason: str = ""
-    MESSAGE = 'the values of source "{source}" are no change events of Debezium: {problem}'
+    MESSAGE = 'the values of source "{source}" are not change events of Debezium: {problem}'
     HINT = "A change event is a record with before, after and op. For values that are the rows write ENVELOPE UPSERT."
 
     @property
@@ -202,7 +197,7 @@ class DebeziumKeyUnfit(PlanError, code="PLN-0207"):
 
     source: str
     reason: str
-    MESSAGE = 'the key of source "{source}" is no key of its rows: {reason}'
+    MESSAGE = 'the key of source "{source}" is not a key of its rows: {reason}'
     DETAIL = (
         "Under ENVELOPE DEBEZIUM every field of the record's key is a field of the row, of the same type."
     )
@@ -317,13 +312,13 @@ class SinkFeedsItself(PlanError, code="PLN-0306"):
     topic: str
     over: tuple[str, ...] = ()  # other sinks that bring the records back to it
     MESSAGE = 'sink "{sink}" cannot write to topic "{topic}", which source "{source}" reads for {reader}'
-    DETAIL = "Every record that it writes would come back as one to be written, without end."
+    DETAIL = "Every record that the sink writes would be read and written again, without end."
     HINT = "Write to a topic of another name."
 
     @property
     def reader(self) -> str:
         sinks = " and ".join(f'"{name}"' for name in self.over)
-        return f"sink {sinks}, whose records come back to it" if self.over else "it"
+        return f"sink {sinks}, whose records it reads again" if self.over else "it"
 
 
 class DesiredStateError(HeadgateError):
@@ -337,10 +332,10 @@ class ObjectDiffers(DesiredStateError, code="PLN-0501"):
     kind: str
     name: str
     parts: tuple[str, ...] = ()
-    MESSAGE = '{kind} "{name}" exists already and is not what the script says'
+    MESSAGE = '{kind} "{name}" already exists with another definition'
     DETAIL = "They differ in {parts:list}."
     HINT = (
-        "Nothing alters a {kind} in place. Run `DROP {kind:upper} {name};` (with CASCADE, if others use it) with "
+        "A {kind} cannot be altered in place. Run `DROP {kind:upper} {name};` (with CASCADE, if others use it) with "
         "`headgate sql`, then apply the script again; or write the statement as it was."
     )
 
@@ -349,5 +344,5 @@ class NotDesiredState(DesiredStateError, code="PLN-0502"):
     """A script for apply contains a statement that does something once instead of describing an object."""
 
     statement: str
-    MESSAGE = "{statement} does not describe what shall be there"
+    MESSAGE = "{statement} is not allowed in a script for apply"
     HINT = "Run it with `headgate sql`. A script to apply has CREATE, COMMENT ON, ALTER … PAUSE or RESUME, and SET."

@@ -281,7 +281,7 @@ class RegistryAnswerUnreadable(RegistryError, code="REG-0235"):
     DETAIL = "HTTP status {status}, content type {received}."
     HINT = (
         "Check the URL, its base path too (Apicurio: /apis/ccompat/v7), and whether a proxy or a login page "
-        "stands before it."
+        "is in front of it."
     )
 
     @property

@@ -25,7 +25,7 @@ class BadRecord(RunError, code="RUN-0101"):
         '{part} of a record of source "{source}" cannot be decoded '
         '(topic "{topic}" partition {partition} offset {offset})'
     )
-    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source to go on without such records."
+    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source to continue without such records."
 
     @property
     def part(self) -> str:
@@ -44,7 +44,7 @@ class TopicReplaced(RunError, code="RUN-0102"):
     task: str
     begins: str | None = None  # the source, if its statement names offsets of the old topic
     MESSAGE = 'topic "{topic}" was deleted and created again while {task} was reading it'
-    DETAIL = "Its records have other offsets now, so going on would skip or repeat some in silence."
+    DETAIL = "Its records have other offsets now, so continuing would silently skip or repeat records."
     HINT = "Drop {task} and create it again: it then reads the new topic from its start. The source may stay."
 
     def hint(self) -> str | None:
@@ -65,7 +65,7 @@ class RecordsLost(RunError, code="RUN-0103"):
         "read; the earliest is {earliest}"
     )
     HINT = (
-        "Raise the topic's retention. To go on without them, drop the task and create it again: it then reads "
+        "Raise the topic's retention. To continue without them, drop the task and create it again: it then reads "
         "all that the topic still has."
     )
 
@@ -81,7 +81,9 @@ class TopicCut(RunError, code="RUN-0110"):
     MESSAGE = (
         'topic "{topic}" partition {partition} ends at offset {end}, and {task} has read it up to {read}'
     )
-    DETAIL = "The topic has lost records. New ones get their offsets, so going on would skip them in silence."
+    DETAIL = (
+        "The topic has lost records. New records reuse their offsets, so continuing would silently skip them."
+    )
     HINT = "Drop {task} and create it again: it then reads all that the topic still has."
 
 
@@ -107,9 +109,7 @@ class SchemaChanged(RunError, code="RUN-0104"):
         '(topic "{topic}" partition {partition} offset {offset})'
     )
     DETAIL = "{differences:clauses}."
-    HINT = (
-        "ALTER SOURCE {source} ACCEPT SCHEMA CHANGE takes the change; what uses the field is checked first."
-    )
+    HINT = "ALTER SOURCE {source} ACCEPT SCHEMA CHANGE accepts the change; objects that use the field are checked first."
 
     def hint(self) -> str | None:
         if self.side == "key":
@@ -123,7 +123,7 @@ class SinkCannotFollow(RunError, code="RUN-0105"):
     sink: str
     columns: tuple[str, ...]
     MESSAGE = 'sink "{sink}" has no schema for {columns:list}'
-    DETAIL = "They came or changed with a schema that its source followed, and the registry refused the one for them."
+    DETAIL = "The source followed a schema change that added or changed these columns. The registry refused the sink's new schema."
     HINT = "Let the subject's compatibility level take new fields, then write ALTER SINK {sink} RESUME."
 
 
@@ -135,7 +135,7 @@ class TargetTopicGone(RunError, code="RUN-0106"):
     MESSAGE = 'topic "{topic}", which sink "{sink}" writes to, was deleted'
     DETAIL = "What was written to it is gone. Nothing was read since."
     HINT = (
-        "Drop sink {sink} and create it again: it then writes everything anew. To go on from where it stopped, "
+        "Drop sink {sink} and create it again: it then writes everything again. To continue where it stopped, "
         "create the topic and write ALTER SINK {sink} RESUME."
     )
 
@@ -146,9 +146,7 @@ class RecordTooLarge(RunError, code="RUN-0108"):
     topic: str
     sink: str
     MESSAGE = 'sink "{sink}" has a record that is larger than topic "{topic}" takes'
-    DETAIL = (
-        "Others of the same batch may be written already; they are written once more when the sink goes on."
-    )
+    DETAIL = "Other records of the same batch may already be written; they are written again when the sink continues."
     HINT = "Raise max.message.bytes of the topic, then write ALTER SINK {sink} RESUME."
 
 

@@ -85,7 +85,7 @@ class LimitedType(SchemaError, code="SCH-0109"):
 
     written: str
     instead: str
-    MESSAGE = 'type "{written}" has a limit that headgate does not keep'
+    MESSAGE = 'type "{written}" has a limit that Headgate does not enforce'
     HINT = "Write {instead}."
 
 
@@ -292,7 +292,7 @@ class MalformedPattern(SchemaError, code="PLN-0214"):
     """The pattern of FORMAT REGEX is not a valid regular expression."""
 
     reason: str
-    MESSAGE = "the pattern of FORMAT REGEX is no regular expression"
+    MESSAGE = "the pattern of FORMAT REGEX is not a regular expression"
     DETAIL = "{sentence}."
     CURE = "Correct the pattern as the detail says."
 

@@ -107,7 +107,7 @@ class UnexpectedToken(SqlError, code="SQL-0201"):
     found: str
     similar: tuple[str, ...] = ()
     MESSAGE = "expected {expected:or}, found {found}"
-    DETAIL = "Expected was {expected:or}."
+    DETAIL = "Expected {expected:or}."
     CURE = (
         "Write one of the words that the message or the detail lists. The page on statements shows the whole "
         "grammar."
