@@ -240,6 +240,13 @@ def test_confluents_decimal_is_a_decimal_if_its_size_is_known() -> None:
     assert caught.value.path == "$.d"
 
 
+def test_confluents_decimal_is_read_also_where_confluents_own_package_is_loaded() -> None:
+    from confluent_kafka.schema_registry.confluent import meta_pb2
+
+    assert meta_pb2.DESCRIPTOR.package == "confluent"
+    test_confluents_decimal_is_a_decimal_if_its_size_is_known()
+
+
 # Writing
 
 

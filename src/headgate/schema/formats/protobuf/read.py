@@ -17,7 +17,6 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from headgate.errors import similar_names
 from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
@@ -235,8 +234,8 @@ class _Meta:
 
 
 def _meta_of(options: FieldOptions) -> _Meta:
-    """The library does not know the option, so that its value is among the unknown fields."""
-    if not len(UnknownFieldSet(options)):
+    """The library knows the option only if other code loaded its definition, so that it is read by a pool of our own."""
+    if not options.ByteSize():
         return _Meta()
     known = GetMessageClass(_meta_pool().FindMessageTypeByName("google.protobuf.FieldOptions"))()
     known.MergeFromString(options.SerializeToString())
