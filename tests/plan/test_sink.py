@@ -9,7 +9,7 @@ import pytest
 
 from headgate.catalog.errors import AlreadyExists, UnknownColumn, UnknownObject, WrongKind
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Desired, Kind
+from headgate.catalog.objects import Desired
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.errors import (
     ColumnTwice,
@@ -26,6 +26,7 @@ from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.written import CompatibilityLevel
 from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import Kind
 from tests.plan.planning import Planning, record
 
 pytestmark = pytest.mark.unit

@@ -16,7 +16,7 @@ from headgate.plan.errors import (
     UpsertKeyUnknown,
 )
 from headgate.plan.sides import JsonSide, SchemaSide, TextSide
-from headgate.purify.errors import NoTimestamp, PasswordInAddress, StartTwice
+from headgate.purify.errors import InvalidTimestamp, PasswordInAddress, StartTwice
 from headgate.purify.statements import purify
 from headgate.schema.errors import MalformedAvro
 from headgate.schema.types import Record
@@ -369,7 +369,7 @@ def test_a_start_is_one(world: Planning) -> None:
 
 @pytest.mark.parametrize("time", ["99999999999999999999", "'1969-12-31'", "''"])
 def test_a_start_is_a_time_that_a_record_can_have(world: Planning, time: str) -> None:
-    with pytest.raises(NoTimestamp):
+    with pytest.raises(InvalidTimestamp):
         world.source(f"FROM KAFKA CONNECTION kafka (TOPIC 'orders', START TIMESTAMP {time}) FORMAT TEXT")
 
 
@@ -380,7 +380,7 @@ def test_an_offset_that_cannot_be_is_refused(world: Planning, offset: str) -> No
 
 
 def test_a_start_is_checked_with_an_address_too(world: Planning) -> None:
-    with pytest.raises(NoTimestamp):
+    with pytest.raises(InvalidTimestamp):
         world.source("FROM KAFKA BROKER 'b:9092' TOPIC 'orders' (START TIMESTAMP 'noon') FORMAT TEXT")
 
 

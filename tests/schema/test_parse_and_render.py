@@ -191,6 +191,12 @@ def test_a_text_that_is_not_closed_is_an_error_of_the_lexer() -> None:
         parse_type('"open')
 
 
+@pytest.mark.parametrize("name", ["", "\x00", "\ud800", "a\nb", "--"])
+def test_every_name_of_a_foreign_schema_can_be_printed_and_read(name: str) -> None:
+    type_ = Record((Field(name, Enum((name,), name=name or None), doc=name),))
+    assert parse_type(print_type(type_, full=True)) == type_
+
+
 def test_only_a_type_that_the_catalog_knows_can_be_named() -> None:
     assert parse_type("public.point[]", known=lambda parts: parts == ("public", "point")) == Array(
         Named(("public", "point"))

@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class ConnectorError(HeadgateError):
-    """Family CON."""
+    """An error of a connection: CON-…."""
 
 
 class OptionMissing(ConnectorError, code="CON-0101"):
@@ -18,7 +18,7 @@ class OptionMissing(ConnectorError, code="CON-0101"):
     CURE = "Add the option with ALTER CONNECTION."
 
 
-class OptionsExclude(ConnectorError, code="CON-0102"):
+class ConflictingOptions(ConnectorError, code="CON-0102"):
     """A connection has two options of which only one can hold."""
 
     first: str
@@ -28,7 +28,7 @@ class OptionsExclude(ConnectorError, code="CON-0102"):
     CURE = "Leave one of the two out."
 
 
-class OptionUnfit(ConnectorError, code="CON-0103"):
+class InvalidOption(ConnectorError, code="CON-0103"):
     """An option of a connection has a value that cannot be used."""
 
     option: str

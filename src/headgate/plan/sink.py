@@ -9,7 +9,7 @@ from typing import Literal
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import SearchPath, resolve, resolve_column
-from headgate.catalog.objects import RELATIONS, Column, Growth, Kind, Object
+from headgate.catalog.objects import RELATIONS, Column, Growth, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
@@ -41,6 +41,7 @@ from headgate.sql.formats import (
 from headgate.sql.kafka import KafkaConnection
 from headgate.sql.options import BooleanLiteral, Choice, StringLiteral, option
 from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import Kind
 from headgate.text.cursor import Identifier
 
 

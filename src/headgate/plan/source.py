@@ -18,7 +18,7 @@ from headgate.plan.definitions import (
 from headgate.plan.errors import (
     INLINE_ERRORS,
     ColumnCollision,
-    FieldWithheld,
+    ColumnNameTaken,
     InlineErrorsWithoutKey,
     KeyFormatMissing,
     KeyNotAllowed,
@@ -57,7 +57,7 @@ class SourcePlan(SourceLayout):
     column has their name. Such fields can only come with a schema that was followed."""
 
     doc: str | None = None
-    withheld: tuple[FieldWithheld, ...] = ()
+    withheld: tuple[ColumnNameTaken, ...] = ()
 
 
 def describe_origin(origin: Origin) -> str:
@@ -249,8 +249,8 @@ def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
             )
 
 
-def _withheld(source: str, column: SourceColumn, other: Origin) -> FieldWithheld:
-    return FieldWithheld(
+def _withheld(source: str, column: SourceColumn, other: Origin) -> ColumnNameTaken:
+    return ColumnNameTaken(
         source, column.name, describe_origin(column.origin), describe_origin(other), rename_hint(other)
     )
 

@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class PurifyError(HeadgateError):
-    """Family PLN: found before planning, but about the statement."""
+    """An error that is found by asking the systems outside: PLN-…."""
 
 
 class NoSchemaForTopic(PurifyError, code="PLN-0401"):
@@ -93,7 +93,7 @@ class StartTwice(PurifyError, code="PLN-0408"):
     HINT = "Write one of them: both say where to begin."
 
 
-class NoTimestamp(PurifyError, code="PLN-0205"):
+class InvalidTimestamp(PurifyError, code="PLN-0205"):
     """An option that takes a time has a value that is none."""
 
     option: str

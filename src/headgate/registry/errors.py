@@ -8,7 +8,7 @@ from headgate.errors import HeadgateError
 
 
 class RegistryError(HeadgateError):
-    """Family REG."""
+    """An error of a schema registry: REG-…."""
 
 
 # REG-01xx: a schema's text and what it refers to.

@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class RunError(HeadgateError):
-    """Family RUN."""
+    """An error of a task or query that runs: RUN-…."""
 
 
 class BadRecord(RunError, code="RUN-0101"):
@@ -70,30 +70,6 @@ class RecordsLost(RunError, code="RUN-0103"):
     )
 
 
-class TopicCut(RunError, code="RUN-0110"):
-    """A topic with the same id ends before the offset up to which it was read: the broker has lost records."""
-
-    topic: str
-    partition: int
-    read: int
-    end: int
-    task: str
-    MESSAGE = (
-        'topic "{topic}" partition {partition} ends at offset {end}, and {task} has read it up to {read}'
-    )
-    DETAIL = (
-        "The topic has lost records. New records reuse their offsets, so continuing would silently skip them."
-    )
-    HINT = "Drop {task} and create it again: it then reads all that the topic still has."
-
-
-class RecordsWentAway(RunError, code="RUN-0111"):
-    """Retention removed records while a query was reading them, after rows were returned or at each attempt."""
-
-    MESSAGE = "records were deleted while the query read them"
-    HINT = "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
-
-
 class SchemaChanged(RunError, code="RUN-0104"):
     """A record has a schema that changes the columns of its source in a way that the source may not follow by itself."""
 
@@ -140,6 +116,15 @@ class TargetTopicGone(RunError, code="RUN-0106"):
     )
 
 
+class ComputationFailed(RunError, code="RUN-0107"):
+    """A query computes a value that does not exist or does not fit its type. The message tells the reason, never the
+    value."""
+
+    reason: str
+    MESSAGE = "a value cannot be computed: {reason}"
+    HINT = "TRY_CAST, and Spark's functions whose names begin with try_, give NULL for what does not fit."
+
+
 class RecordTooLarge(RunError, code="RUN-0108"):
     """A row is larger in its format than the sink's topic accepts."""
 
@@ -148,6 +133,30 @@ class RecordTooLarge(RunError, code="RUN-0108"):
     MESSAGE = 'sink "{sink}" has a record that is larger than topic "{topic}" takes'
     DETAIL = "Other records of the same batch may already be written; they are written again when the sink continues."
     HINT = "Raise max.message.bytes of the topic, then write ALTER SINK {sink} RESUME."
+
+
+class TopicTruncated(RunError, code="RUN-0110"):
+    """A topic with the same id ends before the offset up to which it was read: the broker has lost records."""
+
+    topic: str
+    partition: int
+    read: int
+    end: int
+    task: str
+    MESSAGE = (
+        'topic "{topic}" partition {partition} ends at offset {end}, and {task} has read it up to {read}'
+    )
+    DETAIL = (
+        "The topic has lost records. New records reuse their offsets, so continuing would silently skip them."
+    )
+    HINT = "Drop {task} and create it again: it then reads all that the topic still has."
+
+
+class RecordsDeleted(RunError, code="RUN-0111"):
+    """Retention removed records while a query was reading them, after rows were returned or at each attempt."""
+
+    MESSAGE = "records were deleted while the query read them"
+    HINT = "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
 
 
 class TaskFailed(RunError, code="RUN-0201"):
@@ -195,6 +204,13 @@ class SparkGone(RunError, code="RUN-0302"):
     HINT = "The engine starts Spark again by itself. If this repeats, look at its log and at the machine's memory."
 
 
+class QueryCancelled(RunError, code="RUN-0303"):
+    """The client of a query went away or cancelled it."""
+
+    MESSAGE = "the query was cancelled"
+    CURE = "Send the query again."
+
+
 class DiskFull(RunError, code="RUN-0304"):
     """The disk that holds Spark's files or the state of tasks is full."""
 
@@ -204,19 +220,3 @@ class DiskFull(RunError, code="RUN-0304"):
     HINT = (
         "Make room there. Tasks try again by themselves and have lost nothing; a query has to be sent again."
     )
-
-
-class NotANumber(RunError, code="RUN-0107"):
-    """A query computes a value that does not exist or does not fit its type. The message tells the reason, never the
-    value."""
-
-    reason: str
-    MESSAGE = "a value cannot be computed: {reason}"
-    HINT = "TRY_CAST, and Spark's functions whose names begin with try_, give NULL for what does not fit."
-
-
-class QueryCancelled(RunError, code="RUN-0303"):
-    """The client of a query went away or cancelled it."""
-
-    MESSAGE = "the query was cancelled"
-    CURE = "Send the query again."

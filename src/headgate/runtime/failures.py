@@ -19,9 +19,9 @@ from headgate.errors import HeadgateError
 from headgate.runtime.decode import BAD, CHANGED
 from headgate.runtime.errors import (
     BadRecord,
+    ComputationFailed,
     DiskFull,
-    NotANumber,
-    RecordsWentAway,
+    RecordsDeleted,
     SchemaChanged,
     SparkGone,
     SparkRefused,
@@ -111,7 +111,7 @@ def translated(
     ):
         return SparkGone(_short(text))
     if records_are_gone(error):
-        return RecordsWentAway()
+        return RecordsDeleted()
     if full := _NO_SPACE.search(text):
         return DiskFull(_folder(full["path"]))
     if unanswered := _NO_ANSWER.search(text):
@@ -119,11 +119,11 @@ def translated(
     if isinstance(error, AnalysisException):  # no record was read yet
         return SparkRefused(_short(text))
     if own := _OWN.search(text):
-        return NotANumber(own[1])
+        return ComputationFailed(own[1])
     if conditions := _CONDITION.findall(text):
         states = _SQLSTATE.findall(text)
         if not states or states[-1] not in _MACHINERY:
-            return NotANumber(_without_values(conditions[-1]))
+            return ComputationFailed(_without_values(conditions[-1]))
     return SparkRefused(_cause(text) or _said(error, text))
 
 

@@ -7,7 +7,7 @@ from headgate.schema.types import MAX_DEPTH, MAX_PRECISION
 
 
 class SchemaError(HeadgateError):
-    """Family SCH."""
+    """An error of a schema, type or value: SCH-…."""
 
 
 class TypeSyntax(SchemaError, code="SCH-0101"):
@@ -222,7 +222,7 @@ class UnsupportedUnion(SchemaError, code="SCH-0208"):
     HINT = "Put the union into a field of a record."
 
 
-class NullOnly(SchemaError, code="SCH-0209"):
+class NullTypeOnly(SchemaError, code="SCH-0209"):
     """A part of a schema has only the type null, which no column can have."""
 
     format: str

@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class EngineError(HeadgateError):
-    """Between a client and an engine."""
+    """An error between a client and an engine: CLI-…."""
 
 
 class EngineNotRunning(EngineError, code="CLI-0101"):

@@ -11,7 +11,7 @@ from headgate.errors import HeadgateError
 
 
 class SqlError(HeadgateError):
-    """Any error in the text of a statement."""
+    """An error in the text of a statement: SQL-…."""
 
 
 class UnterminatedString(SqlError, code="SQL-0101"):

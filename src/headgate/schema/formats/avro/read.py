@@ -13,7 +13,7 @@ from typing import assert_never
 from headgate.schema.errors import (
     DecimalTooWide,
     MalformedAvro,
-    NullOnly,
+    NullTypeOnly,
     RecursiveSchema,
     UnionColumnClash,
     UnknownReference,
@@ -141,7 +141,7 @@ class _Reader:
         match node:
             case tree.Primitive():
                 if node.kind == "null":
-                    raise NullOnly(FORMAT, path)
+                    raise NullTypeOnly(FORMAT, path)
                 return annotated(node, path)
             case tree.Array():
                 return Array(*self._place(node.items, element_path(path)))
@@ -225,7 +225,7 @@ def _branches(node: tree.AvroType, path: str) -> tuple[Sequence[tree.AvroType], 
     """The types of a place besides null, at least one, and whether null is among them."""
     branches = tree.values_of(node)
     if not branches:
-        raise NullOnly(FORMAT, path)
+        raise NullTypeOnly(FORMAT, path)
     return branches, len(branches) < len(tree.branches_of(node))
 
 
