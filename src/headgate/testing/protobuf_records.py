@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any, cast
+
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
+
 from headgate.errors import similar_names
 from headgate.registry import wire
 from headgate.registry.errors import RegistryError
@@ -19,9 +22,6 @@ from headgate.testing import notation
 from headgate.testing.avro_records import shortest_float
 from headgate.testing.errors import InvalidRecord
 from headgate.testing.notation import Json, read_json, write_json
-from typing import Any, cast
-
-
 
 _SPECIAL = ("NaN", "Infinity", "-Infinity")
 _RANGES = {
