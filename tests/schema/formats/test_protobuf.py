@@ -396,6 +396,9 @@ def test_protoc_takes_what_is_written() -> None:
             Field("inner", inner),
             Field("s", Enum(("Value", "inner", "s"))),
             Field("t", Array(Enum(("Value", "s")))),
+            Field("u", Enum(("F", "f"))),
+            Field("v", Enum(("value_a", "A"))),
+            Field("w", Enum(("foo_bar", "foobar", "VALUE_", "x", "Values"))),
             Field("m", Map(Map(Array(Array(Date()))))),
             Field("_m", Time()),
             Field("注文", Json()),
@@ -405,6 +408,17 @@ def test_protoc_takes_what_is_written() -> None:
     )
     again = read_files(print_proto(written(record)))[0]
     assert without_comments(again) == without_comments(written(record))
+
+
+def test_symbols_that_protoc_cannot_tell_apart_are_text() -> None:
+    kept = [
+        are_symbols(symbols) for symbols in (("F", "f"), ("value_a", "A"), ("foo_bar", "foobar", "VALUE_"))
+    ]
+    assert kept == [False, False, True]
+    first = written(one(Enum(("F", "g"))))
+    second = written(one(Enum(("f", "g"))), first)
+    assert read_again(second).fields[0].type == Text()
+    read_files(print_proto(second))
 
 
 def test_what_protobuf_cannot_hold_is_refused_with_its_path() -> None:

@@ -87,5 +87,24 @@ def free(name: str, taken: set[str]) -> str:
     return found
 
 
+def enum_name(symbols: Iterable[str]) -> str:
+    """The name of the enum that a message is made around. Its symbols are names beside it."""
+    taken = set(symbols)
+    return free("Values", taken) if "Value" in taken else "Value"
+
+
 def are_symbols(symbols: Iterable[str]) -> bool:
-    return all(is_identifier(symbol) and symbol not in _STATEMENTS for symbol in symbols)
+    """Whether an enum can have these symbols.
+
+    protoc refuses two symbols that it would derive the same name from, such as `F` and `f`.
+    """
+    named = set(symbols)
+    plain = {_pascal_case(symbol, enum_name(named)) for symbol in named}
+    return len(plain) == len(named) and all(is_identifier(one) and one not in _STATEMENTS for one in named)
+
+
+def _pascal_case(symbol: str, enum: str) -> str:
+    """As protoc derives it: without the enum's name at its beginning, and without case and `_` within words."""
+    prefix = re.match("_*" + "_*".join(enum.lower()) + "_*", symbol, re.IGNORECASE)
+    rest = symbol[prefix.end() :] if prefix else ""
+    return "".join(word.capitalize() for word in (rest or symbol).split("_"))

@@ -19,6 +19,7 @@ from headgate.schema.formats.protobuf.identifiers import (
     Path,
     are_symbols,
     column_of,
+    enum_name,
     field_names,
     free,
     is_identifier,
@@ -176,7 +177,9 @@ class _Writer:
                 self._record(home, field, type_name(value.base, "Items"), wrapped, value)
             case Record():
                 self._record(home, field, type_name(value.base, ""), value.type, value)
-            case Enum() if are_symbols(value.type.symbols):
+            case Enum() if are_symbols(
+                {*_kept_symbols(home.before.message_of(value.old)), *value.type.symbols}
+            ):
                 self._enum(home, field, value.type, value)
             case Named():
                 raise UnresolvedType(value.path, ".".join(value.type.parts))
@@ -204,11 +207,10 @@ class _Writer:
         nested = home.message.nested_type.add(name=name)
         previous = home.before.message_of(value.old)
         place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, previous)
-        enum = nested.enum_type.add(name="Value")
-        if "Value" in type_.symbols:
-            enum.name = free("Values", set(type_.symbols))
+        enum = nested.enum_type.add()
         old = place.previous.enum_type if place.previous else ()
         number_symbols(enum, type_.symbols, old[0] if old else None)
+        enum.name = enum_name(symbol.name for symbol in enum.value)
         self._comment((*place.path, 4, 0), type_.doc)
         field.type, field.type_name = _F.TYPE_ENUM, f"{place.name}.{enum.name}"
 
@@ -234,6 +236,12 @@ def _add_entry(home: _Home, field: str, path: str) -> None:
     entry.options.map_entry = True
     entry.field.add(name="key", json_name="key", number=1, label=_F.LABEL_OPTIONAL, type=_F.TYPE_STRING)
     entry.field.add(name="value", json_name="value", number=2, label=_F.LABEL_OPTIONAL)
+
+
+def _kept_symbols(previous: DescriptorProto | None) -> list[str]:
+    """The symbol of number 0 of an enum that was made before. It stays, because proto3 needs one."""
+    enums = previous.enum_type if previous is not None else ()
+    return [value.name for enum in enums for value in enum.value if value.number == 0]
 
 
 def _add_synthetic_oneofs(message: DescriptorProto) -> None:
