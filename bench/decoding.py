@@ -31,7 +31,7 @@ from headgate.runtime.formats.side import Writers
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import RegistryKind
+from headgate.sql.registry_formats import RegistryKind
 
 JSON_RATIO, AVRO_RATIO = 0.9, 0.3  # promises
 ID = 7

@@ -21,8 +21,9 @@ from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import SeedSchema, with_frozen_schemas
+from headgate.sql.formats import with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.registry_formats import SeedSchema
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, print_statement

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from headgate.errors import Diagnostic
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Row, Rows, write_event
+from headgate.testing.engine import SpecProject
 
 TOKEN = "the token of this test"
 
@@ -36,7 +38,7 @@ class FakeEngine:
     url: str = ""
     asked: list[str] = field(default_factory=list)
     timeouts: list[float | None] = field(default_factory=list)
-    projects: list[dict[str, object]] = field(default_factory=list)
+    projects: list[SpecProject] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     routes: dict[str, tuple[int, object]] = field(default_factory=dict)
     breaks_off: bool = False
@@ -46,6 +48,14 @@ class FakeEngine:
         return EngineClient(self.url, TOKEN)
 
     is_running = True
+
+    def start(self, home: Path, project: SpecProject) -> FakeEngine:
+        """In place of ``engine.start_engine``."""
+        self.projects.append(project)
+        return self
+
+    def open_project(self, project: SpecProject) -> None:
+        self.projects.append(project)
 
     def restart(self) -> None:
         self.ended.append("restart")
@@ -78,10 +88,6 @@ def _handler(engine: FakeEngine) -> type[BaseHTTPRequestHandler]:
             if self.path == "/healthz":
                 return self._send(200, {"status": "ok"})
             return self._routed()
-
-        def do_PUT(self) -> None:
-            engine.projects.append(json.loads(self._body()))
-            self._send(200, {})
 
         def do_POST(self) -> None:
             if self.headers.get("Authorization") != f"Bearer {TOKEN}":

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from headgate.cli import test as command
 from headgate.serve.protocol import Event
-from headgate.testing import environment
+from headgate.testing import engine as spec_engine
 from headgate.testing.errors import MalformedSpec, NoSpecs
 from headgate.testing.parse import read_duration
 from headgate.testing.run import find_specs
@@ -27,7 +27,7 @@ def _answer(sql: str) -> list[Event]:
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngine]:
     with run_fake_engine(_answer) as engine:
-        monkeypatch.setattr(environment, "_start_engine", lambda project, world: engine)
+        monkeypatch.setattr(spec_engine, "start_engine", engine.start)
         yield engine
 
 
@@ -58,8 +58,8 @@ def test_every_file_is_run_and_told_and_the_last_line_counts(
     assert f"ok {folder}/good.spec" in ran.stdout
     shown = "the rows are not the expected ones\n--- expected\n+++ actual\n-2\n+1\n"
     assert f"{folder}/sub/wrong.spec:3: CLI-0407: {shown}" in ran.stdout
-    assert len({project["folder"] for project in engine.projects}) == 2
-    assert all(Path(str(project["folder"])).is_dir() for project in engine.projects)
+    assert len({project.folder for project in engine.projects}) == 2
+    assert all(project.folder.is_dir() for project in engine.projects)
     assert engine.ended == ["stop"]
     report = ElementTree.parse(tmp_path / "report.xml").getroot()
     assert (report.get("tests"), report.get("failures")) == ("3", "2")
@@ -71,7 +71,7 @@ def test_every_file_is_run_and_told_and_the_last_line_counts(
 def test_a_filter_chooses_files_and_all_that_ran_passed(folder: Path, engine: FakeEngine) -> None:
     ran = _run(folder, folder / "good.spec", "--filter", "good")
     assert (ran.exit_code, ran.stdout.splitlines()[-1]) == (0, "1 passed, 0 failed")
-    assert not Path(str(engine.projects[0]["folder"])).exists()
+    assert not engine.projects[0].folder.exists()
 
 
 def test_nothing_to_run_is_no_success(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.registry.schemas import Reference, Schema, avro_types, parse
+from headgate.registry.schemas import Reference, Schema, parse
 from headgate.schema.written import SchemaFormat
 from headgate.testing import notation
 from headgate.testing.avro_records import AvroCodec
@@ -33,7 +32,7 @@ pytestmark = pytest.mark.unit
 
 
 def _avro(schema: object) -> AvroCodec:
-    return AvroCodec(avro_types(parse(Schema(json.dumps(schema)), lambda reference: None)))
+    return AvroCodec(schema)
 
 
 def _field(type_: object) -> object:

@@ -12,6 +12,7 @@ import pytest
 from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 from headgate.serve.protocol import Column, Columns, Done, Event, Notice, Rows
+from headgate.testing import statements
 from headgate.testing.actions import check_call
 from headgate.testing.context import SpecContext, Variables
 from headgate.testing.errors import Mismatch, StepFailed, UnknownVariable
@@ -25,14 +26,14 @@ pytestmark = pytest.mark.unit
 
 def _play(text: str, answer: Answer, timeout: float = 0.6, context: SpecContext | None = None) -> FakeEngine:
     with run_fake_engine(answer) as engine:
-        played = context or _stage(engine, timeout)
+        played = context or _context(engine, timeout)
         played.engine = engine
         for step in parse_spec("a.spec", text, check_call).steps:
             run_step(step, played)
     return engine
 
 
-def _stage(engine: FakeEngine, timeout: float) -> SpecContext:
+def _context(engine: FakeEngine, timeout: float) -> SpecContext:
     """None of these steps looks at the world."""
     variables = Variables()
     variables.set("seed", "s1234567")
@@ -67,7 +68,7 @@ def test_a_query_that_never_matches_fails_at_the_time_out_with_a_diff() -> None:
 
 def test_ddl_is_run_once() -> None:
     with run_fake_engine(lambda sql: failure("CAT-0001", "it exists", hint="Drop it.")) as engine:
-        context = _stage(engine, 5)
+        context = _context(engine, 5)
         [step] = parse_spec("a.spec", "> CREATE VIEW v AS SELECT 1;\n", check_call).steps
         with pytest.raises(StepFailed) as caught:
             run_step(step, context)
@@ -143,6 +144,67 @@ def test_a_query_is_retried_until_it_fails_so_and_ddl_is_not() -> None:
     assert "had to fail" in error.message()
 
 
+def _fails_late(text: str, answer: Answer, timeout: float = 60) -> tuple[str, float, list[str]]:
+    """The message with which a step fails, after how many seconds, and what the engine was asked."""
+    began = time.monotonic()
+    [step] = parse_spec("a.spec", text, check_call).steps
+    with run_fake_engine(answer) as engine, pytest.raises(HeadgateError) as caught:
+        run_step(step, _context(engine, timeout))
+    return caught.value.message(), time.monotonic() - began, engine.asked
+
+
+@pytest.mark.parametrize("start", [">", "!", "?"])
+def test_an_error_in_the_text_of_a_statement_is_not_waited_for(start: str) -> None:
+    text = f"{start} SELECT a FROM t;\ncode: PLN-0101\n"
+    message, seconds, asked = _fails_late(text, lambda sql: failure("SQL-0202", "no such statement"))
+    assert "another one" in message if start == "!" else "had to succeed" in message
+    assert asked == ["SELECT a FROM t;"]
+    assert seconds < 20
+
+
+@pytest.mark.parametrize("code", ["SQL-0403", "PLN-0101", "CAT-0101", "SCH-0101"])
+def test_another_error_from_the_catalog_is_waited_for_until_no_task_has_work(
+    code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "SETTLED", 0.3)
+    looks = 0
+
+    def answer(sql: str) -> Sequence[Event]:
+        nonlocal looks
+        if sql != statements.TASKS:
+            return failure(code, "does not exist")
+        looks += 1
+        lag = 5 if looks < 4 else 0
+        return result({"name": "text", "state": "text", "lag": "bigint"}, ("t", "running", lag))
+
+    message, seconds, _ = _fails_late("! SELECT a FROM t;\ncode: PLN-9999\n", answer)
+    assert "another one" in message
+    assert looks >= 4
+    assert 0.3 < seconds < 20
+
+
+def test_another_error_from_the_catalog_that_becomes_the_expected_one_is_awaited() -> None:
+    tasks = result({"name": "text", "state": "text", "lag": "bigint"})
+    errors = [failure("PLN-0101", "first")] * 4 + [failure("PLN-0102", "then")]
+    _play(
+        "! SELECT a FROM t;\ncode: PLN-0102\n",
+        lambda sql: tasks if sql == statements.TASKS else errors.pop(0),
+        30,
+    )
+    assert errors == []
+
+
+def test_another_error_from_data_or_services_is_waited_for_until_the_time_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statements, "SETTLED", 0.0)
+    text = "! SELECT a FROM t;\ncode: RUN-0101\n"
+    message, seconds, asked = _fails_late(text, lambda sql: failure("CON-0101", "could not connect"), 0.6)
+    assert "another one" in message
+    assert seconds >= 0.6
+    assert set(asked) == {"SELECT a FROM t;"}
+
+
 def test_printed_text_of_one_column_is_that_column() -> None:
     _play(
         "? EXPLAIN SELECT 1;\nscan\n  filter\n",
@@ -213,7 +275,7 @@ def test_a_query_for_a_variable_is_retried_until_it_gives_one_value() -> None:
 
 def test_a_file_can_set_its_own_time_out() -> None:
     with run_fake_engine(lambda sql: [Done("")]) as engine:
-        context = _stage(engine, 60)
+        context = _context(engine, 60)
         _play("$ set timeout=90s\n\n> DROP VIEW v;\n", lambda sql: [Done("")], context=context)
     assert context.timeout == 90
 
@@ -250,7 +312,7 @@ def test_http_compares_status_and_a_part_of_the_answer() -> None:
             "/api/x?a=b": (200, {"rows": [{"id": 1, "t": "x"}], "more": True}),
             "/api/y": (400, {"path": "$.a"}),
         }
-        context = _stage(engine, 0.5)
+        context = _context(engine, 0.5)
         text = (
             '$ http GET /api/x?a=b token=other\n----\n{"rows": [{"id": 1.0}]}\n\n'
             '$ http POST /api/y status=400\n{"a": 1}\n----\n{"path": "$.a"}\n\n$ http GET /healthz\n'

@@ -33,15 +33,9 @@ from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.types import Record, Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import (
-    SeedSchema,
-    Side,
-    format_of,
-    frozen_schemas,
-    with_frozen_schemas,
-    without_frozen_schemas,
-)
+from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.registry_formats import SeedSchema, Side
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, Statement

@@ -33,13 +33,11 @@ from headgate.sql.formats import (
     JsonFormat,
     ProtobufInline,
     RegexFormat,
-    RegistryFormat,
-    RegistryKind,
-    Side,
     TextFormat,
     frozen_schemas,
 )
 from headgate.sql.options import BooleanLiteral, option
+from headgate.sql.registry_formats import RegistryFormat, RegistryKind, Side
 
 
 @dataclass(frozen=True, slots=True)

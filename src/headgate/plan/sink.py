@@ -27,19 +27,10 @@ from headgate.purify.topics import topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import (
-    BytesFormat,
-    DocOn,
-    Format,
-    JsonFormat,
-    RegistryFormat,
-    RegistryUrl,
-    Side,
-    TextFormat,
-    frozen_schemas,
-)
+from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, frozen_schemas
 from headgate.sql.kafka import KafkaConnection
 from headgate.sql.options import BooleanLiteral, Choice, StringLiteral, option
+from headgate.sql.registry_formats import DocOn, RegistryFormat, RegistryUrl, Side
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 from headgate.text.cursor import Identifier

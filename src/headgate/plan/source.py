@@ -29,8 +29,9 @@ from headgate.plan.errors import (
 from headgate.plan.sides import SidePlan, at_creation, format_words, place_of, sides_of
 from headgate.schema.names import Found, find
 from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
-from headgate.sql.formats import AvroInline, Format, ProtobufInline, RegistryFormat, SchemaStrategy
+from headgate.sql.formats import AvroInline, Format, ProtobufInline
 from headgate.sql.options import Choice, option
+from headgate.sql.registry_formats import RegistryFormat, SchemaStrategy
 from headgate.sql.sources import (
     CreateSource,
     DebeziumEnvelope,

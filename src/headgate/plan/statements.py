@@ -54,7 +54,6 @@ from headgate.purify.sinks import sink_name
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
 from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
-from headgate.sql.formats import RegistryFormat
 from headgate.sql.kafka import KafkaConnection
 from headgate.sql.objects import (
     ChangeTaskState,
@@ -65,6 +64,7 @@ from headgate.sql.objects import (
     RenameObject,
 )
 from headgate.sql.options import Choice, MapLiteral, NumberLiteral, SecretReference, option
+from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, ObjectName, Statement, print_statement

@@ -15,7 +15,7 @@ from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
 
-MALFORMED = Bad("it is not what its schema says")
+MALFORMED = Bad("the bytes are not a record of their schema")
 GEO = record("Geo", ("lat", "int"), ("lon", "int"))
 # Both begin with a record, and both have a `lon`.
 PLACE = record("Place", ("geo", GEO), ("lon", "string"))

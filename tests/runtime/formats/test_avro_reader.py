@@ -19,7 +19,7 @@ from tests.runtime.formats.test_readers import read
 
 pytestmark = pytest.mark.spark
 
-MALFORMED = Bad("it is not what its schema says")
+MALFORMED = Bad("the bytes are not a record of their schema")
 NOT_UTF8 = "is not valid UTF-8"
 MILLIS = {"type": "int", "logicalType": "time-millis"}
 MICROS = {"type": "long", "logicalType": "time-micros"}

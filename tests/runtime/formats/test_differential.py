@@ -28,7 +28,7 @@ from headgate.schema.written import WrittenSchema
 from tests.laws import examples
 from tests.runtime.formats.decoding import Bad, decoded, framed, written
 from tests.schema import strategies as s
-from tests.schema.evolutions import edited_record
+from tests.schema.evolve.evolutions import edited_record
 from tests.schema.proto_messages import class_of, columns, descriptor_of, fill, is_map, value_of_entry
 
 pytestmark = pytest.mark.unit

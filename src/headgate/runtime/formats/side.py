@@ -15,7 +15,7 @@ from headgate.schema.written import WrittenSchema
 UNKNOWN_ID = "headgate-unknown-schema-id:"
 MAGIC = "its first byte is not the 0 of a registry's frame"
 SHORT = "it is too short for a registry's frame"
-MALFORMED = "it is not what its schema says"
+MALFORMED = "the bytes are not a record of their schema"
 NOT_UTF8 = "it is not valid UTF-8"
 
 

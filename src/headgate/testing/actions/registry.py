@@ -128,9 +128,9 @@ def _level(call: Invocation) -> CompatibilityLevel:
 
 
 def _references(call: Invocation) -> tuple[Reference, ...]:
-    told = call.json("references") or []
+    written = call.json("references") or []
     found = []
-    for one in told if isinstance(told, list) else [told]:
+    for one in written if isinstance(written, list) else [written]:
         match one:
             case {"name": str(name), "subject": str(subject), **rest} if isinstance(
                 version := rest.get("version", 1), int

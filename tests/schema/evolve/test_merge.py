@@ -13,7 +13,7 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Record
 from tests.laws import examples
 from tests.schema import strategies as s
-from tests.schema.evolutions import changed_records
+from tests.schema.evolve.evolutions import changed_records
 from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit

@@ -1,9 +1,18 @@
+"""The paths of the registry: what each takes, answers and refuses."""
+
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from headgate.registry.schemas import ParsedSchema
+from headgate.schema.written import CompatibilityLevel
+from tests.registry import running
 from tests.registry.running import Door, avro
 
 pytestmark = pytest.mark.unit
@@ -229,3 +238,160 @@ def test_an_old_client_gets_only_the_id_and_a_new_one_the_version_too(door: Door
     accepting = {"Confluent-Accept-Unknown-Properties": "true"}
     answer = door.send("POST", "/subjects/a/versions", avro("x"), headers=accepting)
     assert answer.json() == {"id": 1, "version": 1}
+
+
+PROTO = 'syntax = "proto3";\npackage shop;\n\n// An order.\nmessage Order {\n  int64 id = 1;\n}\n'
+
+
+def test_the_subjects_and_versions_of_an_id_are_those_that_are_live(door: Door) -> None:
+    schema_id = door.register("a", avro("x"))
+    door.register("b", avro("x"))
+    path = f"/schemas/ids/{schema_id}"
+    assert door.ok("GET", f"{path}/subjects") == ["a", "b"]
+    assert door.ok("GET", f"{path}/versions") == [
+        {"subject": "a", "version": 1},
+        {"subject": "b", "version": 1},
+    ]
+    door.ok("DELETE", "/subjects/b")
+    assert door.ok("GET", f"{path}/subjects") == ["a"]
+    assert door.ok("GET", f"{path}/subjects?deleted=true") == ["a", "b"]
+    assert door.ok("GET", f"{path}/versions?deleted=true&subject=b") == [{"subject": "b", "version": 1}]
+    assert door.refused("GET", "/schemas/ids/99/subjects") == (404, 40403)
+    assert door.refused("GET", "/schemas/ids/99/versions") == (404, 40403)
+
+
+@pytest.mark.parametrize("schema_id", ["x", "-1", "99999999999", "%D9%A1"])
+def test_what_is_no_id_is_refused(door: Door, schema_id: str) -> None:
+    assert door.refused("GET", f"/schemas/ids/{schema_id}") == (400, 400)
+
+
+def test_the_highest_id_is_told_when_asked_for(door: Door) -> None:
+    door.register("a", avro("x"))
+    door.register("a", avro("x", "y"))
+    assert door.ok("GET", "/schemas/ids/1?fetchMaxId=true") == {**avro("x"), "maxId": 2}
+
+
+def test_all_schemas_are_listed_by_prefix_or_latest_only(door: Door) -> None:
+    door.register("a", avro("x"))
+    door.register("a", avro("x", "y"))
+    door.register("b", avro("x"))
+    listed = [(s["subject"], s["version"], s["id"]) for s in door.ok("GET", "/schemas")]
+    assert listed == [("a", 1, 1), ("a", 2, 2), ("b", 1, 1)]
+    assert [s["version"] for s in door.ok("GET", "/schemas?latestOnly=true")] == [2, 1]
+    assert [s["subject"] for s in door.ok("GET", "/schemas?subjectPrefix=b")] == ["b"]
+    assert [s["version"] for s in door.ok("GET", "/schemas?offset=1&limit=1")] == [2]
+
+
+def test_a_protobuf_schema_is_given_as_text_or_as_descriptor(door: Door) -> None:
+    door.register("p", {"schema": PROTO, "schemaType": "PROTOBUF"})
+    assert door.ok("GET", "/schemas/ids/1")["schema"] == PROTO
+    for path in ("/schemas/ids/1", "/subjects/p/versions/1"):
+        answer = door.ok("GET", f"{path}?format=serialized")
+        file = FileDescriptorProto.FromString(base64.b64decode(answer["schema"]))
+        assert (file.package, file.message_type[0].name) == ("shop", "Order")
+
+
+def test_a_descriptor_is_kept_as_text_and_is_the_same_schema(door: Door) -> None:
+    file = FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
+    file.message_type.add(name="Order").field.add(name="id", number=1, type=3, label=1)
+    descriptor = base64.b64encode(file.SerializeToString()).decode()
+    first = door.register("p", {"schema": descriptor, "schemaType": "PROTOBUF"})
+    kept = door.ok("GET", f"/schemas/ids/{first}")["schema"]
+    assert "message Order {" in kept
+    assert door.register("p", {"schema": kept, "schemaType": "PROTOBUF"}) == first
+
+
+def test_only_protobuf_has_a_serialized_form_and_other_formats_are_unknown(door: Door) -> None:
+    door.register("a", avro("x"))
+    assert door.refused("GET", "/schemas/ids/1?format=serialized") == (422, 42201)
+    assert door.refused("GET", "/schemas/ids/1?format=yaml") == (422, 42201)
+
+
+def test_the_registry_says_what_it_is(door: Door) -> None:
+    assert door.ok("GET", "/") == {}
+    assert sorted(door.ok("GET", "/schemas/types")) == ["AVRO", "JSON", "PROTOBUF"]
+    assert door.ok("GET", "/contexts") == ["."]
+    assert door.ok("GET", "/v1/metadata/version")["version"].startswith("7.")
+    assert "scope" in door.ok("GET", "/v1/metadata/id")
+
+
+PATH = "/compatibility/subjects/a/versions"
+
+
+def test_what_would_be_refused_is_told_with_the_place(door: Door) -> None:
+    door.register("a", avro("x"))
+    body = avro("x", "y", defaults=False)
+    assert door.ok("POST", PATH, body) == {"is_compatible": False}
+    answer = door.ok("POST", f"{PATH}/latest?verbose=true", body)
+    assert answer["is_compatible"] is False
+    assert ["$.fields[1]" in message for message in answer["messages"]] == [True]
+    refused = door.send("POST", "/subjects/a/versions", body)
+    assert (refused.status_code, refused.json()["error_code"]) == (409, 409)
+    assert answer["messages"][0] in refused.json()["message"]
+
+
+def test_what_would_be_taken_has_no_messages(door: Door) -> None:
+    door.register("a", avro("x"))
+    assert door.ok("POST", f"{PATH}?verbose=true", avro("x", "y")) == {"is_compatible": True, "messages": []}
+
+
+def test_a_subject_without_versions_takes_anything(door: Door) -> None:
+    assert door.ok("POST", PATH, avro("x")) == {"is_compatible": True}
+    assert door.ok("POST", f"{PATH}/latest", avro("x")) == {"is_compatible": True}
+    assert door.refused("POST", f"{PATH}/1", avro("x")) == (404, 40402)
+
+
+def test_an_invalid_schema_is_an_error_or_a_message(door: Door) -> None:
+    assert door.refused("POST", PATH, {"schema": "nix"}) == (422, 42201)
+    answer = door.ok("POST", f"{PATH}?verbose=true", {"schema": "nix"})
+    assert answer["is_compatible"] is False
+    assert "malformed" in answer["messages"][0]
+
+
+def test_a_transitive_level_looks_at_every_version(door: Door) -> None:
+    door.ok("PUT", "/config", {"compatibility": "NONE"})
+    door.register("a", _record([{"name": "x", "type": "string"}]))
+    door.register("a", _record([]))
+    last = _record([{"name": "x", "type": "int", "default": 0}])
+    door.ok("PUT", "/config", {"compatibility": "BACKWARD"})
+    assert door.ok("POST", PATH, last)["is_compatible"]
+    door.ok("PUT", "/config", {"compatibility": "BACKWARD_TRANSITIVE"})
+    assert not door.ok("POST", PATH, last)["is_compatible"]
+    assert door.ok("POST", f"{PATH}/2", last)["is_compatible"]
+    assert not door.ok("POST", f"{PATH}/1", last)["is_compatible"]
+
+
+def test_deleted_versions_are_not_compared_with(door: Door) -> None:
+    door.register("a", avro("x", defaults=False))
+    door.register("a", _record([]))
+    door.ok("DELETE", "/subjects/a/versions/1")
+    door.ok("PUT", "/config", {"compatibility": "FULL_TRANSITIVE"})
+    assert door.ok("POST", PATH, _record([{"name": "x", "type": "string", "default": ""}]))["is_compatible"]
+    assert door.refused("POST", f"{PATH}/1", avro("x")) == (404, 40402)
+
+
+def test_the_other_types_are_checked_too(door: Door) -> None:
+    door.register("j", {"schemaType": "JSON", "schema": '{"properties": {"n": {"type": "number"}}}'})
+    narrower = {"schemaType": "JSON", "schema": '{"properties": {"n": {"type": "integer"}}}'}
+    answer = door.ok("POST", "/compatibility/subjects/j/versions?verbose=true", narrower)
+    assert not answer["is_compatible"]
+    assert "/properties/n" in answer["messages"][0]
+    other_type = door.ok("POST", "/compatibility/subjects/j/versions?verbose=true", avro("x"))
+    assert not other_type["is_compatible"]
+
+
+def test_another_compatibility_check_can_be_put_in(tmp_path: Path) -> None:
+    def only_short(
+        subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
+    ) -> tuple[str, ...]:
+        return () if len(new.canonical) < 100 else (f"{subject} would be too long after {len(earlier)}",)
+
+    with running.door(tmp_path, check=only_short) as door:
+        door.register("a", avro("x"))
+        long = avro(*(f"field{i}" for i in range(20)))
+        assert door.ok("POST", f"{PATH}?verbose=true", long)["messages"] == ["a would be too long after 1"]
+        assert door.refused("POST", "/subjects/a/versions", long) == (409, 409)
+
+
+def _record(fields: Sequence[dict[str, object]]) -> dict[str, str]:
+    return {"schema": json.dumps({"type": "record", "name": "r", "fields": [*fields]})}

@@ -27,7 +27,7 @@ from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Bigint, Decimal, Enum, Field, Integer, Map, Record, Type, plain
 from tests.laws import examples
 from tests.schema import strategies as s
-from tests.schema.evolutions import changed_records
+from tests.schema.evolve.evolutions import changed_records
 from tests.schema.proto_messages import (
     class_of,
     columns,

@@ -9,7 +9,7 @@ from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.verdicts import Level, Target, Verdict, verdict
 from headgate.schema.types import Record
 from tests.laws import examples
-from tests.schema.evolutions import changed_records
+from tests.schema.evolve.evolutions import changed_records
 from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit

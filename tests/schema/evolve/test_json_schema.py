@@ -19,7 +19,7 @@ from headgate.schema.types import Decimal, Field, Record, Type
 from headgate.schema.values import to_json
 from tests.laws import examples
 from tests.schema import strategies as s
-from tests.schema.evolutions import changed_records
+from tests.schema.evolve.evolutions import changed_records
 from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit

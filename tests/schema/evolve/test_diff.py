@@ -10,8 +10,8 @@ from headgate.schema.evolve.diff import diff
 from headgate.schema.types import Record
 from tests.laws import examples
 from tests.schema import strategies as s
-from tests.schema.evolutions import changed_records
-from tests.schema.evolve_applying import apply
+from tests.schema.evolve.applying import apply
+from tests.schema.evolve.evolutions import changed_records
 from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit
