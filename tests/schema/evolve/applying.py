@@ -7,24 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from headgate.schema.docs import DocumentedPart
-from headgate.schema.evolve.changes import (
-    Change,
-    DocChanged,
-    EnumDefaultChanged,
-    EnumReordered,
-    EnumSymbolsAdded,
-    EnumSymbolsRemoved,
-    FieldAdded,
-    FieldMoved,
-    FieldRemoved,
-    FieldRenamed,
-    NullabilityRelaxed,
-    NullabilityTightened,
-    TypeChanged,
-    TypeNarrowed,
-    TypeRenamed,
-    TypeWidened,
-)
+from headgate.schema.evolve import changes as c
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
@@ -32,18 +15,18 @@ from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 class _Changes:
     """Changes by the place they are done at: what is added, at the record that gains it."""
 
-    def __init__(self, changes: Iterable[Change]) -> None:
-        self.at: dict[str, list[Change]] = {}
-        self.added: dict[str, list[FieldAdded]] = {}
+    def __init__(self, changes: Iterable[c.Change]) -> None:
+        self.at: dict[str, list[c.Change]] = {}
+        self.added: dict[str, list[c.FieldAdded]] = {}
         for change in changes:
-            if isinstance(change, FieldAdded):
+            if isinstance(change, c.FieldAdded):
                 parent = change.path.removesuffix(field_path("", change.field.name))
                 self.added.setdefault(parent, []).append(change)
             else:
                 self.at.setdefault(change.path, []).append(change)
 
 
-def apply(old: Record, changes: Iterable[Change]) -> Record:
+def apply(old: Record, changes: Iterable[c.Change]) -> Record:
     """The record after the changes. Changes at places that it does not have do nothing."""
     done = _type(old, _Changes(changes), ROOT)
     assert isinstance(done, Record)  # no change replaces the root
@@ -55,10 +38,10 @@ def _record(old: Record, changes: _Changes, path: str) -> Record:
     placed = {change.index: change.field for change in changes.added.get(path, [])}
     for field in old.fields:
         here = changes.at.get(field_path(path, field.name), [])
-        if any(isinstance(change, FieldRemoved) for change in here):
+        if any(isinstance(change, c.FieldRemoved) for change in here):
             continue
         made = _field(field, changes, field_path(path, field.name))
-        moved = next((change.index for change in here if isinstance(change, FieldMoved)), None)
+        moved = next((change.index for change in here if isinstance(change, c.FieldMoved)), None)
         if moved is None:
             staying.append(made)
         else:
@@ -74,9 +57,9 @@ def _field(field: Field, changes: _Changes, path: str) -> Field:
     )
     for change in changes.at.get(path, []):
         match change:
-            case FieldRenamed():
+            case c.FieldRenamed():
                 made = replace(made, name=change.new)
-            case DocChanged(of=DocumentedPart.FIELD):
+            case c.DocChanged(of=DocumentedPart.FIELD):
                 made = replace(made, doc=change.new)
             case _:
                 pass
@@ -85,8 +68,8 @@ def _field(field: Field, changes: _Changes, path: str) -> Field:
 
 def _nullable(nullable: bool, changes: _Changes, path: str) -> bool:
     for change in changes.at.get(path, []):
-        if isinstance(change, NullabilityRelaxed | NullabilityTightened):
-            return isinstance(change, NullabilityRelaxed)
+        if isinstance(change, c.NullabilityRelaxed | c.NullabilityTightened):
+            return isinstance(change, c.NullabilityRelaxed)
     return nullable
 
 
@@ -108,17 +91,17 @@ def _type(type_: Type, changes: _Changes, path: str) -> Type:
             return type_
 
 
-def _changed(type_: Type, change: Change) -> Type:
+def _changed(type_: Type, change: c.Change) -> Type:
     """The type after a change to it alone; what is inside it has paths of its own."""
     match change:
-        case TypeWidened() | TypeNarrowed() | TypeChanged():
+        case c.TypeWidened() | c.TypeNarrowed() | c.TypeChanged():
             return change.new
-        case TypeRenamed() if isinstance(type_, Record | Enum):
+        case c.TypeRenamed() if isinstance(type_, Record | Enum):
             return replace(type_, name=change.new)
-        case DocChanged(of=DocumentedPart.TYPE) if isinstance(type_, Record | Enum):
+        case c.DocChanged(of=DocumentedPart.TYPE) if isinstance(type_, Record | Enum):
             return replace(type_, doc=change.new)
         case (
-            EnumSymbolsAdded() | EnumSymbolsRemoved() | EnumReordered() | EnumDefaultChanged()
+            c.EnumSymbolsAdded() | c.EnumSymbolsRemoved() | c.EnumReordered() | c.EnumDefaultChanged()
         ) if isinstance(type_, Enum):  # fmt: skip
             return _enum(type_, change)
         case _:
@@ -126,16 +109,16 @@ def _changed(type_: Type, change: Change) -> Type:
 
 
 def _enum(
-    type_: Enum, change: EnumSymbolsAdded | EnumSymbolsRemoved | EnumReordered | EnumDefaultChanged
+    type_: Enum, change: c.EnumSymbolsAdded | c.EnumSymbolsRemoved | c.EnumReordered | c.EnumDefaultChanged
 ) -> Enum:
     match change:
-        case EnumSymbolsAdded():
+        case c.EnumSymbolsAdded():
             return replace(type_, symbols=type_.symbols + change.symbols)
-        case EnumSymbolsRemoved():
+        case c.EnumSymbolsRemoved():
             return replace(type_, symbols=tuple(s for s in type_.symbols if s not in change.symbols))
-        case EnumReordered():
+        case c.EnumReordered():
             return replace(type_, symbols=change.symbols)
-        case EnumDefaultChanged():
+        case c.EnumDefaultChanged():
             return replace(type_, default=change.new)
         case _:
             assert_never(change)
