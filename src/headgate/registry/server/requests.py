@@ -10,25 +10,38 @@ import binascii
 import hmac
 import logging
 import stat
-import orjson
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from headgate.registry.schemas import ParsedSchema, Reference, Schema
-from headgate.registry.server.errors import BodyTooLarge, InvalidSchema, InvalidSubject, InvalidVersion, NoAcceptableType, NotSignedIn, ReadOnlyUser, Refusal, StoreFailed, UnknownContentType, UnreadableRequest, UserFileUnusable
-from headgate.registry.server.rules import Config, Mode, PostedSchema, parse_level, parse_mode
-from headgate.registry.server.store import LATEST, StoredVersion
-from headgate.registry.wire import MAX_ID
-from headgate.schema.written import SchemaFormat
 from pathlib import Path
+from typing import TypeAlias, cast
+from urllib.parse import unquote
+
+import orjson
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-from typing import TypeAlias, cast
-from urllib.parse import unquote
 
-
+from headgate.registry.schemas import ParsedSchema, Reference, Schema
+from headgate.registry.server.errors import (
+    BodyTooLarge,
+    InvalidSchema,
+    InvalidSubject,
+    InvalidVersion,
+    NoAcceptableType,
+    NotSignedIn,
+    ReadOnlyUser,
+    Refusal,
+    StoreFailed,
+    UnknownContentType,
+    UnreadableRequest,
+    UserFileUnusable,
+)
+from headgate.registry.server.rules import Config, Mode, PostedSchema, parse_level, parse_mode
+from headgate.registry.server.store import LATEST, StoredVersion
+from headgate.registry.wire import MAX_ID
+from headgate.schema.written import SchemaFormat
 
 MAX_BODY = 10_000_000
 OWN_TYPE = "application/vnd.schemaregistry.v1+json"
