@@ -12,8 +12,8 @@ import pyarrow as pa
 from headgate.plan.sides import SchemaSide, place_of
 from headgate.registry import wire
 from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding
-from headgate.runtime.formats.json_reader import json_bodies
-from headgate.runtime.formats.protobuf_reader import ProtobufBodies
+from headgate.runtime.formats.json_reader import json_decoder
+from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.schema.written import WrittenSchema
 
 
@@ -35,7 +35,7 @@ def decoded(side: SchemaSide, bodies: Sequence[bytes | None], *writers: WrittenS
     """Values in the order of the bodies. Without ``writers`` those of the side itself."""
     known = writers or side.schemas
     decoding = Decoding(place_of(side), side.schemas, tuple(known), side.framed, side.message)
-    make = ProtobufBodies.of((*side.schemas, *known)) if side.kind == "PROTOBUF" else json_bodies
+    make = ProtobufDecoders.of((*side.schemas, *known)) if side.kind == "PROTOBUF" else json_decoder
     made = BatchDecoder(decoding, make)(pa.array(bodies, pa.binary()))
     return [_shown(row["v"], row["reason"]) for row in made.to_pylist(maps_as_pydicts="strict")]
 

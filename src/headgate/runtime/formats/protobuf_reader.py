@@ -25,7 +25,14 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
-from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
+from headgate.runtime.formats.arrow_reader import (
+    Decoding,
+    InvalidBody,
+    NeedsExactRead,
+    Parsed,
+    arrow_type,
+    one_by_one,
+)
 from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker, zero
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.protobuf.errors import UnknownMessage
@@ -39,7 +46,7 @@ from headgate.schema.written import WrittenSchema
 
 
 @dataclass(frozen=True, slots=True)
-class ProtobufBodies:
+class ProtobufDecoders:
     """Makes decoders on the workers, of schemas that the driver compiled.
 
     It is hashable and compares by its schemas, because workers keep their decoders by it.
@@ -48,7 +55,7 @@ class ProtobufBodies:
     schemas: tuple[tuple[WrittenSchema, bytes | str], ...]  # a descriptor set, or why there is none
 
     @classmethod
-    def of(cls, schemas: Iterable[WrittenSchema]) -> ProtobufBodies:
+    def of(cls, schemas: Iterable[WrittenSchema]) -> ProtobufDecoders:
         return cls(tuple((schema, _compiled(schema)) for schema in dict.fromkeys(schemas)))
 
     def __call__(self, decoding: Decoding, writer: WrittenSchema) -> ProtobufDecoder:
@@ -91,19 +98,19 @@ class ProtobufDecoder:
 
     def _parsed(self, body: bytes) -> Any:
         if self._unusable:
-            raise Bad(self._unusable)
+            raise InvalidBody(self._unusable)
         if self._framed:
             body = self._message_of(body)
         try:
             message = self._class.FromString(body)
         except DecodeError as wrong:
             utf8 = "UTF-8" in str(wrong)
-            raise Bad(
+            raise InvalidBody(
                 "a text in it is not valid UTF-8" if utf8 else "the bytes are not a message of their schema"
             ) from None
         if self._has_required and not message.IsInitialized():
             missing = ", ".join(message.FindInitializationErrors())
-            raise Bad(f"required fields are missing: {missing}")
+            raise InvalidBody(f"required fields are missing: {missing}")
         return message
 
     def columns(self, parsed: list[Any]) -> pa.Array:
@@ -114,9 +121,9 @@ class ProtobufDecoder:
         try:
             return self._column([message])
         except ValueDoesNotFit as misfit:
-            raise Bad(misfit.message()) from None
-        except (Doubt, pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise Bad("it does not fit the type of the source") from None
+            raise InvalidBody(misfit.message()) from None
+        except (NeedsExactRead, pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise InvalidBody("it does not fit the type of the source") from None
 
     def _message_of(self, body: bytes) -> bytes:
         """What follows the path of the message type, which must be the one that is planned."""
@@ -125,9 +132,9 @@ class ProtobufDecoder:
         try:
             place, rest = wire.decode_message_indexes(body)
         except MalformedMessageIndexes:
-            raise Bad("the place of its message type is malformed") from None
+            raise InvalidBody("the place of its message type is malformed") from None
         if place != self._place:
-            raise Bad("it is a message of another type than the source has")
+            raise InvalidBody("it is a message of another type than the source has")
         return rest
 
 
