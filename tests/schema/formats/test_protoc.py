@@ -284,6 +284,7 @@ def test_unknown_names_come_with_the_near_ones() -> None:
     )
     assert (missing.hint() or "").startswith('Did you mean "google/protobuf/timestamp.proto"')
     option = refused("message M { option deprecate = true; }")
+    assert isinstance(option, errors.UnknownProtoOption)
     assert (option.problem, option.hint()) == (
         'option "deprecate" does not exist',
         'Did you mean "deprecated"?',
