@@ -258,7 +258,7 @@ class ImpossibleSchema(SchemaError, code="SCH-0212"):
 
 
 class RefusedProto(SchemaError):
-    """protoc refuses a .proto text. `others` are its further findings, in the form `file:line:column: problem`.
+    """The compiler of Protobuf refuses a .proto text. `others` are its further findings, in the form `file:line:column: problem`.
 
     A text that has no name of its own is called `schema.proto`.
     """
@@ -323,7 +323,7 @@ class UnknownMessage(SchemaError, code="SCH-0307"):
 
 
 class ProtoTooLarge(SchemaError, code="SCH-0308"):
-    """protoc did not finish with a .proto text: it took too long, or it ended without an answer."""
+    """The compiler of Protobuf did not finish: it took too long, or it ended without an answer."""
 
     characters: int
     seconds: int
