@@ -12,12 +12,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headgate.plan.debezium import AFTER, OP, has_op
-from headgate.plan.definitions import SourceColumn, SourceLayout
-from headgate.plan.sides import FieldPath, SidePlan, place_of
+from headgate.plan.definitions import AFTER, OP, SourceColumn, SourceLayout
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
 from headgate.runtime.formats.text_readers import PLAIN
+from headgate.schema.encodings import Encoding, FieldPath, decoded_type
 
 # What a record that stops a job is told to the driver by: before its source, partition and offset; of one with a schema
 # that cannot be followed, also its side and id.
@@ -133,10 +132,10 @@ def _present(plan: SourceLayout) -> Column | None:
     if plan.envelope != "DEBEZIUM":
         return present
     event = F.col("hg_value")
-    return present & (event[OP] != F.lit(DELETED) if has_op(plan.value) else event[AFTER].isNotNull())
+    return present & (event[OP] != F.lit(DELETED) if plan.has_operation else event[AFTER].isNotNull())
 
 
-def _reader(side: SidePlan | None, writers: Writers) -> SideReader | None:
+def _reader(side: Encoding | None, writers: Writers) -> SideReader | None:
     return None if side is None else side_reader(side, writers)
 
 
@@ -243,7 +242,7 @@ def _checks(
             yield _Check(data.isNotNull(), name, F.lit(missing), nothing)
         if reader is not None and not (name == "value" and plan.inline_errors):
             yield _Check(_fits(reader, data, inner), name, reader.reason(data, inner), reader.schema_id(data))
-        if name == "key" and plan.key is not None and missing is not None and place_of(plan.key).nullable:
+        if name == "key" and plan.key is not None and missing is not None and decoded_type(plan.key).nullable:
             there = data.isNull() | F.col("hg_key").isNotNull()
             yield _Check(there, name, F.lit(missing), reader.schema_id(data) if reader else nothing)
         if name == "value" and plan.key_in_value and reader is not None:
@@ -278,7 +277,7 @@ def _inline_error(reader: SideReader | None, inner: Column) -> Column:
 
 def _event_checks(plan: SourceLayout, reader: SideReader | None) -> Iterator[_Check]:
     """Of what may be no change of a row though it fits its schema."""
-    if plan.envelope != "DEBEZIUM" or reader is None or not has_op(plan.value):
+    if plan.envelope != "DEBEZIUM" or reader is None or not plan.has_operation:
         return
     data, event = F.col("value"), F.col("hg_value")
     op, schema_id = event[OP], reader.schema_id(data)

@@ -30,8 +30,8 @@ from headgate.runtime.formats.avro_reader import tree_of
 from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
+from headgate.schema.casts import CAST_ERROR
 from headgate.schema.written import WrittenSchema
-from headgate.sql.query.casts import NO_CAST
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ _MACHINERY = ("08", "53", "54", "57", "58", "XX")  # classes of SQLSTATEs
 _HARMLESS = re.compile(
     r"java\.(?:io|net|nio)\.|java\.lang\.(?:IllegalState|\w+Error$)|org\.apache\.(?:kafka|hadoop)\."
 )
-_OWN = re.compile(r"\[USER_RAISED_EXCEPTION\] (" + NO_CAST + r"\w+)(?: SQLSTATE|$)", re.MULTILINE)
+_OWN = re.compile(r"\[USER_RAISED_EXCEPTION\] (" + CAST_ERROR + r"\w+)(?: SQLSTATE|$)", re.MULTILINE)
 # A path as `schema.paths` writes it.
 _PATH = re.compile(r'(?:\bat |^)\$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
 

@@ -7,10 +7,11 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.plan.sides import SchemaSide
 from headgate.runtime.formats.avro_inlay import find_inlays, laid_in
 from headgate.runtime.formats.avro_schemas import tree
 from headgate.runtime.formats.side import Writers
+from headgate.schema.encodings import SchemaEncoding
+from headgate.schema.written import SchemaFormat
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
@@ -66,7 +67,7 @@ def avro(session: SparkSession, bodies: list[tuple[int, bytes]], *schemas: objec
     """Read by the first schema, the ids from 1; a source that followed all of them."""
     known = [written(json.dumps(schema), id_) for id_, schema in enumerate(schemas, 1)]
     writers = Writers({one.id or 0: one for one in known}, own=frozenset(range(2, len(known) + 1)))
-    side = SchemaSide("AVRO", tuple(known))
+    side = SchemaEncoding(SchemaFormat.AVRO, tuple(known))
     return read(session, side, [framed(id_, body) for id_, body in bodies], writers)
 
 

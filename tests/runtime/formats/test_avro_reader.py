@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.plan.sides import SchemaSide
 from headgate.runtime.formats.avro_schemas import varint
 from headgate.runtime.formats.side import Writers
+from headgate.schema.encodings import SchemaEncoding
+from headgate.schema.written import SchemaFormat
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
@@ -27,7 +28,12 @@ MICROS = {"type": "long", "logicalType": "time-micros"}
 
 def avro(session: SparkSession, schema: object, *bodies: bytes) -> list[Any]:
     one = written(json.dumps(schema), 1)
-    return read(session, SchemaSide("AVRO", (one,)), [framed(1, body) for body in bodies], Writers({1: one}))
+    return read(
+        session,
+        SchemaEncoding(SchemaFormat.AVRO, (one,)),
+        [framed(1, body) for body in bodies],
+        Writers({1: one}),
+    )
 
 
 def number(value: int) -> bytes:

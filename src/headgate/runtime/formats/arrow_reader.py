@@ -21,9 +21,9 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
-from headgate.plan.sides import SchemaSide, place_of, schema_place
 from headgate.runtime.formats.convert import conform
 from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
+from headgate.schema.encodings import SchemaEncoding, decoded_type, type_of_schema
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
@@ -101,11 +101,11 @@ class ArrowReader:
     in the side's own type; those whose schema made something else of a field keep it so, and `conform` judges what
     becomes of it. ``make`` must be a function of a module."""
 
-    def __init__(self, side: SchemaSide, writers: Writers, make: MakeBodies) -> None:
+    def __init__(self, side: SchemaEncoding, writers: Writers, make: MakeBodies) -> None:
         self._side = side
         self._writers = writers
         self._make = make
-        self._target = place_of(side)
+        self._target = decoded_type(side)
         shapes: dict[Field, list[WrittenSchema]] = {self._target: []}
         for schema in writers.known.values() if side.framed else (side.first,):
             shapes.setdefault(_shape(side, schema, writers), []).append(schema)
@@ -171,11 +171,11 @@ class _Part:
         return inner.alias(self.name)
 
 
-def _shape(side: SchemaSide, schema: WrittenSchema, writers: Writers) -> Field:
+def _shape(side: SchemaEncoding, schema: WrittenSchema, writers: Writers) -> Field:
     """What bodies of a schema are read as: the side's type, but for the fields of which it has another one. Those of
     schemas that are not newer than the frozen one are read as it says."""
-    target = place_of(side)
-    own = schema_place(side.kind, schema if schema.id in writers.own else side.first, side.message)
+    target = decoded_type(side)
+    own = type_of_schema(side.format, schema if schema.id in writers.own else side.first, side.message)
     if can_hold(target.type, own.type):
         return target
     if not (isinstance(target.type, Record) and isinstance(own.type, Record)):

@@ -16,7 +16,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from headgate.plan.sides import SchemaSide, place_of
 from headgate.runtime.formats.avro_inlay import Inlay, find_inlays, laid_in, taken_out
 from headgate.runtime.formats.avro_meaning import OtherMeaning, meant
 from headgate.runtime.formats.avro_schemas import (
@@ -48,6 +47,7 @@ from headgate.runtime.formats.side import (
     known_frame,
     wrong_frame,
 )
+from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.spark import to_spark
@@ -73,12 +73,12 @@ class AvroReader:
     the frozen schema's, nothing is read.
     """
 
-    def __init__(self, side: SchemaSide, writers: Writers) -> None:
+    def __init__(self, side: SchemaEncoding, writers: Writers) -> None:
         self._side = side
         self._writers = writers
         self._by_id = side.framed and side.first.id is not None
         self._parts, self._other = _parts(side, writers)
-        self._target = place_of(side).type
+        self._target = decoded_type(side).type
         first, *others = self._parts
         self._is_target = not others and to_spark(first.type) == to_spark(self._target)
         self.brings_over = not self._is_target or first.reshaped
@@ -208,7 +208,7 @@ class _Part:
         return taken_out(read, self._inlays).dropFields(END_FIELD)
 
 
-def _parts(side: SchemaSide, writers: Writers) -> tuple[list[_Part], dict[int, str]]:
+def _parts(side: SchemaEncoding, writers: Writers) -> tuple[list[_Part], dict[int, str]]:
     """All parts; and the ids that none of them reads, with the path of what means something else there."""
     frozen = _Written(side.first, [])
     own, older = _by_shape(writers, own=True), _by_shape(writers, own=False, flat=frozen.flat)
@@ -264,14 +264,14 @@ def _grown_parts(reader: _Written, new: _Writers, frozen: _Written, old: _Writer
     return [_Part(GROWN, reader, new), _Part(FROZEN, frozen, old)]
 
 
-def _grown(side: SchemaSide) -> Tree | None:
+def _grown(side: SchemaEncoding) -> Tree | None:
     """The reader for all schemas that were followed, if there is one that gives the side's type."""
     schemas = [_Written(schema, []) for schema in side.schemas]
     if not all(schema.flat and schema.is_simple for schema in schemas):
         return None
     made = grown([schema.tree for schema in schemas])
     try:
-        fits = made is not None and to_spark(avro_type(alone(made))) == to_spark(place_of(side).type)
+        fits = made is not None and to_spark(avro_type(alone(made))) == to_spark(decoded_type(side).type)
     except DefinedOtherwise:  # an enum that grew in one place and was dropped from another
         return None
     return made if fits else None

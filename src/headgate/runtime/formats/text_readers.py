@@ -7,9 +7,9 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import CsvSide, RegexSide
 from headgate.runtime.formats.json_reader import json_problem
 from headgate.runtime.formats.side import NOT_UTF8
+from headgate.schema.encodings import CsvEncoding, RegexEncoding
 from headgate.schema.formats.regex import marked
 
 
@@ -67,7 +67,7 @@ _SEPARATOR = "\x00\x1f\x01headgate\x01\x1f\x00"
 class CsvReader(TextReader):
     """``inner`` is the fields as they are written, quotes included; NULL if the line cannot be taken apart."""
 
-    def __init__(self, side: CsvSide) -> None:
+    def __init__(self, side: CsvEncoding) -> None:
         self._side = side
 
     def costly(self, data: Column) -> Column:
@@ -140,7 +140,7 @@ class RegexReader(TextReader):
     Spark gives an empty text for a group that took no part in the match, too. `marked` tells the two apart.
     """
 
-    def __init__(self, side: RegexSide) -> None:
+    def __init__(self, side: RegexEncoding) -> None:
         self._side = side
         self._marked = marked(side.pattern)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from headgate.schema.casts import CAST_ERROR
 from headgate.schema.render import print_type
 from headgate.schema.types import (
     Array,
@@ -42,8 +43,6 @@ from headgate.sql.query.typing import Typed, is_numeric, is_text
 from headgate.sql.query.visitor import Visitor, call, text
 
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
-
-NO_CAST = "a text cannot be cast to "  # before the type, in what Spark raises then
 
 
 def cast(visitor: Visitor, node: exp.Cast, scope: Scope) -> Typed:
@@ -164,4 +163,4 @@ def _fits(operand: exp.Expr, type_: Json | Uuid | Enum) -> exp.Expr:
 def _refusal(type_: Type) -> exp.Expr:
     """The value stays unsaid: it may be anything."""
     kind = type(type_).__name__.lower()
-    return call("raise_error", text(f"{NO_CAST}{kind}"))
+    return call("raise_error", text(f"{CAST_ERROR}{kind}"))
