@@ -15,8 +15,8 @@ from sqlglot.schema import MappingSchema
 
 from bench.figures import Report, Row, Size, cpu_seconds
 from headgate.schema.formats.spark import to_spark
-from headgate.sql.query.analyse import analyse
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.query.select import analyse
 from tests.sql.query.relations import RELATIONS, find_relation, resolve
 
 QUERIES = """

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 from pathlib import Path
 
 import click
 
-import headgate
-from headgate.cli.main import COMMANDS, EXIT_STATUS
+from headgate.cli.main import COMMANDS
 from headgate.cli.main import headgate as command_line
-from headgate.errors import HeadgateError
 from headgate.sql.grammar import all_option_tables, all_rules, all_synopses, wrapped
+from tools.error_page import error_page
 from tools.type_tables import FORMATS, loss_table, reading_table, type_table
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GENERATED = "<!-- Made by tools/generate_docs.py from the code. Do not edit. -->\n\n"
 
-FAMILIES = {
-    "SQL": "the text of a statement",
-    "SCH": "schemas, types and values",
-    "PLN": "plans",
-    "CAT": "the catalog",
-    "CON": "connections",
-    "RUN": "running",
-    "REG": "the registry",
-    "WLD": "the embedded world",
-    "CLI": "the command line",
-    "INT": "Headgate itself",
-}
-
 
 def main(check: bool) -> int:
-    pages = {"errors.md": errors(), "types.md": types(), "grammar.md": grammar(), "cli.md": commands()}
+    pages = {
+        "errors.md": GENERATED + error_page(),
+        "types.md": types(),
+        "grammar.md": grammar(),
+        "cli.md": commands(),
+    }
     stale = []
     for name, text in pages.items():
         path = DOCS / name
@@ -46,49 +35,6 @@ def main(check: bool) -> int:
         print(f"out of date: {', '.join(stale)}. Run `.venv/bin/python -m tools.generate_docs` and commit.")
         return 1
     return 0
-
-
-def errors() -> str:
-    for module in pkgutil.walk_packages(headgate.__path__, "headgate."):
-        if module.name.endswith(".errors"):
-            importlib.import_module(module.name)
-    classes = [cls for cls in _subclasses(HeadgateError) if cls.code]
-    by_code = {cls.code: cls for cls in classes}
-    twice = {cls.code for cls in classes if by_code[cls.code] is not cls}
-    assert not twice, f"two errors have the code {', '.join(twice)}"
-    parts = [GENERATED, "# Errors\n\n", ERRORS_INTRO]
-    for family, title in FAMILIES.items():
-        rows = [_error_row(by_code[code]) for code in sorted(by_code) if code.startswith(family)]
-        if rows:
-            parts += [f"\n## {family}: {title}\n\n| code | name | what it means |\n|---|---|---|\n", *rows]
-    return "".join(parts)
-
-
-ERRORS_INTRO = """Every error has a code that never changes, a message, and where it helps a detail and a hint that says what to write.
-Values of records and secrets never appear in one. The command line's exit status tells the family:
-
-""" + "".join(
-    ["| family | status |\n|---|---|\n"]
-    + [f"| {family} | {status} |\n" for family, status in EXIT_STATUS.items()]
-)
-
-
-def _error_row(cls: type[HeadgateError]) -> str:
-    doc = (cls.__doc__ or "").strip()
-    own = "" if doc.startswith(f"{cls.__name__}(") else " ".join(doc.split("\n\n")[0].split())
-    return f"| `{cls.code}` | {_spoken(cls.__name__)} | {own or '-'} |\n"
-
-
-def _spoken(name: str) -> str:
-    return "".join(f" {c.lower()}" if c.isupper() and i else c for i, c in enumerate(name))
-
-
-def _subclasses(cls: type[HeadgateError]) -> list[type[HeadgateError]]:
-    found = []
-    for sub in cls.__subclasses__():
-        if sub.__module__.startswith("headgate."):
-            found += [sub, *_subclasses(sub)]
-    return found
 
 
 def types() -> str:

@@ -212,6 +212,7 @@ class ErrorGroup(HeadgateError, code="INT-0002"):
 
     errors: tuple[HeadgateError, ...]
     MESSAGE = "{first} (and {more} more)"
+    CURE = "Look up the codes that the detail lists."
 
     @property
     def first(self) -> str:

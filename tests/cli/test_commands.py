@@ -17,7 +17,7 @@ from headgate.cli.shell import Shell, read_names
 from headgate.serve.client import EngineClient
 from headgate.serve.errors import EngineUnreachable, WrongToken
 from headgate.text.errors import InvalidUtf8
-from tests.serve.client_helpers import TOKEN, served
+from tests.serve.client_helpers import TOKEN, engine_in_thread
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +26,7 @@ SCRIPT = "CREATE TYPE money AS (amount decimal(10,2));\nCREATE VIEW v AS SELECT 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[EngineClient]:
-    with served(tmp_path) as opened:
+    with engine_in_thread(tmp_path) as opened:
         yield opened
 
 
@@ -145,6 +145,7 @@ def test_what_differs_is_told_with_what_to_write(client: EngineClient, tmp_path:
 
 def test_a_script_that_is_not_there_is_told(tmp_path: Path) -> None:
     told = _headgate(tmp_path, "plan", str(tmp_path / "nosuch.sql"))
+    assert "CLI-0301" in str(told.exception)
     assert "no such file" in str(told.exception)
 
 

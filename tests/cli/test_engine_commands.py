@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from headgate.cli.commands import ONLY_NOW
-from headgate.cli.engine import LAZY
+from headgate.cli.commands import ENGINE_WAS_TEMPORARY
+from headgate.cli.engine import LAZY_SPARK
 from headgate.embedded.world import World
 from headgate.serve.client import EngineAddress
 from headgate.serve.process import HEADGATE, program_environment, started_engine
@@ -36,7 +36,7 @@ def _headgate(
 
 
 def test_a_second_engine_is_refused_with_who_holds_the_catalog(tmp_path: Path) -> None:
-    with started_engine(tmp_path, environment={**NO_WORLD, **LAZY}) as engine:
+    with started_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
         told = _headgate(tmp_path, "serve")
         assert told.returncode == 13
         assert told.stderr.startswith("error CAT-0401")
@@ -47,7 +47,7 @@ def test_a_second_engine_is_refused_with_who_holds_the_catalog(tmp_path: Path) -
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_an_engine_ends_in_order_when_it_is_told_to(tmp_path: Path, sent: signal.Signals) -> None:
-    with started_engine(tmp_path, environment={**NO_WORLD, **LAZY}) as engine:
+    with started_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
         process = psutil.Process(engine.pid)
         process.send_signal(sent)
         assert process.wait(60) == 0
@@ -59,7 +59,7 @@ def test_an_engine_ends_in_order_when_it_is_told_to(tmp_path: Path, sent: signal
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    with started_engine(tmp_path, environment={**NO_WORLD, **LAZY}) as engine:
+    with started_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
         port = engine.client.url.rpartition(":")[2]
         told = _headgate(tmp_path / "other", "serve", "--port", port)
     assert (told.returncode, told.stderr.startswith("error CLI-0204")) == (18, True)
@@ -68,7 +68,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
 def test_without_an_engine_one_runs_for_the_time_of_the_command_and_says_so(tmp_path: Path) -> None:
     made = _headgate(tmp_path, "sql", "-c", "CREATE VIEW v AS SELECT 1 AS a")
     assert (made.returncode, made.stdout) == (0, "CREATE VIEW\n")
-    assert made.stderr == f"notice: {ONLY_NOW}\n"
+    assert made.stderr == f"notice: {ENGINE_WAS_TEMPORARY}\n"
     assert EngineAddress.read(tmp_path) is None
     looked = _headgate(tmp_path, "sql", "-c", "SHOW VIEWS; SHOW CONNECTIONS", "--output", "json")
     views, connections = map(json.loads, looked.stdout.splitlines())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from headgate.cli.main import exit_status
-from headgate.cli.output import PAGE, print_answer, print_diagnostic
+from headgate.cli.output import PAGE_ROWS, print_answer, print_diagnostic
 from headgate.errors import Diagnostic, ErrorGroup, InternalError
 from headgate.serve.errors import EngineNotRunning
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Progress, Rows
@@ -37,11 +37,11 @@ def test_a_result_without_rows_has_its_header(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_long_result_is_printed_page_by_page_under_one_header(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = Rows(tuple((n, "x") for n in range(PAGE)))
+    rows = Rows(tuple((n, "x") for n in range(PAGE_ROWS)))
     print_answer(_events(NUMBERS, rows, rows, Rows(((1, "y"),)), Done("SELECT")), "table")
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith("n ") for line in lines) == 1
-    assert lines[-2] == f"({2 * PAGE + 1} rows)"
+    assert lines[-2] == f"({2 * PAGE_ROWS + 1} rows)"
 
 
 def test_tags_go_out_and_notices_and_errors_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from headgate.cli.run import Rates, Settling, Task, changed_lines, halted_status, task_table
+from headgate.cli.run import IdleDetector, RowRates, Task, changed_lines, halted_status, task_table
 
 pytestmark = pytest.mark.unit
 
@@ -19,31 +19,31 @@ HALTED = replace(RUNNING, state="halted", error="error SCH-0101: a field is miss
 
 
 def test_a_task_is_done_when_two_looks_in_a_row_see_no_lag() -> None:
-    settling = Settling()
+    settling = IdleDetector()
     assert [settling.look([task]) for task in (STARTING, BEHIND, DONE, BEHIND, DONE, DONE)] == [
         False, False, False, False, False, True,
     ]  # fmt: skip
 
 
 def test_every_task_must_be_done() -> None:
-    settling = Settling()
+    settling = IdleDetector()
     other = replace(BEHIND, name="other")
     assert not any(settling.look([DONE, other]) for _ in range(5))
     assert [settling.look([DONE, replace(other, lag=0)]) for _ in range(2)] == [False, True]
 
 
 def test_a_halted_or_disabled_task_is_not_waited_for() -> None:
-    assert Settling().look([HALTED, replace(STARTING, state="disabled")])
+    assert IdleDetector().look([HALTED, replace(STARTING, state="disabled")])
 
 
 def test_a_task_that_finds_nothing_at_its_start_is_done() -> None:
-    settling = Settling()
+    settling = IdleDetector()
     nothing = replace(RUNNING, lag=0)
     assert [settling.look([task]) for task in (STARTING, nothing, nothing)] == [False, False, True]
 
 
 def test_what_an_earlier_engine_told_does_not_count() -> None:
-    settling = Settling(after=BEGAN)
+    settling = IdleDetector(after=BEGAN)
     stale = replace(DONE, since=BEGAN - timedelta(days=1))
     assert not any(settling.look([stale]) for _ in range(5))
     assert not settling.look([replace(HALTED, since=stale.since)])
@@ -51,14 +51,14 @@ def test_what_an_earlier_engine_told_does_not_count() -> None:
 
 
 def test_rates_are_of_the_time_between_two_looks() -> None:
-    rates = Rates()
+    rates = RowRates()
     assert rates.look([BEHIND], 10.0) == {}
     assert rates.look([DONE], 12.0) == {"bigs": 25.0}
     assert rates.look([DONE], 13.0) == {"bigs": 0.0}
 
 
 def test_a_task_that_counts_anew_has_no_rate() -> None:
-    rates = Rates()
+    rates = RowRates()
     rates.look([DONE], 1.0)
     assert rates.look([replace(DONE, rows=3)], 2.0) == {}
 

@@ -11,15 +11,15 @@ from prompt_toolkit.document import Document
 
 from headgate.cli.shell import (
     KEYWORDS,
-    Leave,
     Names,
+    Print,
+    Quit,
     RedactedHistory,
-    Say,
     Send,
     SqlCompleter,
-    coloured,
+    highlight,
     history_file,
-    is_whole,
+    is_complete,
     shortcut,
 )
 
@@ -119,21 +119,21 @@ def test_words_of_statements_options_and_queries_are_keywords() -> None:
     "text", ["", "  \n", "SELECT 1;", "SELECT 1; -- done", "a;\nb;", "\\d orders", "\\q", "-- hi"]
 )
 def test_whole_input_is_sent(text: str) -> None:
-    assert is_whole(text)
+    assert is_complete(text)
 
 
 @pytest.mark.parametrize("text", ["SELECT 1", "SELECT ';", "SELECT 1 -- ;", "a; b", "/* ;", 'SELECT ";'])
 def test_input_that_goes_on_is_not_sent(text: str) -> None:
-    assert not is_whole(text)
+    assert not is_complete(text)
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="\n\r")))
 def test_colours_change_no_text(line: str) -> None:
-    assert "".join(part[1] for part in coloured(line)) == line
+    assert "".join(part[1] for part in highlight(line)) == line
 
 
 def test_keywords_strings_numbers_and_comments_have_colours() -> None:
-    styles = {part[1]: part[0] for part in coloured("SELECT 'x', 12, name -- why") if part[1].strip(" ,")}
+    styles = {part[1]: part[0] for part in highlight("SELECT 'x', 12, name -- why") if part[1].strip(" ,")}
     assert all(styles[part] for part in ("SELECT", "'x'", "12", "-- why"))
     assert styles["name"] == ""
 
@@ -145,12 +145,12 @@ def test_shortcuts_stand_for_statements() -> None:
     assert shortcut("\\d") == Send("SHOW OBJECTS;")
     assert shortcut("\\d sales.items;") == Send("DESCRIBE sales.items;")
     assert shortcut(" \\t ") == Send("SHOW TASKS;")
-    assert shortcut("\\q") == Leave()
+    assert shortcut("\\q") == Quit()
     assert shortcut("SELECT 1;") is None
 
 
 def test_help_and_what_is_not_known_are_said() -> None:
     help_, unknown = shortcut("\\?"), shortcut("\\zap")
-    assert isinstance(help_, Say)
+    assert isinstance(help_, Print)
     assert "\\d name" in help_.text
-    assert unknown == Say('there is no command "\\zap"; \\? lists them')
+    assert unknown == Print('there is no command "\\zap"; \\? lists them')

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from headgate.connectors import kafka
-from headgate.connectors.errors import BrokerRefusedLogin, BrokerUnreachable
+from headgate.connectors.errors import BrokerRefusedLogin, BrokerUnreachable, KafkaFailed
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
 from headgate.connectors.options import ConnectionOptions
 from tests.connectors.brokers import REASON, closed_port, refusing_broker
@@ -65,3 +67,12 @@ def test_a_refused_login_is_not_taken_for_a_broker_that_is_away() -> None:
                 ask()
             assert REASON in str(caught.value.detail())
             assert "hunter2" not in caught.value.diagnostic().render()
+
+
+def test_any_other_refusal_is_told_in_the_words_of_the_broker() -> None:
+    refused: Future[None] = Future()
+    refused.set_exception(KafkaException(KafkaError(KafkaError.POLICY_VIOLATION, "no topics on Sundays")))
+    with pytest.raises(KafkaFailed) as caught:
+        cluster(f"127.0.0.1:{closed_port()}")._results("delete topic", {"t": refused})
+    assert caught.value.message() == 'could not delete topic "t"'
+    assert caught.value.detail() == "No topics on Sundays."

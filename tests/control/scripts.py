@@ -25,7 +25,7 @@ from headgate.registry.schemas import Schema
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
 from headgate.sql.queries import Select
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 
 
 class TopicNames:

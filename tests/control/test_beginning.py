@@ -74,6 +74,7 @@ def test_a_topic_that_ends_before_what_was_read_is_refused(sql: Shell) -> None:
     make(sql)
     assert begun(sql, (5, 5)) == {0: 5}
     told = refused(sql, (0, 3))
+    assert isinstance(told, TopicCut)
     assert str(told) == str(TopicCut("lines", 0, 5, 3, 'sink "out"'))
     assert begun(sql, (0, 5)) == {0: 5}
 

@@ -118,6 +118,19 @@ def test_a_task_that_was_halted_is_not_said_to_run_before_a_batch_is_done(
     assert running.since > starting.since
 
 
+def test_a_task_that_cannot_start_for_an_unknown_reason_is_halted(
+    sql: Shell, made: Callable[[], Controller], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("nobody thought of this\nand more")
+
+    monkeypatch.setattr(controller, "SinkTask", broken)
+    made().reconcile(sql.store.load())
+    (status,) = sql.store.statuses()
+    assert status.state is State.HALTED
+    assert 'RUN-0201: sink "to_states" failed: nobody thought of this\n' in str(status.error)
+
+
 def test_a_task_is_tried_again_while_a_service_of_the_world_is_down(
     sql: Shell, made: Callable[[], Controller], monkeypatch: pytest.MonkeyPatch
 ) -> None:

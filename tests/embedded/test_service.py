@@ -16,10 +16,13 @@ from headgate.embedded.errors import (
     ServiceDidNotStart,
     ServiceDied,
     ServiceIsDown,
+    SupervisorEnding,
 )
 from headgate.embedded.folder import open_folder
 from headgate.embedded.host import LOOPBACK, choose_port
+from headgate.embedded.protocol import Reply, Request, write_request
 from headgate.embedded.service import ServiceRunner
+from headgate.embedded.supervisor import Supervisor
 from tests.embedded.fake_services import REQUIREMENTS, FakeService
 from tests.embedded.world_fixtures import is_gone
 
@@ -162,3 +165,12 @@ def test_a_service_is_not_started_into_too_little_memory(tmp_path: Path) -> None
         assert runner.status().state == "stopped"
 
     _with_runner(tmp_path, FakeService(requirements=replace(REQUIREMENTS, memory=1_000_000_000)), scenario)
+
+
+def test_a_supervisor_that_is_ending_takes_no_more_requests(tmp_path: Path) -> None:
+    async def late() -> Reply:
+        supervisor = Supervisor(open_folder(tmp_path / "world"), ())
+        supervisor.end()
+        return await supervisor._answer(write_request(Request("ensure", ("kafka",))))
+
+    assert isinstance(asyncio.run(late()).error, SupervisorEnding)

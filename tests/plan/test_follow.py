@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
+import pytest
 from collections.abc import Sequence
 from dataclasses import replace
-
-import pytest
-
 from headgate.catalog.apply import apply
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH
@@ -24,11 +22,13 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.formats import SeedSchema, with_frozen_schemas
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import print_statement
 from tests.plan.planning import Planning
+
+
 
 pytestmark = pytest.mark.unit
 

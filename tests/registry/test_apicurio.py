@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.registry.answers import SubjectVersion
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import (
     IncompatibleSchema,
@@ -20,6 +19,7 @@ from headgate.registry.errors import (
     SubjectNotFound,
     VersionNotFound,
 )
+from headgate.registry.responses import SubjectVersion
 from headgate.registry.schemas import Reference, Schema
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
 from tests.registry.apicurio import BASE_PATH, apicurio

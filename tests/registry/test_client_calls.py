@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from headgate.registry.answers import RegisteredSchema, SubjectVersion, Verdict
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import (
     IncompatibleSchema,
@@ -24,6 +23,7 @@ from headgate.registry.errors import (
     UnknownReference,
     VersionNotFound,
 )
+from headgate.registry.responses import CompatibilityResult, RegisteredSchema, SubjectVersion
 from headgate.registry.schemas import Reference, Schema
 from headgate.registry.transport import Retries
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
@@ -165,7 +165,7 @@ def test_an_incompatible_schema_comes_with_the_registrys_reasons(client: Registr
         client.register("orders", bad)
     assert refused.value.reasons == verdict.messages
     assert "$.fields[1]" in (refused.value.detail() or "")
-    assert client.compatibility("orders", record("x", "y")) == Verdict(True)
+    assert client.compatibility("orders", record("x", "y")) == CompatibilityResult(True)
     assert client.compatibility("orders", bad, 1) == verdict
 
 

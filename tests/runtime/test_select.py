@@ -12,7 +12,9 @@ import pytest
 from headgate.connectors.connections import Clients
 from headgate.plan.definitions import QueryDefinition, SelectDefinition, SourceDefinition
 from headgate.runtime import select
+from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.select import BatchQuery, SourceGrew
+from headgate.runtime.source import Follow
 
 pytestmark = pytest.mark.unit
 
@@ -52,17 +54,30 @@ class Reader:
         return decoded
 
 
+def batch_query(follow: Follow) -> BatchQuery:
+    """A query whose Spark does nothing."""
+    definition = SelectDefinition(QueryDefinition("SELECT 1", (("one", None),)), {})
+    return BatchQuery(MagicMock(), definition, cast("Clients", None), MagicMock(), follow)
+
+
 def test_all_sources_of_a_query_grow_before_it_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(select, "RelationFrames", Joined)
     monkeypatch.setattr(select, "SourceReader", Reader)
     followed: list[int] = []
-    query = BatchQuery(
-        MagicMock(),
-        SelectDefinition(QueryDefinition("SELECT 1", (("one", None),)), {}),
-        cast("Clients", None),
-        MagicMock(),
-        lambda source, _: followed.append(source),
-    )
     with pytest.raises(SourceGrew):
-        query.run()
+        batch_query(lambda source, _: followed.append(source)).run()
     assert followed == sorted(GROWING)
+
+
+def test_what_spark_says_of_a_cancelled_query_is_that_it_was_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    query = batch_query(lambda *_: None)
+
+    def interrupted(*_: object) -> None:
+        query.cancel()
+        raise RuntimeError("Job 7 cancelled part of cancelled job tags")
+
+    monkeypatch.setattr(select, "RelationFrames", interrupted)
+    with pytest.raises(QueryCancelled):
+        query.run()

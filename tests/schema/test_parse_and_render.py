@@ -135,24 +135,24 @@ def test_is_read_as(text: str, type_: Type) -> None:
 
 
 WRONG = {
-    "": "expected a type, found the end of the text @0",
-    "array<int": 'expected ">", found the end of the text @9',
-    "record(a)": 'expected a type, found ")" @8',
-    "record(a int b text)": 'expected "," or ")", found "b" @13',
-    "record(a int not)": 'expected NULL, found ")" @16',
-    "int x": 'expected the end of the type, found "x" @4',
-    "map<int, text>": 'expected text, the type of every map\'s key, found "int" @4',
-    "enum()": 'expected a string in single quotes, found ")" @5',
-    "enum('a', 'a')": 'symbol "a" occurs more than once in the enum @10',
-    "enum default 'b' ('a')": 'default "b" is not a symbol of the enum @5',
-    "record(a int, a text)": 'field "a" occurs more than once in the record at $ @14',
-    "decimal(39,2)": "decimal(39,2) is not a valid type @0",
-    "decimal(2,3)": "decimal(2,3) is not a valid type @0",
-    "decimal(1,1,1)": 'expected ")", found "," @11',
-    "bytes(0)": "bytes(0) is not a valid type @0",
-    "varchar(20)": 'type "varchar(20)" has a limit that headgate does not keep @0',
-    "timestamp(3)": 'type "timestamp(3)" has a limit that headgate does not keep @0',
-    "decimal(7x)": 'expected a whole number, found "7x" @8',
+    "": "SCH-0101: expected a type, found the end of the text @0",
+    "array<int": 'SCH-0101: expected ">", found the end of the text @9',
+    "record(a)": 'SCH-0101: expected a type, found ")" @8',
+    "record(a int b text)": 'SCH-0101: expected "," or ")", found "b" @13',
+    "record(a int not)": 'SCH-0101: expected NULL, found ")" @16',
+    "int x": 'SCH-0101: expected the end of the type, found "x" @4',
+    "map<int, text>": 'SCH-0101: expected text, the type of every map\'s key, found "int" @4',
+    "enum()": 'SCH-0101: expected a string in single quotes, found ")" @5',
+    "enum('a', 'a')": 'SCH-0107: symbol "a" occurs more than once in the enum @10',
+    "enum default 'b' ('a')": 'SCH-0108: default "b" is not a symbol of the enum @5',
+    "record(a int, a text)": 'SCH-0106: field "a" occurs more than once in the record at $ @14',
+    "decimal(39,2)": "SCH-0104: decimal(39,2) is not a valid type @0",
+    "decimal(2,3)": "SCH-0104: decimal(2,3) is not a valid type @0",
+    "decimal(1,1,1)": 'SCH-0101: expected ")", found "," @11',
+    "bytes(0)": "SCH-0105: bytes(0) is not a valid type @0",
+    "varchar(20)": 'SCH-0109: type "varchar(20)" has a limit that headgate does not keep @0',
+    "timestamp(3)": 'SCH-0109: type "timestamp(3)" has a limit that headgate does not keep @0',
+    "decimal(7x)": 'SCH-0101: expected a whole number, found "7x" @8',
 }
 
 
@@ -162,7 +162,7 @@ def test_what_is_wrong_is_said_with_its_place(text: str, expected: str) -> None:
         parse_type(text)
     span = raised.value.span
     assert span is not None
-    assert f"{raised.value.message()} @{span.start}" == expected
+    assert f"{raised.value} @{span.start}" == expected
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from headgate.control.engine import Engine, Project
 from headgate.embedded.host import LOOPBACK
 from headgate.runtime.session import OpenSpark, Spark, SparkSession
 from headgate.serve.client import EngineAddress, EngineClient, token_file
-from headgate.serve.server import Door
+from headgate.serve.server import HttpApi
 
 TOKEN = "the token of a test"
 
@@ -28,10 +28,10 @@ def _no_spark() -> SparkSession:
 
 
 @contextmanager
-def served(folder: Path, spark: OpenSpark = _no_spark) -> Iterator[EngineClient]:
+def engine_in_thread(folder: Path, spark: OpenSpark = _no_spark) -> Iterator[EngineClient]:
     """The engine of ``folder``; its tasks are not run."""
     engine = Engine(Project(folder), Spark(spark))
-    door = Door(engine, TOKEN, lambda _: None)
+    door = HttpApi(engine, TOKEN, lambda _: None)
     server = uvicorn.Server(
         uvicorn.Config(door.application(), host=LOOPBACK, port=0, log_level="critical", lifespan="off")
     )
@@ -57,7 +57,7 @@ def _announced(folder: Path, port: int) -> EngineClient:
     return client
 
 
-class Asking:
+class RawRequest:
     def __init__(self, client: EngineClient, sql: str) -> None:
         address = urlsplit(client.url)
         self._socket = socket.create_connection((address.hostname, address.port))

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.serve.protocol import Columns, Rows
-from tests.serve.client_helpers import Asking, served
+from tests.serve.client_helpers import RawRequest, engine_in_thread
 
 pytestmark = pytest.mark.spark
 
@@ -21,8 +21,8 @@ ENDLESS_ROWS = "SELECT id FROM range(0, 1000000000, 1, 100000)"
 
 
 def test_a_client_that_goes_away_ends_its_job_and_no_other(session: SparkSession, tmp_path: Path) -> None:
-    with served(tmp_path, lambda: session) as client:
-        first, second = Asking(client, ENDLESS), Asking(client, ENDLESS)
+    with engine_in_thread(tmp_path, lambda: session) as client:
+        first, second = RawRequest(client, ENDLESS), RawRequest(client, ENDLESS)
         _until(lambda: len(_jobs(session)) == 2)
         first.go_away()
         _until(lambda: len(_jobs(session)) == 1)
@@ -35,7 +35,7 @@ def test_a_client_that_goes_away_ends_its_job_and_no_other(session: SparkSession
 
 
 def test_a_client_that_reads_no_further_ends_its_job(session: SparkSession, tmp_path: Path) -> None:
-    with served(tmp_path, lambda: session) as client:
+    with engine_in_thread(tmp_path, lambda: session) as client:
         events = client.run(ENDLESS_ROWS)
         assert isinstance(next(events), Columns)
         assert isinstance(next(events), Rows)

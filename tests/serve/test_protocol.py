@@ -148,7 +148,7 @@ def test_an_address_at_which_nobody_listens_is_told() -> None:
 
 def test_a_refused_request_is_told_with_its_status() -> None:
     with run_fake_engine(lambda sql: [Done("")]) as engine, pytest.raises(EngineRefused, match="404"):
-        engine.client.refuse(engine.client.send("GET", "/nowhere", timeout=5))
+        engine.client.raise_for_status(engine.client.send("GET", "/nowhere", timeout=5))
 
 
 def test_switching_names_project_world_and_database(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_an_engine_that_ignores_its_end_is_killed_with_its_children(tmp_path: Pa
     process = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE)
     assert process.stdout is not None
     child = int(process.stdout.readline())
-    EngineProcess(tmp_path, process, tmp_path / "log").stop(patience=0.3)
+    EngineProcess(tmp_path, process, tmp_path / "log").stop(timeout=0.3)
     process.stdout.close()
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
@@ -215,7 +215,7 @@ def test_an_engine_that_ignores_its_end_is_killed_with_its_children(tmp_path: Pa
 def test_a_command_that_cannot_serve_is_told(tmp_path: Path) -> None:
     """Python itself does not start so."""
     with pytest.raises(EngineDidNotStart) as caught:
-        start_engine(tmp_path, environment={"PYTHONHOME": str(tmp_path)}, patience=60)
+        start_engine(tmp_path, environment={"PYTHONHOME": str(tmp_path)}, timeout=60)
     assert any("init" in line for line in caught.value.last)
 
 

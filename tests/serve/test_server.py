@@ -1,4 +1,4 @@
-"""The engine's door: who is let in, what the answer to a script looks like, and what is never told."""
+"""The engine's door: who is let in, what the answer to a script looks like, and what is never events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headgate.control.cancellation import Cancellation
 from headgate.control.engine import Engine, Project
 from headgate.runtime.session import Spark
 from headgate.serve.protocol import Columns, Done, Failed, Notice, Rows, read_event, write_event
-from headgate.serve.server import WAITING, Door, Put, Streams
+from headgate.serve.server import MAX_UNSENT_EVENTS, Emit, HttpApi, StatementStreams
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +40,7 @@ def http(tmp_path: Path, switched: list[dict[str, object]]) -> Iterator[TestClie
     engine = Engine(Project(tmp_path), Spark(no_spark))
     engine.start()
     try:
-        with TestClient(Door(engine, TOKEN, switched.append).application()) as client:
+        with TestClient(HttpApi(engine, TOKEN, switched.append).application()) as client:
             yield client
     finally:
         engine.close()
@@ -116,9 +116,9 @@ def test_each_line_is_one_json_object(http: TestClient) -> None:
 def test_an_error_is_the_last_event_and_points_at_its_place(http: TestClient) -> None:
     (failed,) = run(http, "SHOW VIEWS;\nDROP VIEW nosuch")
     assert isinstance(failed, Failed)
-    told = failed.diagnostic
-    assert (told.code, told.line, told.column) == ("CAT-0101", 2, 11)
-    assert told.excerpt == "2 | DROP VIEW nosuch\n              ^^^^^^"
+    events = failed.diagnostic
+    assert (events.code, events.line, events.column) == ("CAT-0101", 2, 11)
+    assert events.excerpt == "2 | DROP VIEW nosuch\n              ^^^^^^"
 
 
 def test_a_failing_script_does_nothing(http: TestClient) -> None:
@@ -159,7 +159,7 @@ def test_an_engine_that_answers_enough_already_says_so_and_tells_its_health_stil
 ) -> None:
     engine = Engine(Project(tmp_path), Spark(no_spark))
     try:
-        with TestClient(Door(engine, TOKEN, lambda _: None, Streams(0)).application()) as http:
+        with TestClient(HttpApi(engine, TOKEN, lambda _: None, StatementStreams(0)).application()) as http:
             answer = http.post(path, json={"sql": "SHOW VIEWS"}, headers=AUTHORIZED)
             assert (answer.status_code, answer.json()["code"]) == (503, "CLI-0108")
             assert answer.json()["hint"].startswith("Try again")
@@ -181,32 +181,32 @@ def test_metrics_need_no_token_and_are_text(http: TestClient) -> None:
     assert answer.text.startswith("# HELP headgate_task_up ")
 
 
-PATIENCE = 30
+TIMEOUT = 30
 
 
 def test_events_come_in_the_order_in_which_they_were_put() -> None:
-    told = [Notice(str(number)) for number in range(3 * WAITING)]
+    events = [Notice(str(number)) for number in range(3 * MAX_UNSENT_EVENTS)]
 
-    def work(put: Put, _: Cancellation) -> None:
-        assert all(put(event) for event in told)
+    def work(emit: Emit, _: Cancellation) -> None:
+        assert all(emit(event) for event in events)
 
     async def read() -> list[bytes]:
-        stream = Streams().open(work)
+        stream = StatementStreams().start(work)
         assert stream is not None
         return [line async for line in stream.lines()]
 
-    assert asyncio.run(read()) == [write_event(event) for event in told]
+    assert asyncio.run(read()) == [write_event(event) for event in events]
 
 
 def test_no_more_are_opened_than_may_be_and_one_that_ends_makes_room() -> None:
     async def read() -> None:
-        streams, go_on = Streams(1), threading.Event()
-        first = streams.open(lambda put, _: _later(go_on, put))
+        streams, go_on = StatementStreams(1), threading.Event()
+        first = streams.start(lambda emit, _: _later(go_on, emit))
         assert first is not None
-        assert streams.open(lambda put, _: None) is None
+        assert streams.start(lambda emit, _: None) is None
         go_on.set()
         assert [line async for line in first.lines()] == [write_event(Done("DONE"))]
-        assert streams.open(lambda put, _: None) is not None
+        assert streams.start(lambda emit, _: None) is not None
 
     asyncio.run(read())
 
@@ -214,19 +214,19 @@ def test_no_more_are_opened_than_may_be_and_one_that_ends_makes_room() -> None:
 def test_closing_stops_what_runs() -> None:
     running, stopped, ended = threading.Event(), threading.Event(), threading.Event()
 
-    def work(put: Put, cancellation: Cancellation) -> None:
+    def work(emit: Emit, cancellation: Cancellation) -> None:
         with cancellation.stops(stopped.set):
             running.set()
-            stopped.wait(PATIENCE)
-        assert not put(Done("SELECT 0"))
+            stopped.wait(TIMEOUT)
+        assert not emit(Done("SELECT 0"))
         ended.set()
 
     async def open_and_close() -> None:
-        stream = Streams().open(work)
+        stream = StatementStreams().start(work)
         assert stream is not None
-        assert running.wait(PATIENCE)
+        assert running.wait(TIMEOUT)
         stream.close()
-        assert ended.wait(PATIENCE)
+        assert ended.wait(TIMEOUT)
 
     asyncio.run(open_and_close())
 
@@ -234,21 +234,21 @@ def test_closing_stops_what_runs() -> None:
 def test_a_thread_that_waits_for_its_reader_ends_when_the_reader_goes_away() -> None:
     full, ended = threading.Event(), threading.Event()
 
-    def work(put: Put, _: Cancellation) -> None:
-        for number in range(10 * WAITING):
-            if number == WAITING:
+    def work(emit: Emit, _: Cancellation) -> None:
+        for number in range(10 * MAX_UNSENT_EVENTS):
+            if number == MAX_UNSENT_EVENTS:
                 full.set()
-            if not put(Notice(str(number))):
-                assert number == WAITING
+            if not emit(Notice(str(number))):
+                assert number == MAX_UNSENT_EVENTS
                 ended.set()
                 return
 
     async def open_and_close() -> None:
-        stream = Streams().open(work)
+        stream = StatementStreams().start(work)
         assert stream is not None
-        assert full.wait(PATIENCE)
+        assert full.wait(TIMEOUT)
         stream.close()
-        assert ended.wait(PATIENCE)
+        assert ended.wait(TIMEOUT)
 
     asyncio.run(open_and_close())
 
@@ -268,6 +268,6 @@ def test_what_has_ended_is_not_stopped_any_more() -> None:
     assert not stopped.is_set()
 
 
-def _later(go_on: threading.Event, put: Put) -> None:
-    assert go_on.wait(PATIENCE)
-    put(Done("DONE"))
+def _later(go_on: threading.Event, emit: Emit) -> None:
+    assert go_on.wait(TIMEOUT)
+    emit(Done("DONE"))

@@ -13,8 +13,7 @@ class CatalogError(HeadgateError):
 
 
 class UnknownObject(CatalogError, code="CAT-0101"):
-    """A statement names an object that does not exist in the schemas of the search path. `similar` holds names that
-    would be found."""
+    """A statement names an object that does not exist in the schemas of the search path."""
 
     kind: str
     name: str
@@ -23,11 +22,10 @@ class UnknownObject(CatalogError, code="CAT-0101"):
 
 
 class AmbiguousName(CatalogError, code="CAT-0102"):
-    """A name without quotes fits several objects whose names differ only by case. `candidates` are names as they can be
-    written."""
+    """A name without quotes fits several objects whose names differ only by case."""
 
     name: str
-    candidates: tuple[str, ...]
+    candidates: tuple[str, ...]  # names as they can be written
     MESSAGE = 'name "{name}" is ambiguous'
     DETAIL = "It could mean {candidates:list}, which differ only by case."
     HINT = "Write the name exactly, for example {candidates[0]}."
@@ -44,11 +42,11 @@ class WrongKind(CatalogError, code="CAT-0103"):
 
 
 class AlreadyExists(CatalogError, code="CAT-0104"):
-    """An object of this name exists already in the schema. `existing` may differ from `name` by case."""
+    """An object of this name exists already in the schema."""
 
     kind: str
     name: str
-    existing: str
+    existing: str  # may differ from `name` by case
     MESSAGE = '{kind} "{existing}" already exists'
     HINT = "Choose another name, or drop the existing object first."
 
@@ -78,7 +76,7 @@ class AmbiguousColumn(CatalogError, code="CAT-0106"):
     column: str
     kind: str
     name: str
-    candidates: tuple[str, ...]
+    candidates: tuple[str, ...]  # names as they can be written
     MESSAGE = 'column "{column}" of {kind} "{name}" is ambiguous'
     DETAIL = "It could mean {candidates:list}, which differ only by case."
     HINT = "Write the name exactly, for example {candidates[0]}."
@@ -124,11 +122,11 @@ class ColumnWithoutObject(CatalogError, code="CAT-0110"):
 
 
 class InUse(CatalogError, code="CAT-0201"):
-    """An object cannot be dropped while others use it. `dependents` are kind and name of these, nearest first."""
+    """An object cannot be dropped while others use it."""
 
     kind: str
     name: str
-    dependents: tuple[tuple[str, str], ...]
+    dependents: tuple[tuple[str, str], ...]  # kind and name, nearest first
     MESSAGE = 'cannot drop {kind} "{name}": other objects use it'
     DETAIL = "Used by {dependents:object list}."
     HINT = "Drop these first, or write DROP … CASCADE to drop them too."
@@ -151,11 +149,11 @@ class NotEmpty(CatalogError, code="CAT-0202"):
 
 
 class DependencyCycle(CatalogError, code="CAT-0203"):
-    """A definition would use itself, directly or through other objects. `path` begins and ends with the object."""
+    """A definition would use itself, directly or through other objects."""
 
     kind: str
     name: str
-    path: tuple[str, ...]
+    path: tuple[str, ...]  # begins and ends with the object
     MESSAGE = '{kind} "{name}" cannot depend on itself'
     DETAIL = "The dependencies go round: {path:path}."
     CURE = "Take one of the uses out of its definition."
@@ -292,9 +290,9 @@ class SecretUnreadable(CatalogError, code="CAT-0502"):
 
 
 class SecretKeyMalformed(CatalogError, code="CAT-0503"):
-    """The key for secrets has the wrong form. `place` is where it came from; the key itself is not shown."""
+    """The key for secrets has the wrong form. The key itself is not shown."""
 
-    place: str
+    place: str  # where the key came from
     MESSAGE = "cannot use the secret key from {place}: it is malformed"
     HINT = "A key is 32 random bytes in URL-safe base64. Several keys, the newest first, are separated by commas."
 

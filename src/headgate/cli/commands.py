@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from headgate.cli.engine import Connected, ask, check_script, engine_of, read_script, url_option
+from headgate.cli.engine import (
+    ConnectedEngine,
+    check_script,
+    connect_engine,
+    read_script,
+    send_script,
+    url_option,
+)
 from headgate.cli.output import Output, folder_option, output_option, print_answer, print_json, print_table
 from headgate.cli.settings import project_option
 
@@ -33,16 +40,16 @@ def apply(file: Path, project: Path, url: str | None, output: Output) -> None:
     text = read_script(file)
     if url is None:
         check_script(text, output)
-    with engine_of(project, url) as connected:
+    with connect_engine(project, url) as connected:
         status = apply_script(connected, text, output)
     sys.exit(status)
 
 
-def apply_script(connected: Connected, text: str, output: Output, *, runs_on: bool = False) -> int:
+def apply_script(connected: ConnectedEngine, text: str, output: Output, *, runs_on: bool = False) -> int:
     """The exit status. ``runs_on`` if the engine runs on after this."""
-    answered = print_answer(ask(connected.client, "/api/apply", text), output)
+    answered = print_answer(send_script(connected.client, "/api/apply", text), output)
     if connected.started and answered.changed and not runs_on:
-        click.secho(f"notice: {ONLY_NOW}", err=True, fg="yellow")
+        click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
     return answered.status
 
 
@@ -60,13 +67,13 @@ def plan(file: Path, project: Path, url: str | None, output: Output) -> None:
     text = read_script(file)
     if url is None:
         check_script(text, output)
-    with engine_of(project, url) as connected:
-        status = print_answer(ask(connected.client, "/api/plan", text), output).status
+    with connect_engine(project, url) as connected:
+        status = print_answer(send_script(connected.client, "/api/plan", text), output).status
     sys.exit(status)
 
 
 INTERRUPTED = 130
-ONLY_NOW = (
+ENGINE_WAS_TEMPORARY = (
     "the engine ran for the time of this command only; what was created runs while an engine does: "
     "start one with `headgate serve`"
 )
@@ -92,12 +99,12 @@ def sql(file: Path | None, command: str | None, project: Path, url: str | None, 
     text = read_script(file or Path("-")) if command is None else command
     if url is None and check_script(text, output) == 0:
         return
-    with engine_of(project, url) as connected:
+    with connect_engine(project, url) as connected:
         status = _send(connected, text, output)
     sys.exit(status)
 
 
-def _send(connected: Connected, text: str, output: Output) -> int:
+def _send(connected: ConnectedEngine, text: str, output: Output) -> int:
     try:
         with closing(connected.client.run(text)) as events:
             answered = print_answer(events, output)
@@ -105,17 +112,17 @@ def _send(connected: Connected, text: str, output: Output) -> int:
         click.echo("cancelled", err=True)
         return INTERRUPTED
     if connected.started and answered.changed:
-        click.secho(f"notice: {ONLY_NOW}", err=True, fg="yellow")
+        click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
     return answered.status
 
 
 def _open_shell(project: Path, url: str | None) -> None:
     from headgate.cli.shell import Shell, history_file
 
-    with engine_of(project, url) as connected:
+    with connect_engine(project, url) as connected:
         changed = Shell(connected.client, history_file(project.absolute(), url)).run()
     if connected.started and changed:
-        click.secho(f"notice: {ONLY_NOW}", err=True, fg="yellow")
+        click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
 
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}

@@ -29,8 +29,8 @@ from headgate.sql.redact import redacted_text
 from headgate.sql.script import decode_source, parse_script
 
 TOKEN_VARIABLE = "HEADGATE_TOKEN"
-LAZY = {"HEADGATE_SPARK_EAGER": "false"}  # most commands need no Spark, and it would cost them 10 s
-PATIENCE = 600.0  # seconds for a whole script to be planned and done; topics and schemas are made in it
+LAZY_SPARK = {"HEADGATE_SPARK_EAGER": "false"}  # most commands need no Spark, and it would cost them 10 s
+SCRIPT_TIMEOUT = 600.0  # seconds for a whole script to be planned and done; topics and schemas are made in it
 
 
 def _checked_url(_: click.Context, __: click.Parameter, url: str | None) -> str | None:
@@ -53,7 +53,7 @@ url_option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
+class ConnectedEngine:
     """``started`` if the engine was started for this command and ends with it."""
 
     client: EngineClient
@@ -61,29 +61,29 @@ class Connected:
 
 
 @contextmanager
-def engine_of(project: Path, url: str | None) -> Iterator[Connected]:
+def connect_engine(project: Path, url: str | None) -> Iterator[ConnectedEngine]:
     """The engine of the project's folder, or of the URL."""
     folder = project.absolute()
     if url is not None:
-        yield Connected(EngineClient(url, _token(folder)))
+        yield ConnectedEngine(EngineClient(url, _read_token(folder)))
         return
     try:
         client = EngineClient.of_project(folder)
     except EngineNotRunning:
         client = None
     if client is not None:
-        yield Connected(client)
+        yield ConnectedEngine(client)
         return
-    with _stopping() as stack:
-        with _saying("starting an engine"):
+    with _close_uninterrupted() as stack:
+        with _status("starting an engine"):
             engine = stack.enter_context(
-                started_engine(folder, environment=LAZY, by=lifeline_command(signal.SIGTERM))
+                started_engine(folder, environment=LAZY_SPARK, prefix=lifeline_command(signal.SIGTERM))
             )
-        yield Connected(engine.client, started=True)
+        yield ConnectedEngine(engine.client, started=True)
 
 
 @contextmanager
-def _stopping() -> Iterator[ExitStack]:
+def _close_uninterrupted() -> Iterator[ExitStack]:
     """A stack that is closed whatever is typed meanwhile: an engine that was told to stop is waited for."""
     stack = ExitStack()
     try:
@@ -91,21 +91,21 @@ def _stopping() -> Iterator[ExitStack]:
     finally:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            with _saying("stopping the engine"):
+            with _status("stopping the engine"):
                 stack.close()
         finally:
             signal.signal(signal.SIGINT, before)
 
 
-def _saying(message: str) -> Status:
+def _status(message: str) -> Status:
     """Shown on a terminal only, and gone afterwards."""
     return Console(stderr=True).status(message)
 
 
-def ask(client: EngineClient, path: str, sql: str) -> Iterator[Event]:
+def send_script(client: EngineClient, path: str, sql: str) -> Iterator[Event]:
     """The events of a script sent to another door than that of statements: `/api/plan` or `/api/apply`."""
-    response = client.send("POST", path, timeout=PATIENCE, json={"sql": sql})
-    client.refuse(response)
+    response = client.send("POST", path, timeout=SCRIPT_TIMEOUT, json={"sql": sql})
+    client.raise_for_status(response)
     last: Event | None = None
     for line in response.content.split(b"\n"):
         if line.strip():
@@ -114,7 +114,7 @@ def ask(client: EngineClient, path: str, sql: str) -> Iterator[Event]:
         raise EngineUnreachable(client.url, "its answer ended too early")
 
 
-def _token(folder: Path) -> str:
+def _read_token(folder: Path) -> str:
     if TOKEN_VARIABLE in os.environ:
         return os.environ[TOKEN_VARIABLE]
     try:
@@ -137,9 +137,9 @@ def check_script(text: str, output: Output) -> int:
     try:
         return len(parse_script(text))
     except HeadgateError as error:
-        end_with(error, text, output)
+        exit_with(error, text, output)
 
 
-def end_with(error: HeadgateError, text: str, output: Output) -> NoReturn:
+def exit_with(error: HeadgateError, text: str, output: Output) -> NoReturn:
     print_diagnostic(error.diagnostic(redacted_text(text)), output)
     sys.exit(exit_status(error))

@@ -26,8 +26,8 @@ from headgate.serve.result_table import table_lines
 
 Output = Literal["table", "json"]
 
-PAGE = 1000  # rows whose widths are measured together; a longer result is printed page by page
-QUIET = 0.3  # seconds after which a statement that runs still is said to run
+PAGE_ROWS = 1000  # rows whose widths are measured together; a longer result is printed page by page
+SPINNER_DELAY = 0.3  # seconds after which a statement that runs still is said to run
 CHANGES = ("CREATE", "ALTER", "APPLY")
 
 # What a record brings must not reach the terminal as a command to it. Line feeds are those of the table itself.
@@ -38,7 +38,7 @@ class Printer(Protocol):
     def take(self, event: Event) -> None: ...
 
 
-class Answered:
+class ScriptResult:
     """What came of a script: the exit status, and whether something was made or changed."""
 
     def __init__(self) -> None:
@@ -55,10 +55,10 @@ class Answered:
                 pass
 
 
-def print_answer(events: Iterator[Event], output: Output) -> Answered:
+def print_answer(events: Iterator[Event], output: Output) -> ScriptResult:
     """Print all events as they come. An interrupt ends the iterator, which cancels what runs, and goes on up."""
-    answered, printer = Answered(), printer_of(output)
-    with Waiting() as waiting:
+    answered, printer = ScriptResult(), make_printer(output)
+    with Spinner() as waiting:
         for event in events:
             answered.take(event)
             if isinstance(event, Progress):
@@ -69,7 +69,7 @@ def print_answer(events: Iterator[Event], output: Output) -> Answered:
     return answered
 
 
-def printer_of(output: Output) -> Printer:
+def make_printer(output: Output) -> Printer:
     return JsonPrinter() if output == "json" else TablePrinter()
 
 
@@ -89,7 +89,7 @@ class TablePrinter:
                 self._columns, self._printed = columns, 0
             case Rows(rows):
                 self._rows += rows
-                if len(self._rows) >= PAGE:
+                if len(self._rows) >= PAGE_ROWS:
                     self._print_page()
             case Done(tag):
                 self._end(tag)
@@ -114,7 +114,7 @@ class TablePrinter:
         within = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         lines = table_lines(self._columns or (), self._rows, within)
         for line in lines[2:] if self._printed else lines:
-            click.echo(harmless(line))
+            click.echo(escape_control(line))
         self._printed += len(self._rows)
         self._rows = []
 
@@ -159,17 +159,17 @@ def print_diagnostic(diagnostic: Diagnostic, output: Output = "table") -> None:
         JsonPrinter().take(Failed(diagnostic))
         return
     first, *rest = diagnostic.render().split("\n")
-    click.secho(harmless(first), err=True, fg="red")
+    click.secho(escape_control(first), err=True, fg="red")
     for line in rest:
-        click.echo(harmless(line), err=True)
+        click.echo(escape_control(line), err=True)
 
 
-def harmless(text: str) -> str:
+def escape_control(text: str) -> str:
     """Text from anywhere, with control characters written out."""
     return text.translate(_CONTROL)
 
 
-class Waiting:
+class Spinner:
     """Says on a terminal that a statement runs, and for how long, once it has run for a moment."""
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class Waiting:
         self._timer: threading.Timer | None = None
 
     def say(self, message: str) -> None:
-        self._bar.update(self._task, description=harmless(message) or "running")
+        self._bar.update(self._task, description=escape_control(message) or "running")
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -191,7 +191,7 @@ class Waiting:
         self._start_soon()
 
     def _start_soon(self) -> None:
-        self._timer = threading.Timer(QUIET, self._start)
+        self._timer = threading.Timer(SPINNER_DELAY, self._start)
         self._timer.daemon = True
         self._timer.start()
 

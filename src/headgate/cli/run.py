@@ -19,16 +19,16 @@ from rich.table import Table
 from rich.text import Text
 
 from headgate.cli.commands import apply_script
-from headgate.cli.engine import check_script, engine_of, read_script, url_option
+from headgate.cli.engine import check_script, connect_engine, read_script, url_option
 from headgate.cli.errors import NothingToRun
 from headgate.cli.main import exit_status_of
-from headgate.cli.output import Output, harmless, output_option, print_answer
+from headgate.cli.output import Output, escape_control, output_option, print_answer
 from headgate.cli.settings import project_option
 from headgate.serve.client import EngineClient
 from headgate.serve.errors import EngineUnreachable
 from headgate.serve.protocol import Columns, Failed, Rows
 
-EVERY = 1.0  # seconds between looks
+POLL_INTERVAL = 1.0  # seconds between looks
 
 
 @click.command()
@@ -47,15 +47,15 @@ def run(file: Path, once: bool, project: Path, url: str | None, output: Output) 
     if url is None:
         check_script(text, output)
     began = datetime.now(UTC)
-    with engine_of(project, url) as connected:
+    with connect_engine(project, url) as connected:
         status = apply_script(connected, text, output, runs_on=True)
         if status == 0:
-            settling = Settling(began if connected.started else None) if once else None
+            settling = IdleDetector(began if connected.started else None) if once else None
             status = _watch(connected.client, settling, output)
     sys.exit(status)
 
 
-def _watch(client: EngineClient, settling: Settling | None, output: Output) -> int:
+def _watch(client: EngineClient, settling: IdleDetector | None, output: Output) -> int:
     """Look until all is processed, if there is an end to it, or until Ctrl-C."""
     tasks: tuple[Task, ...] = ()
     try:
@@ -67,7 +67,7 @@ def _watch(client: EngineClient, settling: Settling | None, output: Output) -> i
                 display.show(tasks)
                 if settling is not None and settling.look(tasks):
                     break
-                time.sleep(EVERY)
+                time.sleep(POLL_INTERVAL)
     except KeyboardInterrupt:
         click.echo("stopping", err=True)
         return 0
@@ -76,7 +76,7 @@ def _watch(client: EngineClient, settling: Settling | None, output: Output) -> i
     for task in tasks:
         if task.state == "halted":
             click.echo(f"{task.kind} {task.name} halted", err=True)
-            click.echo("\n".join(map(harmless, (task.error or "").split("\n"))), err=True)
+            click.echo("\n".join(map(escape_control, (task.error or "").split("\n"))), err=True)
     return halted_status(tasks)
 
 
@@ -88,24 +88,24 @@ class Display(Protocol):
 def _display() -> Iterator[Display]:
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Lines()
+        yield LogLines()
         return
     with Live(console=console, auto_refresh=False) as live:
-        yield Redrawn(live)
+        yield LiveTable(live)
 
 
-class Redrawn:
+class LiveTable:
     """One table that is drawn anew at each look."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
-        self._rates = Rates()
+        self._rates = RowRates()
 
     def show(self, tasks: tuple[Task, ...]) -> None:
         self._live.update(task_table(tasks, self._rates.look(tasks, time.monotonic())), refresh=True)
 
 
-class Lines:
+class LogLines:
     """A line for each task that changed, for logs."""
 
     def __init__(self) -> None:
@@ -117,8 +117,8 @@ class Lines:
         self._last = tasks
 
 
-LOOK_TIMEOUT = 60.0
-ENOUGH = 2  # looks in a row that see no lag
+STATUS_TIMEOUT = 60.0
+IDLE_LOOKS = 2  # looks in a row that see no lag
 COLOURS = {
     "running": "green",
     "starting": "yellow",
@@ -147,7 +147,7 @@ def read_tasks(client: EngineClient) -> tuple[Task, ...]:
     """All tasks of the engine's catalog, in the order in which they were made."""
     names: list[str] = []
     tasks: list[Task] = []
-    for event in client.run("SHOW TASKS;", LOOK_TIMEOUT):
+    for event in client.run("SHOW TASKS;", STATUS_TIMEOUT):
         match event:
             case Columns(columns):
                 names = [column.name for column in columns]
@@ -173,7 +173,7 @@ def _task(row: dict[str, object]) -> Task:
     )
 
 
-class Rates:
+class RowRates:
     """Rows per second of each task, between one look and the next."""
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ class Rates:
         return found
 
 
-class Settling:
+class IdleDetector:
     """Whether all that was there has been processed. What was reported before ``after`` is of an earlier engine."""
 
     def __init__(self, after: datetime | None = None) -> None:
@@ -208,7 +208,7 @@ class Settling:
             return True
         no_lag = task.state == "running" and task.lag == 0
         looks = self._without_lag[task.name] = self._without_lag.get(task.name, 0) + 1 if no_lag else 0
-        return looks >= ENOUGH
+        return looks >= IDLE_LOOKS
 
 
 def task_table(tasks: Sequence[Task], rates: dict[str, float]) -> Table:
@@ -223,8 +223,8 @@ def task_table(tasks: Sequence[Task], rates: dict[str, float]) -> Table:
         state = Text(task.state, COLOURS.get(task.state, ""))
         rate = f"{rates[task.name]:,.0f}" if task.name in rates else ""
         lag = "" if task.lag is None else f"{task.lag:,}"
-        error = harmless((task.error or "").partition("\n")[0])
-        table.add_row(harmless(task.name), task.kind, state, rate, f"{task.rows:,}", lag, Text(error))
+        error = escape_control((task.error or "").partition("\n")[0])
+        table.add_row(escape_control(task.name), task.kind, state, rate, f"{task.rows:,}", lag, Text(error))
     return table
 
 
@@ -235,7 +235,7 @@ def changed_lines(before: Sequence[Task], now: Sequence[Task]) -> Iterator[str]:
         old = known.get(task.name)
         if old is None or (old.state, old.error, old.rows) != (task.state, task.error, task.rows):
             lag = "" if task.lag is None else f", lag {task.lag}"
-            yield harmless(f"{task.kind} {task.name}: {task.state}, {task.rows} rows{lag}")
+            yield escape_control(f"{task.kind} {task.name}: {task.state}, {task.rows} rows{lag}")
 
 
 def halted_status(tasks: Sequence[Task]) -> int:

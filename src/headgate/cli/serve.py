@@ -27,14 +27,14 @@ from headgate.embedded.jars import fetch, find_java
 from headgate.embedded.world import World
 from headgate.runtime.session import OpenSpark, Spark, SparkSession, open_session
 from headgate.serve.client import EngineAddress
-from headgate.serve.server import Door
+from headgate.serve.server import HttpApi
 
 ENGINE_FILE = "engine.json"
 TOKEN_FILE = "token"
-GRACE = 10  # seconds in which answers that are under way may end when the engine is told to stop
-CHATTY = ("py4j", "httpx", "httpcore", "asyncio")
+SHUTDOWN_TIMEOUT = 10  # seconds in which answers that are under way may end when the engine is told to stop
+NOISY_LOGGERS = ("py4j", "httpx", "httpcore", "asyncio")
 # Tells every failed query of Spark with its values, which may not be logged; failures are told as diagnostics.
-INDISCREET = "SQLQueryContextLogger"
+LOGGER_OF_VALUES = "SQLQueryContextLogger"
 
 log = logging.getLogger(__name__)
 
@@ -55,13 +55,13 @@ def serve(project: Path, port: int | None, world_folder: Path | None) -> None:
     given: dict[str, int | Path] = {"port": settings.port if port is None else port}
     if world_folder is not None:
         given["world"] = world_folder.absolute()
-    _log(settings, folder)
+    _set_up_logging(settings, folder)
     settings = settings.model_copy(update=given)
     with _listen(settings.port) as bound:
-        Served(folder, settings).run(bound)
+        EngineServer(folder, settings).run(bound)
 
 
-class Served:
+class EngineServer:
     """The engine process of one project at a time."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
@@ -72,13 +72,16 @@ class Served:
         self._spark_died = threading.Event()
         self._engine = self._open(self._project(folder, settings.world_folder(folder)))
         self._token = secrets.token_urlsafe(32)
-        self._door = Door(self._engine, self._token, self._switch)
+        self._door = HttpApi(self._engine, self._token, self._switch)
 
     def run(self, bound: socket.socket) -> None:
         """Until a signal ends it, in order."""
         state = self._home / ".headgate"
         config = uvicorn.Config(
-            self._door.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=GRACE
+            self._door.application(),
+            log_level="warning",
+            lifespan="off",
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         )
         self._server = server = uvicorn.Server(config)
         for one in (signal.SIGTERM, signal.SIGINT):
@@ -192,7 +195,7 @@ def _listen(port: int) -> socket.socket:
         raise EnginePortTaken(port) from wrong
 
 
-def _log(settings: Settings, folder: Path) -> None:
+def _set_up_logging(settings: Settings, folder: Path) -> None:
     """To the file of the settings, or to standard error. Libraries that tell of every call are silenced."""
     file = settings.log_file(folder)
     if file is not None:
@@ -200,6 +203,6 @@ def _log(settings: Settings, folder: Path) -> None:
     handler = logging.StreamHandler(sys.stderr) if file is None else logging.FileHandler(file)
     form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=settings.log.level.upper(), format=form, handlers=[handler])
-    for name in CHATTY:
+    for name in NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger(INDISCREET).setLevel(logging.CRITICAL + 1)
+    logging.getLogger(LOGGER_OF_VALUES).setLevel(logging.CRITICAL + 1)

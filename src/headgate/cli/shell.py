@@ -74,9 +74,9 @@ class Shell:
     def _take(self, text: str) -> bool:
         """False to leave."""
         match shortcut(text):
-            case Leave():
+            case Quit():
                 return False
-            case Say(told):
+            case Print(told):
                 click.echo(told)
             case Send(sql):
                 self._send(sql)
@@ -122,7 +122,7 @@ _TOKENS = re.compile(
 )
 
 
-def is_whole(text: str) -> bool:
+def is_complete(text: str) -> bool:
     """Whether Enter sends the text: it is blank, a shortcut, or its last token is a semicolon."""
     if not text.strip() or text.lstrip().startswith("\\"):
         return True
@@ -140,7 +140,7 @@ def key_bindings() -> KeyBindings:
     @bindings.add("enter")
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if is_whole(buffer.text):
+        if is_complete(buffer.text):
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n")
@@ -152,10 +152,10 @@ class SqlLexer(Lexer):
     """Line by line: a string over several lines is coloured on its first only, which costs nothing to compute."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        return lambda line: coloured(document.lines[line]) if line < len(document.lines) else []
+        return lambda line: highlight(document.lines[line]) if line < len(document.lines) else []
 
 
-def coloured(line: str) -> StyleAndTextTuples:
+def highlight(line: str) -> StyleAndTextTuples:
     parts: StyleAndTextTuples = []
     end = 0
     for found in _TOKENS.finditer(line):
@@ -168,12 +168,12 @@ def coloured(line: str) -> StyleAndTextTuples:
 
 
 # Words of queries; those of statements are in their synopses.
-_OF_QUERIES = """AND AS ASC BETWEEN BY CASE CAST CROSS DESC DISTINCT ELSE END EXISTS FALSE FROM FULL GROUP HAVING IN INNER
+_QUERY_WORDS = """AND AS ASC BETWEEN BY CASE CAST CROSS DESC DISTINCT ELSE END EXISTS FALSE FROM FULL GROUP HAVING IN INNER
 INTERVAL IS JOIN LEFT LIKE LIMIT NOT NULL OFFSET ON OR ORDER OUTER RIGHT SELECT THEN TRUE UNION USING VALUES WHEN WHERE
 WITH"""
 _WORD = re.compile(r"[\w\"`]*$")
 _OWNER = re.compile(r"([\w.\"`]+)\.[\w\"`]*$")
-MOST_DESCRIBED = 500  # relations whose columns are completed
+MAX_DESCRIBED = 500  # relations whose columns are completed
 
 
 def _keywords() -> frozenset[str]:
@@ -185,7 +185,7 @@ def _keywords() -> frozenset[str]:
     }
     options = (rule.name for table in all_option_tables().values() for rule in table.rules)
     of_options = (word.upper() for name in options for word in name.split())
-    return frozenset({*found, *of_options, *_OF_QUERIES.split()})
+    return frozenset({*found, *of_options, *_QUERY_WORDS.split()})
 
 
 KEYWORDS = _keywords()
@@ -211,19 +211,19 @@ class SqlCompleter(Completer):
         word = found[0] if found else ""
         owner = _OWNER.search(before)
         if owner is not None:
-            yield from _fitting(word, self._columns_of(owner[1]), "column")
-            yield from _fitting(word, self._objects_in(owner[1]), "object")
+            yield from _matching(word, self._columns_of(owner[1]), "column")
+            yield from _matching(word, self._objects_in(owner[1]), "object")
         elif word:
             yield from self._anything(word)
 
     def _anything(self, word: str) -> Iterator[Completion]:
         for name, kind in sorted(self.names.objects.items()):
-            yield from _fitting(word, [name], kind)
+            yield from _matching(word, [name], kind)
         columns = {column for columns in self.names.columns.values() for column in columns}
-        yield from _fitting(word, sorted(columns), "column")
+        yield from _matching(word, sorted(columns), "column")
         if not word.startswith(('"', "`")):
             written = str.lower if word.islower() else str.upper
-            yield from _fitting(word, (written(keyword) for keyword in sorted(KEYWORDS)), "")
+            yield from _matching(word, (written(keyword) for keyword in sorted(KEYWORDS)), "")
 
     def _columns_of(self, owner: str) -> tuple[str, ...]:
         folded = {name.lower(): columns for name, columns in self.names.columns.items()}
@@ -234,7 +234,7 @@ class SqlCompleter(Completer):
         return [name[len(start) :] for name in self.names.objects if name.lower().startswith(start)]
 
 
-def _fitting(word: str, candidates: Iterable[str], what: str) -> Iterator[Completion]:
+def _matching(word: str, candidates: Iterable[str], what: str) -> Iterator[Completion]:
     for candidate in candidates:
         if candidate.lower().startswith(word.lower()) and candidate != word:
             yield Completion(candidate, -len(word), display_meta=what)
@@ -243,7 +243,7 @@ def _fitting(word: str, candidates: Iterable[str], what: str) -> Iterator[Comple
 def read_names(client: EngineClient) -> Names:
     """The names of an engine's catalog, asked without Spark: SHOW, and DESCRIBE of all relations at once."""
     objects = dict(_objects(client.run("SHOW OBJECTS;")))
-    relations = [name for name, kind in objects.items() if kind in RELATIONS][:MOST_DESCRIBED]
+    relations = [name for name, kind in objects.items() if kind in RELATIONS][:MAX_DESCRIBED]
     if not relations:
         return Names(objects)
     script = "".join(f"DESCRIBE {name};\n" for name in relations)
@@ -317,12 +317,12 @@ HELP = r"""statements end with a semicolon and may go over several lines
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Quit:
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class Print:
     text: str
 
 
@@ -331,7 +331,7 @@ class Send:
     sql: str
 
 
-Shortcut: TypeAlias = Leave | Say | Send
+Shortcut: TypeAlias = Quit | Print | Send
 
 
 def shortcut(text: str) -> Shortcut | None:
@@ -342,9 +342,9 @@ def shortcut(text: str) -> Shortcut | None:
     command, _, argument = line.partition(" ")
     match command, argument.strip():
         case ("\\q", _):
-            return Leave()
+            return Quit()
         case ("\\?" | "\\h", _):
-            return Say(HELP)
+            return Print(HELP)
         case ("\\d", ""):
             return Send("SHOW OBJECTS;")
         case ("\\d", name):
@@ -352,4 +352,4 @@ def shortcut(text: str) -> Shortcut | None:
         case ("\\t", ""):
             return Send("SHOW TASKS;")
         case _:
-            return Say(f'there is no command "{command}"; \\? lists them')
+            return Print(f'there is no command "{command}"; \\? lists them')

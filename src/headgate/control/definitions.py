@@ -37,7 +37,7 @@ from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
 from headgate.sql.formats import Format, RegistryFormat
 from headgate.sql.options import ListLiteral, NumberLiteral, option
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Query

@@ -26,7 +26,7 @@ from headgate.runtime.select import BatchQuery, SourceGrew
 from headgate.runtime.session import Spark
 from headgate.schema.types import Record, Type
 from headgate.sql.queries import Select
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 

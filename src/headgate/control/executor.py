@@ -43,7 +43,7 @@ from headgate.sql.connections import (
 )
 from headgate.sql.formats import SeedSchema, Side, with_frozen_schemas
 from headgate.sql.queries import Select, SetSearchPath
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.redact import redacted_text
 from headgate.sql.script import parse_script
 from headgate.sql.show import ReplayQuarantine

@@ -98,15 +98,15 @@ class WorldInUse(WorldError, code="WLD-0202"):
     folder: str
     pid: int | None
     MESSAGE = 'world folder "{folder}" is in use by {holder}, which does not answer'
-    HINT = "{end}: its services end with it, and the data stays. Or use another folder."
+    HINT = "End {process}: its services end with it, and the data stays. Or use another folder."
 
     @property
     def holder(self) -> str:
         return f"process {self.pid}" if self.pid else "a process"
 
     @property
-    def end(self) -> str:
-        return f"End it with `kill -9 {self.pid}`" if self.pid else "End that process"
+    def process(self) -> str:
+        return f"it with `kill -9 {self.pid}`" if self.pid else "that process"
 
 
 class WorldOfOtherVersion(WorldError, code="WLD-0203"):

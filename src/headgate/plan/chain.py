@@ -10,7 +10,7 @@ from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.errors import FieldWithheld, NotSupportedYet, ViewOutgrown
 from headgate.plan.relations import analyse_query, origin_ref, relations_read
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.views import CreateView
 
 

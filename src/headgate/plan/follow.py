@@ -41,7 +41,7 @@ from headgate.sql.formats import (
     with_frozen_schemas,
     without_frozen_schemas,
 )
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Statement

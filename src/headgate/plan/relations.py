@@ -18,9 +18,9 @@ from headgate.plan.errors import FieldWithheld
 from headgate.plan.type_names import looked_through
 from headgate.schema.names import print_name
 from headgate.schema.types import Named, Type
-from headgate.sql.query.analyse import analyse
 from headgate.sql.query.casts import expanded
-from headgate.sql.query.relation import AnalysedQuery, Column, FindRelation, NamePart, Relation
+from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, NamePart, Relation
+from headgate.sql.query.select import analyse
 from headgate.sql.statement import ObjectName, Query
 from headgate.text.cursor import Identifier
 

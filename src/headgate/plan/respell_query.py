@@ -17,7 +17,7 @@ from headgate.plan.views import qualified
 from headgate.schema.names import force_quotes
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.query.relation import AnalysedQuery, Mention
+from headgate.sql.query.scope import AnalysedQuery, Mention
 from headgate.sql.statement import ObjectName, Query
 from headgate.text.cursor import Identifier
 

@@ -15,7 +15,7 @@ from headgate.plan.relations import analyse_query, find_type, origin_ref, relati
 from headgate.plan.type_names import called_again
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Named, Type, map_named
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.statement import Query
 from headgate.sql.types import CreateType, ListBody, MapBody, OtherBody, RecordBody
 from headgate.text.cursor import Identifier

@@ -8,8 +8,8 @@ from typing import Protocol
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
-from headgate.registry.answers import RegisteredSchema
 from headgate.registry.errors import IncompatibleSchema, SubjectDeleted, SubjectNotFound
+from headgate.registry.responses import RegisteredSchema
 from headgate.registry.schemas import Schema, to_register
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import CreateConnection

@@ -1,7 +1,10 @@
-"""Schema registries, spoken to in Confluent's REST API.
+"""Schema registries that speak Confluent's REST API.
 
-In: schemas as their authors wrote them, subjects, ids. Out: ``schemas`` (a schema and its references as values),
-``compatibility`` (may this version follow that one, and if not, where), ``wire`` (the five-byte frame),
-``client`` (any registry of that API) and ``server`` (Headgate's own, on SQLite, for the embedded world).
-Imports ``errors`` and ``schema``; only ``client`` and ``server`` talk to the outside.
+Enters: schemas as their authors wrote them, subjects, ids. Leaves: `schemas` (a registered schema, and how it is
+parsed with its references), `compatibility` (whether one version may follow another, and if not, where), `wire` (the
+five bytes before a record), `client` (for any registry with this API) and `server` (Headgate's own registry, on
+SQLite). `transport` is the client's HTTP, `responses` reads what a registry answers, `json_documents` checks JSON
+Schemas.
+
+Imports `errors` and `schema`. Only `transport` and `server` do I/O.
 """

@@ -3,8 +3,8 @@
     with RegistryClient(["https://registry:8081"], credentials=Basic("reader", "…")) as registry:
         registry.latest("orders-value").schema
 
-Every call is synchronous and may be made from several threads. What never changes (a schema by id, the target of a
-reference) is asked for once. Errors are those of ``headgate.registry.errors``, none of them with a secret in it.
+Every call is synchronous and may be made from several threads. A schema by id and the target of a reference never
+change, so they are fetched once. Errors are those of `headgate.registry.errors`; none of them contains a secret.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from urllib.parse import quote
 
-from headgate.registry import answers, refusals
-from headgate.registry.answers import RegisteredSchema, SubjectVersion, Verdict
+from headgate.registry import responses
 from headgate.registry.errors import IncompatibleSchema, RegistryError
-from headgate.registry.refusals import Asked
+from headgate.registry.responses import CompatibilityResult, RegisteredSchema, Request, SubjectVersion
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaCache, parse
 from headgate.registry.transport import Answer, Credentials, Json, Retries, Tls, Transport
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
 
 
 class RegistryClient:
+    """A registry. Methods raise RegistryUnreachable or RegistryFailed after all retries, whatever else they raise."""
+
     def __init__(
         self,
         urls: Sequence[str],
@@ -32,7 +33,7 @@ class RegistryClient:
         timeout: float = 10.0,
         retries: Retries | None = None,
     ) -> None:
-        """``urls`` are one registry under several addresses, tried in turn. ``timeout`` in seconds, per attempt."""
+        """`urls` are several addresses of one registry, tried in turn. `timeout` is in seconds, per attempt."""
         self._transport = Transport(urls, credentials, tls, timeout, retries)
         self._by_id: SchemaCache[int, Schema] = SchemaCache()
         self._by_reference: SchemaCache[tuple[str, int], Schema] = SchemaCache()
@@ -53,59 +54,61 @@ class RegistryClient:
 
     def schema_by_id(self, schema_id: int) -> Schema:
         """Raises SchemaIdNotFound."""
-        asked = Asked(f"read schema {schema_id}", schema_id=schema_id)
+        request = Request(f"read schema {schema_id}", schema_id=schema_id)
         return self._by_id.get(
-            schema_id, lambda: answers.schema(self._send("GET", f"/schemas/ids/{schema_id}", asked))
+            schema_id, lambda: responses.schema(self._send("GET", f"/schemas/ids/{schema_id}", request))
         )
 
     def versions_of_id(self, schema_id: int) -> tuple[SubjectVersion, ...]:
-        """Every version of any subject that carries the id."""
-        asked = Asked(f"read the versions of schema {schema_id}", schema_id=schema_id)
-        return answers.subject_versions(self._send("GET", f"/schemas/ids/{schema_id}/versions", asked))
+        """All versions of all subjects that have the id."""
+        request = Request(f"read the versions of schema {schema_id}", schema_id=schema_id)
+        return responses.subject_versions(self._send("GET", f"/schemas/ids/{schema_id}/versions", request))
 
     def types(self) -> tuple[str, ...]:
-        """The types of schema that the registry takes; may be more than Headgate reads."""
-        return answers.texts(self._send("GET", "/schemas/types", Asked("read the types of schemas")))
+        """The types of schemas that the registry accepts. These may be more than Headgate can read."""
+        return responses.texts(self._send("GET", "/schemas/types", Request("read the types of schemas")))
 
     # --- subjects
 
     def subjects(self, prefix: str = "", *, deleted: bool = False) -> tuple[str, ...]:
-        """Sorted by name; with ``deleted`` also those deleted softly."""
+        """The subjects in alphabetical order. With `deleted`, softly deleted ones are included."""
         query = {"deleted": "true"} if deleted else {}
         if prefix:
             query["subjectPrefix"] = prefix
-        asked = Asked("list subjects")
-        answer = self._transport.send("GET", "/subjects", asked.what, query=query)
+        request = Request("list subjects")
+        answer = self._transport.send("GET", "/subjects", request.what, query=query)
         if answer.registry_code == 404:
             raise answer.unreadable("there are no subjects at this path")
-        found = answers.texts(self._taken(answer, asked))
-        # Not every registry knows the parameter.
+        found = responses.texts(self._accepted(answer, request))
+        # Not every registry knows the parameter subjectPrefix.
         return tuple(sorted(name for name in found if name.startswith(prefix)))
 
     def versions(self, subject: str, *, deleted: bool = False) -> tuple[int, ...]:
         """Oldest first. Raises SubjectNotFound or SubjectDeleted."""
-        asked = Asked(f'list the versions of subject "{subject}"', subject)
+        request = Request(f'list the versions of subject "{subject}"', subject)
         query = {"deleted": "true"} if deleted else {}
         return tuple(
-            sorted(answers.numbers(self._send("GET", f"{_subject(subject)}/versions", asked, query)))
+            sorted(responses.numbers(self._send("GET", f"{_subject(subject)}/versions", request, query)))
         )
 
     def version(self, subject: str, version: int, *, deleted: bool = False) -> RegisteredSchema:
         """Raises SubjectNotFound, SubjectDeleted or VersionNotFound."""
-        asked = Asked(f'read version {version} of subject "{subject}"', subject, version)
+        request = Request(f'read version {version} of subject "{subject}"', subject, version)
         query = {"deleted": "true"} if deleted else {}
-        return answers.registered(self._send("GET", f"{_subject(subject)}/versions/{version}", asked, query))
+        return responses.registered(
+            self._send("GET", f"{_subject(subject)}/versions/{version}", request, query)
+        )
 
     def latest(self, subject: str) -> RegisteredSchema:
-        """Never from the cache: the next version may be there at any time."""
-        asked = Asked(f'read the latest version of subject "{subject}"', subject)
-        return answers.registered(self._send("GET", f"{_subject(subject)}/versions/latest", asked))
+        """The latest version. It is never cached, because a new version may be registered at any time."""
+        request = Request(f'read the latest version of subject "{subject}"', subject)
+        return responses.registered(self._send("GET", f"{_subject(subject)}/versions/latest", request))
 
     def referenced_by(self, subject: str, version: int) -> tuple[int, ...]:
         """The ids of the schemas that refer to this version."""
-        asked = Asked(f'read what refers to version {version} of subject "{subject}"', subject, version)
-        return answers.numbers(
-            self._send("GET", f"{_subject(subject)}/versions/{version}/referencedby", asked)
+        request = Request(f'read what refers to version {version} of subject "{subject}"', subject, version)
+        return responses.numbers(
+            self._send("GET", f"{_subject(subject)}/versions/{version}/referencedby", request)
         )
 
     def register(
@@ -117,85 +120,94 @@ class RegistryClient:
         schema_id: int | None = None,
         version: int | None = None,
     ) -> int:
-        """The schema's id; registering what is registered changes nothing. Id and version only for a subject in IMPORT mode.
+        """Return the schema's id. Registering the same schema again changes nothing.
 
-        Raises IncompatibleSchema, SchemaRefused or RequestRefused.
+        `schema_id` and `version` are allowed only for a subject in IMPORT mode. Raises IncompatibleSchema,
+        SchemaRefused or RequestRefused.
         """
-        asked = Asked(f'register a schema for subject "{subject}"', subject)
+        request = Request(f'register a schema for subject "{subject}"', subject)
         body = {**_body(schema), **_given(id=schema_id, version=version)}
         answer = self._transport.send(
-            "POST", f"{_subject(subject)}/versions", asked.what, query=_normalize(normalize), body=body
+            "POST", f"{_subject(subject)}/versions", request.what, query=_normalize(normalize), body=body
         )
         if answer.status == 409:
             raise IncompatibleSchema(subject, self._reasons(subject, schema) or (answer.reason,))
-        return answers.number(self._taken(answer, asked), "id")
+        return responses.number(self._accepted(answer, request), "id")
 
     def look_up(
         self, subject: str, schema: Schema, *, normalize: bool = False, deleted: bool = False
     ) -> RegisteredSchema:
-        """The version of the subject that is this very schema. Raises SubjectNotFound or SchemaNotFound."""
-        asked = Asked(f'look up a schema in subject "{subject}"', subject)
+        """The version of the subject that has exactly this schema. Raises SubjectNotFound or SchemaNotFound."""
+        request = Request(f'look up a schema in subject "{subject}"', subject)
         query = {**_normalize(normalize), **({"deleted": "true"} if deleted else {})}
-        answer = self._send("POST", _subject(subject), asked, query, _body(schema))
-        return answers.registered(answer, unnamed=schema.type)
+        answer = self._send("POST", _subject(subject), request, query, _body(schema))
+        return responses.registered(answer, unnamed=schema.type)
 
     def delete_version(self, subject: str, version: int, *, permanent: bool = False) -> int:
-        """Softly first, then permanently. Raises NotDeletedFirst or StillReferenced when that order is not kept."""
-        asked = Asked(f'delete version {version} of subject "{subject}"', subject, version)
+        """Delete a version softly or, after that, permanently.
+
+        Raises NotDeletedFirst if it was not deleted softly before, StillReferenced if another schema refers to it.
+        """
+        request = Request(f'delete version {version} of subject "{subject}"', subject, version)
         query = {"permanent": "true"} if permanent else {}
-        return answers.number(self._send("DELETE", f"{_subject(subject)}/versions/{version}", asked, query))
+        return responses.number(
+            self._send("DELETE", f"{_subject(subject)}/versions/{version}", request, query)
+        )
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> tuple[int, ...]:
-        """Gives the versions that were deleted; otherwise as ``delete_version``."""
-        asked = Asked(f'delete subject "{subject}"', subject)
+        """Like `delete_version`, for all versions. Returns the numbers of the deleted versions."""
+        request = Request(f'delete subject "{subject}"', subject)
         query = {"permanent": "true"} if permanent else {}
-        return answers.numbers(self._send("DELETE", _subject(subject), asked, query))
+        return responses.numbers(self._send("DELETE", _subject(subject), request, query))
 
     # --- compatibility, levels, modes: a subject of None means the whole registry
 
-    def compatibility(self, subject: str, schema: Schema, version: int | None = None) -> Verdict:
-        """What registering would say, or (with a version) how the schema compares with that version alone."""
-        asked = Asked(f'test a schema against subject "{subject}"', subject, version)
+    def compatibility(self, subject: str, schema: Schema, version: int | None = None) -> CompatibilityResult:
+        """Whether the schema could be registered or, with `version`, whether it is compatible with that version."""
+        request = Request(f'test a schema against subject "{subject}"', subject, version)
         path = f"/compatibility{_subject(subject)}/versions" + (f"/{version}" if version is not None else "")
-        return answers.verdict(self._send("POST", path, asked, {"verbose": "true"}, _body(schema)))
+        return responses.compatibility_result(
+            self._send("POST", path, request, {"verbose": "true"}, _body(schema))
+        )
 
     def level(self, subject: str | None = None) -> CompatibilityLevel:
-        """The level that holds: the subject's own, or else the registry's."""
-        asked = Asked("read the compatibility level", subject)
-        answer = self._send("GET", _setting("config", subject), asked, {"defaultToGlobal": "true"})
-        found = answers.text(answer, "compatibilityLevel", "compatibility")
+        """The level in effect: the subject's own, otherwise the registry's."""
+        request = Request("read the compatibility level", subject)
+        answer = self._send("GET", _setting("config", subject), request, {"defaultToGlobal": "true"})
+        found = responses.text(answer, "compatibilityLevel", "compatibility")
         if found not in list(CompatibilityLevel):
             raise answer.unreadable(f'"{found[:40]}" is no compatibility level')
         return CompatibilityLevel(found)
 
     def set_level(self, level: CompatibilityLevel | None, subject: str | None = None) -> None:
-        """None takes a subject back to the level of the registry."""
-        asked = Asked("set the compatibility level", subject)
+        """Set the level. None removes the subject's own level, so that the registry's applies."""
+        request = Request("set the compatibility level", subject)
         if level is None:
-            self._send("DELETE", _setting("config", subject), asked)
+            self._send("DELETE", _setting("config", subject), request)
         else:
-            self._send("PUT", _setting("config", subject), asked, body={"compatibility": level.value})
+            self._send("PUT", _setting("config", subject), request, body={"compatibility": level.value})
 
     def mode(self, subject: str | None = None) -> str:
-        """READWRITE, READONLY, READONLY_OVERRIDE or IMPORT; some registries have more."""
-        asked = Asked("read the mode", subject)
-        answer = self._send("GET", _setting("mode", subject), asked, {"defaultToGlobal": "true"})
-        return answers.text(answer, "mode")
+        """READWRITE, READONLY, READONLY_OVERRIDE or IMPORT. Some registries have more modes."""
+        request = Request("read the mode", subject)
+        answer = self._send("GET", _setting("mode", subject), request, {"defaultToGlobal": "true"})
+        return responses.text(answer, "mode")
 
     def set_mode(self, mode: str | None, subject: str | None = None, *, force: bool = False) -> None:
-        """None takes a subject back to the mode of the registry. IMPORT over existing versions needs ``force``."""
-        asked, query = Asked("set the mode", subject), {"force": "true"} if force else {}
+        """Set the mode. None removes the subject's own mode. IMPORT over existing versions needs `force`."""
+        request, query = Request("set the mode", subject), {"force": "true"} if force else {}
         if mode is None:
-            self._send("DELETE", _setting("mode", subject), asked)
+            self._send("DELETE", _setting("mode", subject), request)
         else:
-            self._send("PUT", _setting("mode", subject), asked, query, {"mode": mode})
+            self._send("PUT", _setting("mode", subject), request, query, {"mode": mode})
 
     # --- references
 
     def resolved(self, schema: Schema) -> ParsedSchema:
-        """The schema parsed, with everything it refers to. Raises MalformedSchema, UnknownReference, ReferenceCycle.
+        """Parse the schema with everything it refers to. Raises MalformedSchema, UnknownReference or ReferenceCycle.
 
-        References are fetched before parsing, so that a registry that is away is not taken for a missing reference.
+        References are fetched before parsing. Otherwise `parse` would report a registry that cannot be reached as a
+        missing reference.
         """
         found: dict[tuple[str, int], Schema | None] = {}
         waiting = [*schema.references]
@@ -208,13 +220,14 @@ class RegistryClient:
         return parse(schema, lambda reference: found.get((reference.subject, reference.version)))
 
     def _referred(self, reference: Reference) -> Schema | None:
-        """None where there is no such version. Deleted ones count: what refers to them can still be in use."""
+        """None if there is no such version. Deleted versions count, because schemas that refer to them may be in
+        use."""
         subject, version = reference.subject, reference.version
         try:
             return self._by_reference.get(
                 (subject, version), lambda: self.version(subject, version, deleted=True).schema
             )
-        except refusals.NOT_FOUND:
+        except responses.NOT_FOUND:
             return None
 
     # --- sending
@@ -223,19 +236,21 @@ class RegistryClient:
         self,
         method: str,
         path: str,
-        asked: Asked,
+        request: Request,
         query: Mapping[str, str] | None = None,
         body: Json = None,
     ) -> Answer:
-        return self._taken(self._transport.send(method, path, asked.what, query=query, body=body), asked)
+        return self._accepted(
+            self._transport.send(method, path, request.what, query=query, body=body), request
+        )
 
-    def _taken(self, answer: Answer, asked: Asked) -> Answer:
+    def _accepted(self, answer: Answer, request: Request) -> Answer:
         if answer.is_refusal:
-            raise refusals.error(answer, asked, lambda deleted: self.subjects(deleted=deleted))
+            raise responses.error_for(answer, request, lambda deleted: self.subjects(deleted=deleted))
         return answer
 
     def _reasons(self, subject: str, schema: Schema) -> tuple[str, ...]:
-        """The messages behind a 409, which has them in one text at best; nothing when they cannot be had."""
+        """The messages behind a 409, which itself has at best one text. Empty if they cannot be fetched."""
         try:
             return self.compatibility(subject, schema).messages
         except RegistryError:

@@ -23,11 +23,11 @@ class Fault:
 
 
 class MalformedSchema(RegistryError, code="REG-0101"):
-    """The text is not a schema of its type. `line` and `column` (from 1) are known if the text is not even JSON."""
+    """The text is not a schema of its type."""
 
     type: str
     faults: tuple[Fault, ...]
-    line: int | None = None
+    line: int | None = None  # from 1; known if the text is not even JSON
     column: int | None = None
     MESSAGE = "malformed {type} schema{where}: {faults[0].reason}{more}"
     HINT = "Correct the schema at the paths given. A path starts at the root of the schema's text."
@@ -66,9 +66,9 @@ class UnknownReference(RegistryError, code="REG-0102"):
 
 
 class ReferenceCycle(RegistryError, code="REG-0103"):
-    """The references of a schema lead back to the schema itself. `subjects` is the way round."""
+    """The references of a schema lead back to the schema itself."""
 
-    subjects: tuple[str, ...]
+    subjects: tuple[str, ...]  # the way round
     MESSAGE = 'references of subject "{subjects[0]}" lead back to itself'
     DETAIL = "The way round is {subjects:quoted path}."
     HINT = "Move what both schemas need into a third one, and let both refer to that."
@@ -186,10 +186,10 @@ class StillReferenced(RegistryError, code="REG-0217"):
 
 
 class IncompatibleSchema(RegistryError, code="REG-0218"):
-    """The registry does not accept a schema as the next version. `reasons` are its own words."""
+    """The registry does not accept a schema as the next version of its subject."""
 
     subject: str
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  # in the registry's own words
     MESSAGE = 'schema is not compatible with the earlier versions of subject "{subject}"'
     DETAIL = "{reasons:lines}"
     HINT = "Change the schema, or the compatibility level of the subject."

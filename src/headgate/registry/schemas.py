@@ -1,4 +1,4 @@
-"""A registered schema as a value, and reading it: with its references, and in canonical form."""
+"""A registered schema as a value, and how it is parsed: with its references, and into a canonical form."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
-from headgate.registry.parsing.json_schema import check_json_schema
-from headgate.registry.parsing.json_text import read_json
+from headgate.registry.json_documents import check_json_schema, read_json
 from headgate.registry.parsing.protobuf import read_protobuf
 from headgate.schema.formats.avro import parse as avro
 from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text
@@ -23,7 +22,7 @@ from headgate.schema.written import SchemaFormat, WrittenSchema
 
 @dataclass(frozen=True, slots=True, order=True)
 class Reference:
-    """A schema used by another: the name it is known by there, and where it is registered."""
+    """A schema used by another: the name under which it is used there, and the version that it is."""
 
     name: str
     subject: str
@@ -32,7 +31,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A schema's text as its author wrote it (or as the registry returned it)."""
+    """A schema's text as its author wrote it, or as the registry returned it."""
 
     text: str
     type: SchemaFormat = SchemaFormat.AVRO
@@ -40,20 +39,20 @@ class Schema:
 
 
 def to_register(schema: WrittenSchema) -> Schema:
-    """The schema as a registry takes it. Only one without references: their subjects are not known here."""
+    """The schema in the form that a registry takes. It must have no references, because their subjects are not known
+    here."""
     assert not schema.references
     return Schema(schema.text, schema.format)
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedSchema:
-    """A schema that has been read and found well formed, with everything it refers to.
+    """A well-formed schema with everything it refers to.
 
-    ``schema`` is as given, except that normalizing sorts its references. ``canonical`` is the text that decides
-    whether two schemas are the same. ``definition`` is the parsed JSON of an Avro or JSON schema, a
-    ``FileDescriptorProto`` for Protobuf. ``dependencies`` are all schemas that are referred to, also indirectly,
-    each once and after those that it refers to itself. ``name`` is the name by which a dependency is referred to,
-    empty for the schema that was asked for.
+    `schema` is the one given, except that normalizing sorts its references. Two schemas are the same if their
+    `canonical` texts are. `definition` is the parsed JSON of an Avro or JSON schema, and a `FileDescriptorProto` for
+    Protobuf. `dependencies` are all schemas that it refers to, also indirectly, each once and after its own
+    dependencies. `name` is the name under which a dependency is used. It is empty for the outermost schema.
     """
 
     schema: Schema
@@ -66,11 +65,11 @@ class ParsedSchema:
 def parse(
     schema: Schema, resolve: Callable[[Reference], Schema | None], *, normalize: bool = False
 ) -> ParsedSchema:
-    """Read a schema and everything it refers to.
+    """Parse a schema and everything it refers to.
 
-    ``resolve`` gives the schema that a reference means; when it gives None or raises a :class:`HeadgateError`, the
-    reference is unknown. ``normalize`` makes the canonical text ignore also what is formatting only: the order of
-    JSON keys and of references. Raises MalformedSchema, UnknownReference or ReferenceCycle.
+    `resolve` returns the schema that a reference means. If it returns None or raises a HeadgateError, the reference
+    is unknown. With `normalize`, the canonical text does not depend on formatting, on the order of JSON keys or on
+    the order of references. Raises MalformedSchema, UnknownReference or ReferenceCycle.
     """
     if normalize:
         schema = replace(schema, references=tuple(sorted(set(schema.references))))
@@ -83,7 +82,7 @@ def avro_types(parsed: ParsedSchema) -> AvroType:
 
 
 class _Dependencies:
-    """Collects the schemas behind references, deepest first, each once."""
+    """Collects the schemas that references mean, each once, inner ones first."""
 
     def __init__(self, resolve: Callable[[Reference], Schema | None]) -> None:
         self._resolve = resolve
@@ -164,7 +163,7 @@ def _parse_avro(definition: Json, known: Mapping[str, Named]) -> avro.Parsed:
 
 
 def _known_names(dependencies: tuple[ParsedSchema, ...]) -> dict[str, Named]:
-    """The types that dependencies define. One that is referred to under two names defines them once."""
+    """The types that dependencies define. A dependency that is used under two names defines its types once."""
     names: dict[str, Named] = {}
     for definition in {other.canonical: other.definition for other in dependencies}.values():
         names = _parse_avro(cast(Json, definition), names).names

@@ -1,4 +1,9 @@
-"""How a client shows who it is, and whom it trusts. Secrets are left out of every printed form."""
+"""HTTP to a registry that may be slow, restarting, or one of several: credentials, time-outs, fail-over, retries.
+
+Returns the registry's JSON, also that of its own error answers. Raises an error if no answer can be had. Failed
+connections, HTTP 429 and 5xx are retried. A DELETE whose answer was lost is not sent again, because the second one
+would fail; every other call of this API can be repeated. Secrets are left out of every printed form.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +49,7 @@ Credentials: TypeAlias = Basic | Bearer
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files in PEM form. Without ``ca`` the system's authorities are trusted; ``certificate`` is the client's own."""
+    """Files in PEM form. Without `ca` the system's authorities are trusted. `certificate` is the client's own."""
 
     ca: Path | None = None
     certificate: Path | None = None
@@ -52,7 +57,7 @@ class Tls:
     key_password: str | None = field(default=None, repr=False)
 
     def context(self) -> ssl.SSLContext:
-        """Raises InvalidRegistrySetting when a file is missing or is not what it should be."""
+        """Raises InvalidRegistrySetting if a file is missing or is not what it should be."""
         try:
             context = ssl.create_default_context(cafile=self.ca)
         except (OSError, ssl.SSLError) as failure:
@@ -104,8 +109,12 @@ _HEADERS = {"Accept": f"{CONTENT_TYPE}, application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Seconds. The pause doubles from ``first`` to ``longest``, and is cut by chance to between half and all of it. After
-    ``within`` no attempt begins: one that hangs takes its whole time-out, and tasks wait side by side for the answer."""
+    """How often and for how long a call is retried. All times are in seconds.
+
+    The pause doubles from `first` to `longest`; a random factor between a half and one spreads clients out. No
+    attempt begins after `within`, because each attempt may take its whole time-out and other tasks wait for the
+    answer.
+    """
 
     attempts: int = 4
     first: float = 0.2
@@ -115,14 +124,14 @@ class Retries:
     sleep: Callable[[float], None] = time.sleep
 
     def pause(self, attempt: int, asked_for: float | None) -> None:
-        """Wait before the next attempt; a registry that says how long to wait (Retry-After) is obeyed, within reason."""
+        """Wait before the next attempt. Obeys Retry-After up to `longest_asked_for`."""
         delay = min(self.longest, self.first * 2**attempt) * random.uniform(0.5, 1)
         self.sleep(max(delay, min(asked_for or 0.0, self.longest_asked_for)))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the registry said: its JSON, or with an HTTP status from 400 its error code and message."""
+    """The registry's JSON. From HTTP status 400 on it holds an error code and a message."""
 
     url: str
     status: int
@@ -135,7 +144,7 @@ class Answer:
 
     @property
     def registry_code(self) -> int:
-        """The HTTP status where the registry has no code of its own; Apicurio then says 0."""
+        """The registry's own error code, otherwise the HTTP status. Apicurio sends 0 if it has no code."""
         code = self.body.get("error_code") if isinstance(self.body, dict) else None
         return code if isinstance(code, int) and code else self.status
 
@@ -150,7 +159,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """An attempt that may be repeated."""
+    """An attempt that failed and may be repeated."""
 
     error: RegistryError
     retry_after: float | None = None
@@ -177,7 +186,7 @@ class Transport:
             verify=_context(tls, self.urls),
             timeout=timeout,
             headers=_HEADERS,
-            # A proxy from the environment is for the world outside, not for this machine; nor is .netrc for us.
+            # A proxy from the environment is not meant for a registry on this machine, and neither is .netrc.
             trust_env=not all(_is_loopback(url) for url in self.urls),
         )
 
@@ -190,7 +199,7 @@ class Transport:
         query: Mapping[str, str | int] | None = None,
         body: Json = None,
     ) -> Answer:
-        """``what`` says in a verb phrase what is being done, for errors: "read subject x"."""
+        """`what` is a verb phrase for error messages: "read subject x"."""
         request = _Request(method, path, what, dict(query or {}), body)
         began = time.monotonic()
         for attempt in range(self._retries.attempts):
@@ -208,7 +217,7 @@ class Transport:
         self._http.close()
 
     def _try_each_url(self, request: _Request) -> Answer | _Failed:
-        """The URL that answered last goes first: a dead one costs its time-out once only."""
+        """Try the URL that answered last first, so that a dead one costs its time-out only once."""
         start, count = self._preferred, len(self.urls)
         failed: _Failed | None = None
         for position in range(start, start + count):
@@ -265,7 +274,7 @@ def _read(url: str, response: httpx.Response) -> Answer:
     except ValueError:
         unread = Answer(url, response.status_code, None, content_type)
     if response.status_code >= 500:
-        return unread  # a gateway's error page; the status says enough
+        return unread  # an error page of a gateway: the status is enough
     if response.is_redirect:
         raise unread.unreadable("it sends the client elsewhere")
     raise unread.unreadable("it is an HTML page" if "html" in content_type else "it is not JSON")
@@ -278,7 +287,7 @@ def _reason(failure: httpx.TransportError) -> str:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds, from a number or a date."""
+    """Seconds to wait, from a number or a date."""
     text = response.headers.get("retry-after", "")
     try:
         return float(text)
@@ -291,7 +300,7 @@ def _retry_after(response: httpx.Response) -> float | None:
 
 
 def _without_credentials(urls: Sequence[str]) -> tuple[tuple[str, ...], Credentials | None]:
-    """The URLs without user and password, which must never be shown, and those two as credentials."""
+    """The URLs without user and password, which must never be shown, and both as credentials."""
     if not urls:
         raise InvalidRegistrySetting("url", "there is none")
     plain, found = [], None
@@ -309,7 +318,7 @@ def _without_credentials(urls: Sequence[str]) -> tuple[tuple[str, ...], Credenti
 
 
 def _context(tls: Tls | None, urls: Sequence[str]) -> ssl.SSLContext:
-    """For plain HTTP one that trusts nobody: loading the system's authorities takes longer than a call does."""
+    """For plain HTTP a context that trusts nothing: loading the system's authorities takes longer than a call."""
     if tls is None and all(url.startswith("http://") for url in urls):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return (tls or Tls()).context()

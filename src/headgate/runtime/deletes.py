@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.encode import encode
 from headgate.runtime.source import SourceReader
-from headgate.sql.query.spark_ddl import spark_identifier
+from headgate.schema.formats.spark_ddl import spark_identifier
 
 
 def deleted_keys(

@@ -8,7 +8,7 @@ from pyspark.sql.avro.functions import to_avro
 
 from headgate.plan.definitions import RecordEncoding
 from headgate.runtime.json_text import json_ready
-from headgate.sql.query.spark_ddl import spark_identifier
+from headgate.schema.formats.spark_ddl import spark_identifier
 
 
 def encode(side: RecordEncoding) -> Column:

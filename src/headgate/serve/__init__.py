@@ -1,7 +1,7 @@
-"""The doors of the engine, and how a client finds and opens them.
+"""The engine's HTTP API, and the clients of it.
 
-In: statements over HTTP, from the command line, the spec engine and other programs. Out: ``protocol`` (the events
-that answer a statement, one JSON object per line, the same file for both sides), ``client`` (an engine that runs),
-``process`` (starting one for the time of a command), ``result_table`` (a result as people read it), ``server`` (the
-doors themselves). Imports ``errors`` and everything above it in the house; clients need only ``errors``.
+In: statements over HTTP, from the command line, the spec engine and other programs. Out: ``protocol`` (the events that
+answer a statement, one JSON object per line, the same for both sides), ``client`` (talks to a running engine), ``process``
+(starts an engine as a child process), ``result_table`` (a result as text), ``server`` (the API itself) and ``metrics``
+(Prometheus). ``server`` and ``metrics`` import everything below them in the house; clients need only ``errors``.
 """

@@ -4,7 +4,7 @@
     for event in client.run("SELECT * FROM orders;"):
         ...
 
-Only loopback is spoken to unless a URL says otherwise, and never through a proxy. The token is sent, never shown.
+It connects to loopback unless a URL names another host, and never uses a proxy. The token is never shown in errors.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ from headgate.serve.errors import (
 )
 from headgate.serve.protocol import Done, Event, Failed, read_event
 
-CONNECT = 10.0  # seconds to reach the engine
-GRACE = 15.0  # seconds beyond a statement's own time-out in which the engine may tell that it ended
+CONNECT_TIMEOUT = 10.0  # seconds
+EXTRA_TIMEOUT = (
+    15.0  # seconds beyond the time-out of a statement, in which the engine reports that it was cancelled
+)
 SWITCH = 180.0  # seconds for an engine to drain and to open another catalog
 
 
 @dataclass(frozen=True, slots=True)
 class EngineAddress:
-    """What an engine writes into its project folder when it is ready."""
+    """The file in a project folder in which a running engine writes its address."""
 
     url: str
     pid: int
@@ -47,20 +49,24 @@ class EngineAddress:
 
     @classmethod
     def read(cls, project: Path) -> EngineAddress | None:
-        """None if there is none; the engine that wrote it may be gone."""
+        """The address, or None without a readable file. The engine that wrote it may have ended."""
         try:
-            told = json.loads(cls.file(project).read_text("utf-8"))
-            return cls(str(told["url"]), int(told["pid"]))
+            data = json.loads(cls.file(project).read_text("utf-8"))
+            return cls(str(data["url"]), int(data["pid"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
 def token_file(project: Path) -> Path:
+    """The file with the token that every `/api` request needs. Only its owner can read it."""
     return project / ".headgate" / "token"
 
 
 class EngineClient:
-    """May be used by several threads at once. What it sets (the search path) holds for its later statements."""
+    """Sends statements to an engine. Safe to share between threads.
+
+    All statements of a client belong to one session: what one sets, for example the search path, holds for later ones.
+    """
 
     def __init__(self, url: str, token: str, session: str | None = None) -> None:
         self.url = url.rstrip("/")
@@ -72,31 +78,34 @@ class EngineClient:
 
     @classmethod
     def of_project(cls, folder: Path, session: str | None = None) -> Self:
-        """The engine of a project folder. Raises EngineNotRunning."""
+        """A client of the engine that runs for a project folder. Raises EngineNotRunning."""
         found = EngineAddress.read(folder)
-        if found is None or not _lives(found.pid):
+        if found is None or not _is_running(found.pid):
             raise EngineNotRunning(str(folder))
         try:
             token = token_file(folder).read_text("utf-8").strip()
-        except OSError as wrong:
-            raise EngineNotRunning(str(folder)) from wrong
+        except OSError as error:
+            raise EngineNotRunning(str(folder)) from error
         return cls(found.url, token, session)
 
     def run(self, sql: str, timeout: float | None = None) -> Generator[Event, None, None]:
-        """The events of one statement or script, as they come; ``timeout`` in seconds, None for none. The last is a
-        Done or a Failed; an answer that ends otherwise raises EngineUnreachable. Closing the iterator cancels."""
+        """Run a statement or script. Yields its events as they arrive; the last one is a Done or a Failed.
+
+        ``timeout`` is in seconds, None for none. Closing the iterator cancels the statement. Raises EngineUnreachable if
+        the answer breaks off, WrongToken, TooManyStatements, EngineRefused and UnreadableEvent.
+        """
         body = {"sql": sql, "timeout": timeout, "session": self._session}
-        wait = httpx.Timeout(CONNECT, read=None if timeout is None else timeout + GRACE)
+        wait = httpx.Timeout(CONNECT_TIMEOUT, read=None if timeout is None else timeout + EXTRA_TIMEOUT)
         last: Event | None = None
         try:
             with self._http(wait) as http, http.stream("POST", "/api/statements", json=body) as response:
-                self.refuse(response)
+                self.raise_for_status(response)
                 with closing(_lines(response)) as lines:
                     for line in lines:
                         yield (last := read_event(line))
-        except httpx.HTTPError as wrong:
+        except httpx.HTTPError as error:
             if not isinstance(last, Failed):
-                raise EngineUnreachable(self.url, _reason(wrong)) from wrong
+                raise EngineUnreachable(self.url, _reason(error)) from error
         if not isinstance(last, Done | Failed):
             raise EngineUnreachable(self.url, "its answer ended too early")
 
@@ -107,32 +116,35 @@ class EngineClient:
             "world": None if world is None else str(world),
             "postgres_database": postgres_database,
         }
-        self.refuse(self.send("PUT", "/api/project", json=body, timeout=SWITCH))
+        self.raise_for_status(self.send("PUT", "/api/project", json=body, timeout=SWITCH))
 
     def is_healthy(self) -> bool:
+        """Whether the engine answers."""
         try:
-            return self.send("GET", "/healthz", timeout=CONNECT).is_success
+            return self.send("GET", "/healthz", timeout=CONNECT_TIMEOUT).is_success
         except EngineUnreachable:
             return False
 
     def send(
         self, method: str, path: str, *, timeout: float, token: str | None = None, **sent: Any
     ) -> httpx.Response:
-        """Any request of the engine's own server, answered whatever its status. ``token`` in place of the client's
-        own; an empty one sends none."""
+        """Send any request and return the response, whatever its status. Raises EngineUnreachable.
+
+        ``token`` replaces the client's own token; an empty text sends none.
+        """
         try:
             with self._http(httpx.Timeout(timeout), token) as http:
                 return http.request(method, path, **sent)
-        except httpx.HTTPError as wrong:
-            raise EngineUnreachable(self.url, _reason(wrong)) from wrong
+        except httpx.HTTPError as error:
+            raise EngineUnreachable(self.url, _reason(error)) from error
 
     def _http(self, timeout: httpx.Timeout, token: str | None = None) -> httpx.Client:
         used = self._token if token is None else token
         headers = {"Authorization": f"Bearer {used}"} if used else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
 
-    def refuse(self, response: httpx.Response) -> None:
-        """Raise what an answer without success means."""
+    def raise_for_status(self, response: httpx.Response) -> None:
+        """Raise the error that the status of a response means, if it is not a success."""
         if response.status_code in (401, 403):
             raise WrongToken(self.url)
         if not response.is_success:
@@ -143,17 +155,17 @@ class EngineClient:
 
 
 def _lines(response: httpx.Response) -> Generator[bytes, None, None]:
-    """Split at line feeds alone: other characters that end lines may stand within JSON."""
-    waiting = b""
+    """Split at line feeds only. httpx would also split at U+2028 and others, which JSON allows inside a string."""
+    rest = b""
     for part in response.iter_bytes():
-        *whole, waiting = (waiting + part).split(b"\n")
+        *whole, rest = (rest + part).split(b"\n")
         yield from filter(bytes.strip, whole)
-    if waiting.strip():
-        yield waiting
+    if rest.strip():
+        yield rest
 
 
-def _reason(wrong: httpx.HTTPError) -> str:
-    match wrong:
+def _reason(error: httpx.HTTPError) -> str:
+    match error:
         case httpx.ConnectError() | httpx.ConnectTimeout():
             return "it takes no connection"
         case httpx.TimeoutException():
@@ -162,7 +174,7 @@ def _reason(wrong: httpx.HTTPError) -> str:
             return "the connection broke off"
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:

@@ -1,7 +1,7 @@
-"""What the engine's tasks do, in Prometheus' text format.
+"""Metrics of the engine's tasks in Prometheus' text format.
 
-Every sample has the labels ``task`` and ``kind``. What is not known yet has no sample. Counters begin at 0 when the engine
-starts and when a task is changed, as Prometheus expects of them.
+Every sample has the labels ``task`` and ``kind``. A value that is not known yet has no sample. Counters start at 0 when the
+engine starts and when a task is changed; Prometheus handles such resets.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ Samples = Callable[[TaskStatus], Iterator[Sample]]
 
 @dataclass(frozen=True, slots=True)
 class Family:
+    """One metric: its name, type and help text, and how its samples are read from the status of a task."""
+
     name: str
     type: str
     help: str
     samples: Samples
 
 
-def _one(value: Callable[[TaskStatus], float | int | None]) -> Samples:
+def _single(value: Callable[[TaskStatus], float | int | None]) -> Samples:
     def samples(status: TaskStatus) -> Iterator[Sample]:
         yield "", "", value(status)
 
@@ -44,41 +46,42 @@ def _batches(status: TaskStatus) -> Iterator[Sample]:
 
 
 FAMILIES = (
-    Family("headgate_task_up", "gauge", "1 while the task runs.", _one(lambda s: int(s.state is State.RUNNING))),
+    Family("headgate_task_up", "gauge", "1 while the task runs.", _single(lambda s: int(s.state is State.RUNNING))),
     Family("headgate_task_state", "gauge", "1 for the state that the task is in, 0 for the others.", _states),
     Family(
         "headgate_task_state_since_timestamp_seconds",
         "gauge",
         "When the task came into its state.",
-        _one(lambda s: s.since.timestamp()),
+        _single(lambda s: s.since.timestamp()),
     ),
     Family(
         "headgate_task_lag_records",
         "gauge",
         "Records of its input that the task had not processed after its last batch.",
-        _one(lambda s: s.lag),
+        _single(lambda s: s.lag),
     ),
-    Family("headgate_task_rows_total", "counter", "Records that the task has read.", _one(lambda s: s.rows)),
+    Family("headgate_task_rows_total", "counter", "Records that the task has read.", _single(lambda s: s.rows)),
     Family(
         "headgate_task_skipped_records_total",
         "counter",
         "Records that could not be decoded and were left out or put into the quarantine.",
-        _one(lambda s: s.skipped),
+        _single(lambda s: s.skipped),
     ),
     Family(
-        "headgate_task_errors_total", "counter", "Failures that halted or restarted the task.", _one(lambda s: s.failures)
+        "headgate_task_errors_total", "counter", "Failures that halted or restarted the task.", _single(lambda s: s.failures)
     ),
     Family("headgate_task_batch_seconds", "summary", "Time that batches took from intent to ledger.", _batches),
     Family(
         "headgate_task_last_commit_timestamp_seconds",
         "gauge",
         "When the task's last batch was done.",
-        _one(lambda s: None if s.last_commit is None else s.last_commit.timestamp()),
+        _single(lambda s: None if s.last_commit is None else s.last_commit.timestamp()),
     ),
 )  # fmt: skip
 
 
 def metrics(catalog: Catalog, statuses: Sequence[TaskStatus]) -> str:
+    """The whole text. Tasks that the catalog no longer has are left out."""
     known = [(s, _labels(catalog, s.task)) for s in statuses if s.task in catalog.objects]
     lines: list[str] = []
     for family in FAMILIES:

@@ -1,4 +1,4 @@
-"""Starting an engine as a process, for the time of a command or of a run of specs."""
+"""Start an engine as a child process, for a command or for a run of specs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ import headgate
 from headgate.serve.client import EngineAddress, EngineClient
 from headgate.serve.errors import EngineDidNotStart
 
-PATIENCE = 180.0  # seconds until an engine must be ready; Spark starts in 8 to 20 on two cores
-DRAIN = 90.0  # seconds in which an engine that was told to stop must have ended its tasks
-ASK_EVERY = 0.05
-SHOWN = 20  # lines of the log in an error
+START_TIMEOUT = 180.0  # seconds until an engine must be ready; Spark takes 8 to 20 on two cores
+STOP_TIMEOUT = 90.0  # seconds in which an engine must finish its batches and end
+POLL_INTERVAL = 0.05
+LOG_LINES = 20  # lines of the log that an error shows
 
-# The command line as a program, also where it is not installed.
+# The command `headgate`, which also works where the package is not installed.
 HEADGATE = (sys.executable, "-c", "from headgate.cli.main import main; main()")
 
 
 class EngineProcess:
-    """An engine that was started here, and its whole family of processes."""
+    """An engine that this process started, with Spark and its Python workers as descendants."""
 
     def __init__(self, project: Path, process: subprocess.Popen[bytes], log: Path) -> None:
         self.project = project
@@ -46,30 +46,31 @@ class EngineProcess:
 
     @property
     def client(self) -> EngineClient:
+        """A client of the engine. All clients of this object share one session."""
         return EngineClient.of_project(self.project, self._session)
 
-    def wait_until_ready(self, patience: float = PATIENCE) -> None:
-        """Raises EngineDidNotStart when it ends, or is not ready in so many seconds."""
-        deadline = time.monotonic() + patience
+    def wait_until_ready(self, timeout: float = START_TIMEOUT) -> None:
+        """Raises EngineDidNotStart if the engine ends, or is not ready after ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
         while not self._is_ready():
             if (status := self._process.poll()) is not None:
                 raise self._did_not_start(f"it ended with status {status}")
             if time.monotonic() > deadline:
-                raise self._did_not_start(f"it was not ready within {patience:.0f} s")
-            time.sleep(ASK_EVERY)
+                raise self._did_not_start(f"it was not ready within {timeout:.0f} s")
+            time.sleep(POLL_INTERVAL)
 
-    def stop(self, patience: float = DRAIN) -> None:
-        """In order; whatever of it is left after so many seconds is killed. May be called again."""
-        family = self._family()
+    def stop(self, timeout: float = STOP_TIMEOUT) -> None:
+        """Stop the engine and wait. After ``timeout`` seconds all its processes are killed. May be called again."""
+        tree = self._process_tree()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(patience)
-        self._end(family)
+                self._process.wait(timeout)
+        self._end(tree)
 
     def kill(self) -> None:
-        """At once, Spark and its workers too, as a machine that loses power would."""
-        self._end(self._family())
+        """Kill the engine, Spark and the Python workers at once, as a power failure would."""
+        self._end(self._process_tree())
 
     def _is_ready(self) -> bool:
         found = EngineAddress.read(self.project)
@@ -78,32 +79,35 @@ class EngineProcess:
     def _did_not_start(self, reason: str) -> EngineDidNotStart:
         return EngineDidNotStart(str(self.project), reason, str(self.log), last_lines(self.log))
 
-    def _family(self) -> list[psutil.Process]:
-        """Taken while the engine lives: the children of a process that has ended are no longer found by it."""
+    def _process_tree(self) -> list[psutil.Process]:
+        """The engine and its descendants. Call it while the engine runs: later its children have another parent."""
         try:
             found = psutil.Process(self.pid)
             return [found, *found.children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
 
-    def _end(self, family: list[psutil.Process]) -> None:
-        for one in family:
+    def _end(self, tree: list[psutil.Process]) -> None:
+        for one in tree:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
         self._process.wait()
-        psutil.wait_procs(family, timeout=10)
+        psutil.wait_procs(tree, timeout=10)
 
 
 def start_engine(
-    project: Path, *, port: int = 0, environment: Mapping[str, str] | None = None, patience: float = PATIENCE,
-    by: Sequence[str] = (),
+    project: Path, *, port: int = 0, environment: Mapping[str, str] | None = None, timeout: float = START_TIMEOUT,
+    prefix: Sequence[str] = (),
 ) -> EngineProcess:  # fmt: skip
-    """Start `headgate serve` in a session of its own and wait until it is ready. ``by`` is a command that becomes the one
-    behind it."""
+    """Start `headgate serve` in a new session and wait until it is ready. Raises EngineDidNotStart.
+
+    ``port`` 0 means a free port. ``environment`` is added to that of this process. ``prefix`` is put before the command
+    (see ``embedded.process.lifeline_command``).
+    """
     folder = project / ".headgate"
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "engine.log"
-    command = (*by, *HEADGATE, "serve", "--project", str(project), "--port", str(port))
+    command = (*prefix, *HEADGATE, "serve", "--project", str(project), "--port", str(port))
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
@@ -111,7 +115,7 @@ def start_engine(
         )  # fmt: skip
     started = EngineProcess(project, process, log)
     try:
-        started.wait_until_ready(patience)
+        started.wait_until_ready(timeout)
     except BaseException:
         started.kill()
         raise
@@ -120,11 +124,11 @@ def start_engine(
 
 @contextmanager
 def started_engine(
-    project: Path, *, port: int = 0, environment: Mapping[str, str] | None = None, patience: float = PATIENCE,
-    by: Sequence[str] = (),
+    project: Path, *, port: int = 0, environment: Mapping[str, str] | None = None, timeout: float = START_TIMEOUT,
+    prefix: Sequence[str] = (),
 ) -> Iterator[EngineProcess]:  # fmt: skip
-    """An engine for the time of the block; ``environment`` is added to that of this process."""
-    started = start_engine(project, port=port, environment=environment, patience=patience, by=by)
+    """Like ``start_engine``; the engine is stopped at the end of the block."""
+    started = start_engine(project, port=port, environment=environment, timeout=timeout, prefix=prefix)
     try:
         yield started
     finally:
@@ -132,14 +136,14 @@ def started_engine(
 
 
 def program_environment(added: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment in which `HEADGATE` finds this very package."""
+    """The environment of this process, with this package on PYTHONPATH, so that `HEADGATE` imports the same code."""
     sources = str(Path(headgate.__file__).parent.parent)
     paths = [sources, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, paths)), **(added or {})}
 
 
-def last_lines(path: Path, most: int = SHOWN) -> tuple[str, ...]:
-    """The end of a log, with over-long lines cut; nothing if there is no log."""
+def last_lines(path: Path, most: int = LOG_LINES) -> tuple[str, ...]:
+    """The last lines of a log that are not blank, each cut at 240 characters. Empty if there is no log."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 32768))

@@ -1,16 +1,16 @@
-"""The answer to a statement: events, one JSON object per line.
+"""The events that answer a statement, one JSON object per line.
 
     {"event": "notice", "message": "..."}
     {"event": "progress", "message": "...", "rows": 1200}
     {"event": "columns", "columns": [{"name": "id", "type": "bigint"}]}
-    {"event": "rows", "rows": [[1], [2]]}                       (any number of times)
+    {"event": "rows", "rows": [[1], [2]]}                       (zero or more times)
     {"event": "done", "tag": "SELECT 2"}                         (once per statement)
     {"event": "error", "code": "SQL-0103", "message": "...", ...}   (and nothing after it)
 
-Values are JSON: integers as numbers also beyond 2^53, ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` as strings,
-decimals as strings, bytes as lower-case hex digits, dates and times in ISO form (timestamptz ends in Z), json as a
-string that holds the JSON text, records and maps as objects, arrays as arrays, NULL as null. Types are in their one
-printed form. Members that a reader does not know are ignored, so that events may gain some.
+Values are JSON. Integers are numbers, also beyond 2^53. ``"NaN"``, ``"Infinity"`` and ``"-Infinity"`` are strings, and so
+are decimals. Bytes are lower-case hex digits, dates and times have ISO form (timestamptz ends in Z), a json value is a
+string with the JSON text. Records and maps are objects, arrays are arrays, NULL is null. Types have the form in which
+DESCRIBE prints them. Readers ignore members that they do not know, so that events can get new ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a running statement is; ``rows`` are those read so far, where that is known."""
+    """How far a running statement is. ``rows`` is the number of rows read so far, or None if unknown."""
 
     message: str
     rows: int | None = None
@@ -57,7 +57,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A statement has succeeded; ``tag`` says what it did, as in ``CREATE SOURCE``."""
+    """A statement has succeeded. ``tag`` says what it did, for example ``CREATE SOURCE``."""
 
     tag: str
 
@@ -71,21 +71,21 @@ Event: TypeAlias = Notice | Progress | Columns | Rows | Done | Failed
 
 
 def write_event(event: Event) -> bytes:
-    """One line, its end included."""
+    """One line with its line feed."""
     return _compact(_as_json(event)) + b"\n"
 
 
 def read_event(line: bytes | str) -> Event:
-    """The event that ``write_event`` wrote. Raises UnreadableEvent."""
+    """The event of a line that ``write_event`` wrote. Raises UnreadableEvent."""
     try:
-        told = json.loads(line)
-    except ValueError as wrong:
-        raise UnreadableEvent("a line of it is no JSON") from wrong
-    match told:
+        data = json.loads(line)
+    except ValueError as error:
+        raise UnreadableEvent("a line of it is no JSON") from error
+    match data:
         case {"event": "notice", "message": str(message)}:
             return Notice(message)
         case {"event": "progress"}:
-            return Progress(str(told.get("message", "")), _count(told.get("rows")))
+            return Progress(str(data.get("message", "")), _count(data.get("rows")))
         case {"event": "columns", "columns": list(columns)}:
             return Columns(tuple(map(_column, columns)))
         case {"event": "rows", "rows": list(rows)} if all(isinstance(row, list) for row in rows):
@@ -93,7 +93,7 @@ def read_event(line: bytes | str) -> Event:
         case {"event": "done", "tag": str(tag)}:
             return Done(tag)
         case {"event": "error", "code": str(), "message": str()}:
-            known = {field.name: told.get(field.name) for field in fields(Diagnostic)}
+            known = {field.name: data.get(field.name) for field in fields(Diagnostic)}
             return Failed(Diagnostic(**known))
         case {"event": str(name)}:
             raise UnreadableEvent(f'an event "{name[:40]}" of this form is not known')
@@ -123,13 +123,13 @@ def _compact(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _column(told: object) -> Column:
-    match told:
+def _column(data: object) -> Column:
+    match data:
         case {"name": str(name), "type": str(type_)}:
             return Column(name, type_)
         case _:
             raise UnreadableEvent("a column of it has no name or no type")
 
 
-def _count(told: object) -> int | None:
-    return told if isinstance(told, int) else None
+def _count(data: object) -> int | None:
+    return data if isinstance(data, int) else None

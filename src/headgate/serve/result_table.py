@@ -1,12 +1,12 @@
-"""A result as people read it: the shell prints it so, and `?` of a spec compares it.
+"""A result as a table of text, as the shell prints it and as specs compare it.
 
     id  price   tags
     --  ------  ----------
      1     3.5  ["a", "b"]
      2  <null>  []
 
-Numbers stand to the right. A value over several lines keeps them. Where there is a width to keep to, the longest values
-go on in lines of their own. Pure.
+Numbers are aligned to the right. A value of several lines keeps its lines. If the table must fit a width, the values of
+the widest columns are folded. Does no I/O.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rich.cells import cell_len
 from headgate.serve.protocol import Column, Row, Value
 
 GAP = "  "
-NARROWEST = 32  # of a column whose values are broken
+MIN_FOLDED_WIDTH = 32  # a column is not folded to less
 NULL = "<null>"
 
 
-def shown(value: Value) -> str:
-    """One value, as in rows of specs but never quoted."""
+def value_text(value: Value) -> str:
+    """One value as text, without quotes."""
     match value:
         case None:
             return NULL
@@ -40,12 +40,12 @@ def shown(value: Value) -> str:
             return json.dumps(value, ensure_ascii=False)
 
 
-def table_lines(columns: Sequence[Column], rows: Sequence[Row], within: int | None = None) -> list[str]:
-    """Header, dashes, and the rows; without blanks at the ends of lines. Folded to a width if that can be done."""
-    cells = [[shown(value).split("\n") for value in row] for row in rows]
+def table_lines(columns: Sequence[Column], rows: Sequence[Row], max_width: int | None = None) -> list[str]:
+    """The header, a line of dashes, and the rows, without trailing blanks. Folded to ``max_width`` as far as possible."""
+    cells = [[value_text(value).split("\n") for value in row] for row in rows]
     widths = _widths(columns, cells)
-    if within is not None:
-        _fold(cells, widths, within)
+    if max_width is not None:
+        _fold(cells, widths, max_width)
         widths = _widths(columns, cells)
     right = [_is_number(column.type) for column in columns]
     lines = [_line([column.name for column in columns], widths, [False] * len(columns))]
@@ -62,13 +62,13 @@ def _widths(columns: Sequence[Column], cells: Sequence[Sequence[list[str]]]) -> 
     ]
 
 
-def _fold(cells: Sequence[list[list[str]]], widths: Sequence[int], within: int) -> None:
-    """Break the lines of the widest columns, one after another, until all fit."""
-    excess = sum(widths) + len(GAP) * (len(widths) - 1) - within
+def _fold(cells: Sequence[list[list[str]]], widths: Sequence[int], max_width: int) -> None:
+    """Fold the values of the widest columns, one column after another, until the table fits. Changes ``cells``."""
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - max_width
     for index in sorted(range(len(widths)), key=lambda i: -widths[i]):
-        if excess <= 0 or widths[index] <= NARROWEST:
+        if excess <= 0 or widths[index] <= MIN_FOLDED_WIDTH:
             return
-        width = max(NARROWEST, widths[index] - excess)
+        width = max(MIN_FOLDED_WIDTH, widths[index] - excess)
         excess -= widths[index] - width
         for row in cells:
             row[index] = [part for line in row[index] for part in _folded(line, width)]

@@ -1,7 +1,11 @@
-"""The engine's door on loopback: statements, health and metrics over HTTP.
+"""The engine's HTTP API on loopback: statements, health and metrics.
 
-`POST /api/statements` answers a stream of JSON events, one per line (see ``protocol``). Every `/api` call needs the
-token of the project's folder, which only its owner can read.
+`POST /api/statements` answers with a stream of JSON events, one per line (see ``protocol``). Every `/api` request needs the
+token from the project folder, which only its owner can read.
+
+A thread runs the statements of a request while the event loop sends the events. Each such thread has a connection to
+Spark's driver, so their number is bounded. They are not threads of the event loop's pool: health and metrics are answered
+however many statements run.
 """
 
 from __future__ import annotations
@@ -31,18 +35,26 @@ from headgate.sql.redact import redacted_text
 
 log = logging.getLogger(__name__)
 
-MOST_SESSIONS = 1000
+MAX_SESSIONS = 1000
+MAX_OPEN_STREAMS = 64
+MAX_UNSENT_EVENTS = 100  # then the thread waits until the client has read some
+# Seconds until a statement that still runs after its cancellation is cancelled again: Spark may have begun a new job.
+CANCEL_INTERVAL = 1.0
 
 Switch = Callable[[dict[str, object]], None]
 Run = Callable[[Cancellation], Iterator[results.Result]]
+Emit = Callable[[Event], bool]  # returns False if nobody reads the events any more
+Work = Callable[[Emit, Cancellation], None]
 
 
-class Door:
+class HttpApi:
     """The HTTP application. ``engine`` may be replaced while it runs (``switch``)."""
 
-    def __init__(self, engine: Engine, token: str, switch: Switch, streams: Streams | None = None) -> None:
+    def __init__(
+        self, engine: Engine, token: str, switch: Switch, streams: StatementStreams | None = None
+    ) -> None:
         self.engine = engine
-        self._streams = streams or Streams()
+        self._streams = streams or StatementStreams()
         self._token = token
         self._switch = switch
         self._sessions: dict[str, Session] = {}
@@ -67,21 +79,21 @@ class Door:
         return PlainTextResponse(metrics(store.load(), store.statuses()), media_type=CONTENT_TYPE)
 
     async def _project(self, request: Request) -> Response:
-        if not self._allowed(request):
-            return _refused()
+        if not self._is_authorized(request):
+            return _unauthorized()
         body = await _body(request)
         if body is None or "folder" not in body:
-            return _malformed()
+            return _bad_request()
         self._sessions.clear()
         await asyncio.to_thread(self._switch, body)
         return JSONResponse({})
 
     async def _statements(self, request: Request) -> Response:
-        if not self._allowed(request):
-            return _refused()
+        if not self._is_authorized(request):
+            return _unauthorized()
         body = await _body(request)
         if body is None:
-            return _malformed()
+            return _bad_request()
         text = str(body.get("sql", ""))
         session = self._session(body.get("session"))
         return self._answer(
@@ -97,45 +109,51 @@ class Door:
     async def _desired(
         self, request: Request, do: Callable[[Engine, str], Iterator[results.Result]]
     ) -> Response:
-        """A script as desired state, in the same form and with the same answer as statements."""
-        if not self._allowed(request):
-            return _refused()
+        """Plan or apply a script. Request and answer have the same form as for statements."""
+        if not self._is_authorized(request):
+            return _unauthorized()
         body = await _body(request)
         if body is None:
-            return _malformed()
+            return _bad_request()
         text = str(body.get("sql", ""))
         return self._answer(lambda _: do(self.engine, text), text, _url(request))
 
     def _session(self, name: object) -> Session:
-        """What a client has set is kept under the name that it gives its session; without one it is forgotten."""
+        """The session of a name, which keeps what its statements have set. A request without a name has a new session.
+
+        The oldest session is dropped when there are too many.
+        """
         if not isinstance(name, str):
             return Session()
-        while len(self._sessions) >= MOST_SESSIONS:
+        while len(self._sessions) >= MAX_SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
         return self._sessions.setdefault(name, Session())
 
-    def _allowed(self, request: Request) -> bool:
+    def _is_authorized(self, request: Request) -> bool:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         return hmac.compare_digest(given.encode(), self._token.encode())
 
     def _answer(self, run: Run, text: str, url: str) -> Response:
-        """Events of a script that runs in a thread of its own; a client that goes away cancels it."""
-        stream = self._streams.open(lambda put, cancellation: _work(run, text, put, cancellation))
+        """Run a script in a thread and stream its events. The script is cancelled if the client disconnects."""
+        stream = self._streams.start(
+            lambda emit, cancellation: _run_statements(run, text, emit, cancellation)
+        )
         if stream is None:
             return JSONResponse(TooManyStatements(url).diagnostic().as_json(), status_code=503)
-        return StreamedAnswer(stream)
+        return StreamingAnswer(stream)
 
 
-def _work(run: Run, text: str, put: Put, cancellation: Cancellation) -> None:
+def _run_statements(run: Run, text: str, emit: Emit, cancellation: Cancellation) -> None:
+    """Emit the events of a script. An error becomes the last event; its excerpt of the script hides secrets."""
     try:
         for result in run(cancellation):
-            if not put(_event(result)):
+            if not emit(_event(result)):
                 return
     except HeadgateError as error:
-        put(Failed(error.diagnostic(redacted_text(text))))
+        emit(Failed(error.diagnostic(redacted_text(text))))
     except Exception as error:
-        log.exception("a statement failed in a way that it must not")
-        put(Failed(InternalError(type(error).__name__).diagnostic()))
+        log.exception("unexpected error in a statement")
+        emit(Failed(InternalError(type(error).__name__).diagnostic()))
 
 
 def _event(result: results.Result) -> Event:
@@ -162,71 +180,66 @@ def _url(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def _malformed() -> Response:
-    told = Diagnostic("CLI-0107", "the body of the request is no JSON object of the form that is asked for")
-    return JSONResponse(told.as_json(), status_code=400)
+def _bad_request() -> Response:
+    diagnostic = Diagnostic(
+        "CLI-0107", "the body of the request is no JSON object of the form that is asked for"
+    )
+    return JSONResponse(diagnostic.as_json(), status_code=400)
 
 
-def _refused() -> Response:
-    told = Diagnostic(
+def _unauthorized() -> Response:
+    diagnostic = Diagnostic(
         "RUN-0403", "the token is missing or wrong", None, "It is in the file .headgate/token of the project."
     )
-    return JSONResponse(told.as_json(), status_code=401)
+    return JSONResponse(diagnostic.as_json(), status_code=401)
 
 
-MOST_OPEN = 64
-WAITING = 100  # events that are ready and not sent yet; then the thread waits for the client
-AGAIN = 1.0  # seconds after which what was cancelled and still runs is cancelled again: Spark may have begun a new job
+class StatementStreams:
+    """The answers that an engine is sending, up to a maximum."""
 
-Put = Callable[[Event], bool]
-Work = Callable[[Put, Cancellation], None]
-
-
-class Streams:
-    """The open answers of an engine."""
-
-    def __init__(self, most: int = MOST_OPEN) -> None:
+    def __init__(self, most: int = MAX_OPEN_STREAMS) -> None:
         self._free = threading.BoundedSemaphore(most)
 
-    def open(self, work: Work) -> Stream | None:
-        """The answer of ``work``, which begins at once in a thread; None if too many are open."""
+    def start(self, work: Work) -> Stream | None:
+        """Run ``work`` in a thread and return the stream of its events. None if too many streams are open."""
         if not self._free.acquire(blocking=False):
             return None
         return Stream(work, self._free.release)
 
 
 class Stream:
-    """One answer. ``work`` puts its events, and goes on while ``put`` says that they are still wanted."""
+    """The events of one answer. ``work`` emits them in a thread, and returns when ``emit`` returns False."""
 
-    def __init__(self, work: Work, ended: Callable[[], None]) -> None:
+    def __init__(self, work: Work, on_end: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
-        self._room = threading.Semaphore(WAITING)
+        self._room = threading.Semaphore(MAX_UNSENT_EVENTS)
         self._cancellation = Cancellation()
         self._ended = threading.Event()
         self._work = work
-        self._tell_ended = ended
+        self._on_end = on_end
         threading.Thread(target=self._run, name="statement", daemon=True).start()
 
     async def lines(self) -> AsyncIterator[bytes]:
+        """The events as lines, until the work has ended."""
         while (event := await self._events.get()) is not None:
             self._room.release()
             yield write_event(event)
 
     def close(self) -> None:
-        """Nobody reads any more: cancel what runs still."""
+        """Cancel the work if it still runs, because nobody reads the events any more."""
         if not self._ended.is_set():
             threading.Thread(target=self._cancel, name="cancel", daemon=True).start()
 
     def _run(self) -> None:
         try:
-            self._work(self._put, self._cancellation)
+            self._work(self._emit, self._cancellation)
         finally:
             self._ended.set()
-            self._tell_ended()
+            self._on_end()
             self._send(None)
 
-    def _put(self, event: Event) -> bool:
+    def _emit(self, event: Event) -> bool:
         self._room.acquire()
         if self._cancellation.cancelled:
             self._room.release()
@@ -236,19 +249,19 @@ class Stream:
     def _send(self, event: Event | None) -> bool:
         try:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
-        except RuntimeError:  # the loop has ended, and the engine with it
+        except RuntimeError:  # the event loop has ended with the engine
             return False
         return True
 
     def _cancel(self) -> None:
         self._cancellation.cancel()
         self._room.release()
-        while not self._ended.wait(AGAIN):
+        while not self._ended.wait(CANCEL_INTERVAL):
             self._cancellation.cancel()
 
 
-class StreamedAnswer(StreamingResponse):
-    """Sends a stream, and closes it whatever becomes of the connection."""
+class StreamingAnswer(StreamingResponse):
+    """A response that sends a stream, and closes it however the connection ends."""
 
     def __init__(self, stream: Stream) -> None:
         super().__init__(stream.lines(), media_type="application/x-ndjson")

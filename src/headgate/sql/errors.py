@@ -14,6 +14,7 @@ class UnknownStatement(SqlError, code="SQL-0202"):
     similar: tuple[str, ...] = ()
     MESSAGE = "no statement begins with {found}"
     DETAIL = "A statement begins with {known:or}."
+    CURE = "Begin with one of the words that the detail lists."
 
 
 class UnknownOption(SqlError, code="SQL-0203"):

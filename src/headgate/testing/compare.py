@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TypeAlias, TypeVar
 
 from headgate.serve.protocol import Column, Row, Value
-from headgate.serve.result_table import shown
+from headgate.serve.result_table import value_text
 from headgate.testing.errors import MalformedSpec, Mismatch
 from headgate.testing.notation import canonical, read_json
 from headgate.testing.parse import end_of_brackets, read_quoted
@@ -80,7 +80,7 @@ def write_cell(value: Value) -> str:
     """As short as can be, so that reading it gives the value again."""
     if value is None:
         return NULL
-    text = shown(value)
+    text = value_text(value)
     return text if isinstance(value, str) is False or _stands_bare(text) else _quoted(text)
 
 
@@ -228,7 +228,8 @@ def _row_of_cells(row: RowText, types: Sequence[str]) -> Hashable:
 
 def _row_of_values(row: Row, types: Sequence[str]) -> Hashable:
     return tuple(
-        None if value is None else _key(shown(value), type_) for value, type_ in zip(row, types, strict=True)
+        None if value is None else _key(value_text(value), type_)
+        for value, type_ in zip(row, types, strict=True)
     )
 
 

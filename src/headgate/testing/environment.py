@@ -280,7 +280,7 @@ def _services(text: str) -> list[str]:
 def _start_engine(project: Path, world: Path) -> EngineProcess:
     """Ends, in order, also when the run is killed."""
     return start_engine(
-        project, environment={"HEADGATE_WORLD": str(world)}, by=lifeline_command(signal.SIGTERM)
+        project, environment={"HEADGATE_WORLD": str(world)}, prefix=lifeline_command(signal.SIGTERM)
     )
 
 

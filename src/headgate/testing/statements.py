@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from headgate.errors import Diagnostic, HeadgateError
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows
-from headgate.serve.result_table import shown, table_lines
+from headgate.serve.result_table import table_lines, value_text
 from headgate.testing.compare import ExpectedRows, Result, check_rows, read_rows
 from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
@@ -127,7 +127,7 @@ def text_of(result: Result) -> list[str]:
     names = [column.name for column in result.columns]
     if len(names) == 1 or "create_sql" in names:
         index = 0 if len(names) == 1 else names.index("create_sql")
-        lines = [line for row in result.rows for line in shown(row[index]).split("\n")]
+        lines = [line for row in result.rows for line in value_text(row[index]).split("\n")]
     else:
         lines = table_lines(result.columns, result.rows)
     lines = [line.rstrip() for line in lines]

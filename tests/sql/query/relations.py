@@ -26,7 +26,7 @@ from headgate.schema.types import (
     Type,
 )
 from headgate.sql.query.errors import UnknownAlias, UnsupportedQuery
-from headgate.sql.query.relation import Column, NamePart, Relation
+from headgate.sql.query.scope import Column, NamePart, Relation
 
 POINT = Record((Field("x", Integer()), Field("y", Integer())))
 KEY = Record((Field("f", Integer(), False), Field("g", Record((Field("h", Text(), doc="its height"),)))))

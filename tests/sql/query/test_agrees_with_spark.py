@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
-from headgate.sql.query.analyse import analyse
 from headgate.sql.query.functions import signatures, spark_functions
+from headgate.sql.query.select import analyse
 from tests.sql.query.corpus import QUERIES
 from tests.sql.query.relations import RELATIONS, find_relation, resolve
 

@@ -6,8 +6,8 @@ import pytest
 
 from headgate.errors import HeadgateError
 from headgate.schema.render import print_type
-from headgate.sql.query.analyse import analyse
-from headgate.sql.query.relation import AnalysedQuery
+from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.query.select import analyse
 from tests.sql.query.relations import find_relation, resolve
 
 pytestmark = pytest.mark.unit

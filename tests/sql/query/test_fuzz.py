@@ -11,8 +11,8 @@ import random
 import pytest
 
 from headgate.errors import HeadgateError
-from headgate.sql.query.analyse import analyse
 from headgate.sql.query.functions import signatures
+from headgate.sql.query.select import analyse
 from tests.sql.query.corpus import QUERIES
 from tests.sql.query.relations import find_relation, resolve
 from tests.sql.test_fuzz import mutated

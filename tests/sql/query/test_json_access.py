@@ -7,7 +7,7 @@ import re
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.sql.query.analyse import analyse
+from headgate.sql.query.select import analyse
 from tests.sql.query.relations import find_relation, resolve
 
 pytestmark = pytest.mark.spark

@@ -1,9 +1,10 @@
-"""May one version of a schema follow another, and if not, where not.
+"""Whether one version of a schema may follow another, and if not, why.
 
-In: parsed schemas. Out: incompatibilities, each with the path of the place, a kind in the words that Confluent's
-registry uses, and a sentence. One module per schema type (``avro``, ``json_schema``, ``protobuf``) answers "can
-this reader read what that writer wrote"; ``levels`` turns a compatibility level into such questions.
-Pure: no I/O. Imports ``headgate.errors``, ``headgate.schema`` and ``headgate.registry.schemas``.
+Enters: parsed schemas. Leaves: incompatibilities, each with a path, a kind in the words of Confluent's registry, and
+a sentence. `avro`, `json_schema` and `protobuf` answer whether a reader can read what a writer wrote; `levels` turns
+a compatibility level into such questions.
+
+No I/O. Imports `errors`, `schema` and `registry.schemas`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from dataclasses import dataclass
 class Incompatibility:
     """One reason why a reader cannot read what a writer wrote.
 
-    ``path`` is a place in the reader: ``$.fields[2].type`` in Avro, ``/properties/a/type`` in JSON Schema, a full
-    name in Protobuf. ``kind`` is a stable upper-case word that a program can compare.
+    `path` is in the reader: `$.fields[2].type` in Avro, `/properties/a/type` in JSON Schema, a full name in
+    Protobuf. `kind` is a stable upper-case word that a program can compare.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""The seven compatibility levels: which earlier versions a new one is compared with, and in which direction."""
+"""Which earlier versions a compatibility level compares a new one with, and in which direction."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from headgate.schema.written import CompatibilityLevel, SchemaFormat
 def check(
     new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
 ) -> tuple[Incompatibility, ...]:
-    """What keeps ``new`` from following ``earlier`` (oldest first); empty when nothing does.
+    """Why `new` cannot follow `earlier` (oldest first). Empty if it can.
 
-    The latest version is compared first. With a level that is not transitive it is the only one. An incompatibility
-    that several versions or both directions have in common is named once.
+    The latest version is compared first, and only it if the level is not transitive. An incompatibility that several
+    versions or both directions have in common is returned once.
     """
     if level is CompatibilityLevel.NONE:
         return ()
@@ -32,7 +32,7 @@ def check(
 
 
 def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
-    """What keeps ``reader`` from reading what was written with ``writer``, whatever their type."""
+    """Why `reader` cannot read what was written with `writer`. The formats of both may differ."""
     if reader.schema.type is not writer.schema.type:
         types = " and ".join(sorted((reader.schema.type, writer.schema.type)))
         message = f"schemas of types {types} cannot read each other's data"
@@ -40,7 +40,7 @@ def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incom
     try:
         return _of_one_type(reader, writer)
     except RecursionError:
-        # Thousands of types, each inside the next. Nobody can say that they are compatible.
+        # Thousands of types, each inside the next. They count as incompatible, because nothing is known about them.
         message = "the schemas refer through too many types to be compared"
         return (Incompatibility("$", "TOO_DEEP_TO_COMPARE", message),)
 

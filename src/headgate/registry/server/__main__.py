@@ -1,6 +1,6 @@
-"""``python -m headgate.registry.server --data DIR --port N [--host H] [--user-file F]``
+"""`python -m headgate.registry.server --data DIR --port N [--host H] [--user-file F]`
 
-Listens until it is told to stop (SIGTERM, SIGINT), and says on its standard output where.
+Prints its address on standard output and listens until SIGTERM or SIGINT.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def serve(store: Store, known: Users, listening: socket.socket) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any free one."""
+    """A listening socket. Port 0 takes any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's delay off only where the protocol is named: without it every answer takes 40 ms more.
+    # asyncio turns Nagle's delay off only if the protocol is named. With the delay every answer takes 40 ms more.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

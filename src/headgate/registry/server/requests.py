@@ -1,4 +1,7 @@
-"""From an HTTP request to a ``Call`` that a route can work with, and from its result or refusal to an answer."""
+"""What clients send and get: users, paths, bodies and answers.
+
+`endpoint` turns an HTTP request into a `Call` for a route, and the route's result or refusal into a response.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +55,14 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """An answer that is text already, and not to be written as JSON."""
+    """An answer that is a text and not JSON."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request, checked and read."""
+    """A request after all checks, with its JSON body."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
@@ -77,7 +80,7 @@ class Call:
             raise UnreadableRequest(f'"{name}" is not a number') from None
 
     def page(self, items: tuple[Json, ...]) -> list[Json]:
-        """The part of a list that offset and limit ask for; a negative limit means all."""
+        """The part of a list that `offset` and `limit` select. A negative limit means no limit."""
         offset, limit = max(0, self.number("offset", 0)), self.number("limit", -1)
         return list(items[offset:] if limit < 0 else items[offset : offset + limit])
 
@@ -87,9 +90,10 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 def endpoint(handler: Handler, users: Users, *, writes: bool = False) -> Endpoint:
-    """A route's function for Starlette. It runs in a thread, because SQLite and parsing block.
+    """The function of a route for Starlette. It runs in a thread, because SQLite and parsing block.
 
-    ``writes`` keeps read-only users out: looking up a schema and testing compatibility are POSTs that only read.
+    `writes` keeps read-only users out. It is not the HTTP method: looking up a schema and testing compatibility are
+    POST requests that only read.
     """
 
     async def answer(request: Request) -> Response:
@@ -116,7 +120,7 @@ def refuse(refusal: Refusal, content_type: str = OWN_TYPE) -> Response:
 
 
 class EncodedPaths:
-    """Lets routes see the path as it was sent: ``%2F`` in a subject's name is not the end of the name."""
+    """Gives routes the path as it was sent, so that `%2F` in a subject's name does not end the name."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -152,7 +156,7 @@ async def _read_body(request: Request) -> dict[str, Json]:
 
 
 def _accepted(accept: str) -> str:
-    """The first of our types that the client takes; quality values are not weighed, they all name the same JSON."""
+    """The first of our types that the client accepts. Quality values do not matter: all types are the same JSON."""
     wanted = [part.partition(";")[0].strip().lower() for part in accept.split(",") if part.strip()]
     if not wanted or "*/*" in wanted or "application/*" in wanted:
         return OWN_TYPE
@@ -186,7 +190,7 @@ class Users:
             return
         name, password = _credentials(authorization)
         user = self.by_name.get(name)
-        # Compared also for a name that does not exist, so that the time taken does not tell which names do.
+        # Compare for unknown names, too. Otherwise the time taken would show which names exist.
         expected = user.password if user is not None else ""
         right = hmac.compare_digest(password.encode(), expected.encode())
         if user is None or not right:
@@ -196,7 +200,10 @@ class Users:
 
 
 def read_users(path: Path) -> Users:
-    """One user per line: ``read-write NAME PASSWORD`` or ``read-only NAME PASSWORD``; # starts a comment line."""
+    """Read the file of users. Raises UserFileUnusable.
+
+    A line is `read-write NAME PASSWORD` or `read-only NAME PASSWORD`. A line that starts with # is a comment.
+    """
     try:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise UserFileUnusable(str(path), "others than its owner can use it")
@@ -241,7 +248,7 @@ _RESERVED = ("__GLOBAL", "__EMPTY")
 
 
 def subject_name(name: str) -> str:
-    """A subject's plain name. There is one context, the default one, written ``:.:name`` or just ``name``."""
+    """The plain name of a subject. There is only the default context, written `:.:name` or just `name`."""
     plain = name.removeprefix(_DEFAULT_CONTEXT)
     if plain.startswith((":.", _ALL_CONTEXTS)):
         raise InvalidSubject(name, "this registry has the default context only")
@@ -253,7 +260,7 @@ def subject_name(name: str) -> str:
 
 
 def subject_prefix(text: str) -> str:
-    """The start of subject names, without the context that may stand before it."""
+    """The beginning of subject names, without a context in front of it."""
     for context in (_DEFAULT_CONTEXT, _ALL_CONTEXTS):
         text = text.removeprefix(context)
     return text
@@ -272,7 +279,7 @@ def version_number(text: str) -> int:
     return number
 
 
-# Data contracts: taking them and not applying them would be worse than saying so.
+# Data contracts are refused, because accepting them without applying them would mislead.
 _NOT_KEPT = (
     "metadata",
     "ruleSet",
@@ -293,7 +300,8 @@ def schema_request(body: dict[str, Json]) -> PostedSchema:
 
 
 def config_change(body: dict[str, Json]) -> Config:
-    """Other settings of Confluent's registry (alias, compatibilityGroup, …) are accepted and not applied."""
+    """Read a change of settings. Other settings of Confluent's registry (alias, compatibilityGroup, …) are accepted
+    and ignored."""
     _refuse_contracts(body)
     level, normalize = body.get("compatibility"), body.get("normalize")
     if level is not None and not isinstance(level, str):
@@ -317,7 +325,7 @@ def version_answer(version: StoredVersion, text: str) -> dict[str, Json]:
 
 
 def schema_answer(schema: Schema, text: str) -> dict[str, Json]:
-    """As Confluent's registry does it: Avro is the type that is not named, and no references are left out."""
+    """The form of Confluent's registry: it leaves out the type AVRO and an empty list of references."""
     answer: dict[str, Json] = {}
     if schema.type is not SchemaFormat.AVRO:
         answer["schemaType"] = schema.type.value
@@ -329,7 +337,8 @@ def schema_answer(schema: Schema, text: str) -> dict[str, Json]:
 
 
 def config_answer(config: Config, level_name: str) -> dict[str, Json]:
-    """The level has one name in what was asked to be set, and another in what is set."""
+    """`level_name` is "compatibility" in the answer to a change and "compatibilityLevel" in the answer to a
+    question."""
     answer: dict[str, Json] = {level_name: config.level} if config.level is not None else {}
     return answer if config.normalize is None else {**answer, "normalize": config.normalize}
 
@@ -369,7 +378,7 @@ def _reference(item: Json) -> Reference:
 
 
 def _given_number(body: dict[str, Json], name: str) -> int | None:
-    """Clients send -1 for an id, and 0 or -1 for a version, that they do not give."""
+    """An id or version, None if it is not given. Clients send -1 for a missing id and 0 or -1 for a missing version."""
     value = body.get(name)
     if value is None:
         return None

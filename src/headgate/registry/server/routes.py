@@ -49,7 +49,7 @@ from headgate.registry.server.store import (
 )
 from headgate.schema.written import SchemaFormat
 
-# The generation of Confluent's API that is served; clients look here for what a registry can do.
+# The version of Confluent's API. Clients decide by it what a registry can do.
 API_VERSION = "7.9.0"
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,8 @@ log = logging.getLogger(__name__)
 def create_app(
     store: Store, *, users: Users | None = None, check: CompatibilityCheck = check_level
 ) -> Starlette:
-    """`check` decides about compatibility, for registering and for the compatibility resource alike."""
+    """The registry as an ASGI application. `check` decides about compatibility, for registering and for the
+    compatibility resource."""
     app = Starlette(
         routes=_routes(Service(store, Registration(check), users or Users())),
         middleware=[Middleware(EncodedPaths)],
@@ -177,7 +178,7 @@ class _Subjects:
         normalize = call.flag("normalize")
         with self.service.store.writing() as tables:
             version = self.service.registration.register(tables, subject, request, normalize=normalize)
-        # Old clients refuse an answer with names that they do not know; new ones say that they do not mind.
+        # Old clients refuse an answer with unknown names. New ones send this header.
         if call.headers.get("confluent-accept-unknown-properties", "").lower() == "true":
             return {"id": version.schema_id, "version": version.version}
         return {"id": version.schema_id}
@@ -215,7 +216,7 @@ def _named(tables: Tables, call: Call, visibility: Visibility) -> StoredVersion:
 
 
 def _visibility(call: Call) -> Visibility:
-    """``deletedOnly`` goes before ``deleted``."""
+    """`deletedOnly` takes precedence over `deleted`."""
     if call.flag("deletedOnly"):
         return Visibility.DELETED
     return Visibility.ALL if call.flag("deleted") else Visibility.LIVE
@@ -257,7 +258,7 @@ class _Schemas:
         )
 
     def _versions(self, call: Call) -> tuple[StoredVersion, ...]:
-        """Those that carry the id. An id that only deleted versions carry exists, but shows none of them."""
+        """The versions that have the id. An id that only deleted versions have exists, but none of them is listed."""
         with self.service.store.reading() as tables:
             _known(tables, _id(call))
             found = tables.versions_of_id(
@@ -268,7 +269,7 @@ class _Schemas:
 
 
 def _known(tables: Tables, schema_id: int) -> Schema:
-    """An id stays readable while any version has it, also a deleted one: records still carry it."""
+    """An id stays readable while any version has it, even a deleted one, because records still contain it."""
     schema = tables.schema(schema_id)
     if schema is None:
         raise UnknownSchemaId(schema_id)
@@ -283,7 +284,7 @@ def _id(call: Call) -> int:
 
 
 def _formatted(tables: Tables, schema: Schema, form: str) -> str:
-    """A schema's text as kept, or the form asked for: ``serialized`` gives a Protobuf descriptor in base64."""
+    """The stored text of a schema or, with the form `serialized`, its Protobuf descriptor in base64."""
     if form == "serialized":
         return requests.serialized(parse_stored(tables, schema))
     if form not in ("", "default"):
@@ -310,7 +311,7 @@ class _Compatibility:
                     tables, subject, schema, number, normalize=call.flag("normalize")
                 )
         except InvalidSchema as refusal:
-            # With messages asked for, Confluent's registry tells what is wrong as a message and not as an error.
+            # With `verbose`, Confluent's registry reports an invalid schema as a message and not as an error.
             if not verbose:
                 raise
             reasons = (refusal.message(),)
@@ -367,7 +368,7 @@ class _Settings:
 
 
 def _setting_subject(call: Call) -> str | None:
-    """The default context, written ``:.:``, is the whole registry."""
+    """None for the whole registry. The default context, written `:.:`, means the whole registry as well."""
     name = call.path.get("subject", ":.:")
     return None if name == ":.:" else subject_name(name)
 
@@ -379,6 +380,6 @@ def _no_such_path(_request: Request, failure: Exception) -> Response:
 
 
 def _bug(request: Request, failure: Exception) -> Response:
-    """The path is logged, the body never: a schema may be confidential. The traceback follows from uvicorn."""
+    """Log the path but never the body, because a schema may be confidential. uvicorn logs the traceback."""
     log.error("%s %s failed: %s", request.method, request.url.path, type(failure).__name__)
     return refuse(Failed())

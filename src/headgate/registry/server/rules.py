@@ -1,4 +1,9 @@
-"""Compatibility levels and modes: of the whole registry (subject None), and of single subjects, which go first."""
+"""The rules of the registry, as functions over its tables: settings, registering, deleting.
+
+Settings are the compatibility level and the mode, of the whole registry (subject None) and of single subjects, which
+take precedence. Deleting has two steps: a soft delete hides a version and keeps its id readable, a permanent one
+removes it.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +76,7 @@ def parse_mode(text: str) -> Mode:
 
 
 def config_in_scope(tables: Tables, subject: str | None) -> Config:
-    """What holds for a subject: its own settings, where it has none the registry's, else the defaults."""
+    """The settings in effect for a subject: its own, otherwise the registry's, otherwise the defaults."""
     own, general = _config(tables, subject) or Config(None), _config(tables, None) or Config(None)
     normalize = own.normalize if own.normalize is not None else general.normalize
     return Config(own.level or general.level or DEFAULT_LEVEL, normalize)
@@ -91,7 +96,7 @@ def own_config(tables: Tables, subject: str | None) -> Config:
 
 
 def put_config(tables: Tables, subject: str | None, change: Config) -> Config:
-    """Set what the change names and keep the rest."""
+    """Set what the change contains and keep the rest."""
     refuse_if_read_only(tables, subject)
     before = _config(tables, subject) or Config(None)
     normalize = change.normalize if change.normalize is not None else before.normalize
@@ -101,7 +106,7 @@ def put_config(tables: Tables, subject: str | None, change: Config) -> Config:
 
 
 def drop_config(tables: Tables, subject: str | None) -> Config:
-    """Back to what holds in general; gives what was set before."""
+    """Remove a subject's settings, so that the registry's apply. Returns what was set before."""
     refuse_if_read_only(tables, subject)
     if subject is not None and _config(tables, subject) is None:
         raise UnknownSubject(subject)
@@ -111,7 +116,7 @@ def drop_config(tables: Tables, subject: str | None) -> Config:
 
 
 def mode_in_scope(tables: Tables, subject: str | None) -> Mode:
-    """READONLY_OVERRIDE of the registry goes before what a subject says for itself."""
+    """The mode in effect. READONLY_OVERRIDE of the registry takes precedence over a subject's own mode."""
     general = Mode(tables.settings.mode(None) or Mode.READWRITE)
     if general is Mode.READONLY_OVERRIDE or subject is None:
         return general
@@ -126,7 +131,8 @@ def own_mode(tables: Tables, subject: str | None) -> Mode:
 
 
 def put_mode(tables: Tables, subject: str | None, new: Mode, *, force: bool) -> None:
-    """IMPORT brings ids of its own: without force it needs a subject, or a registry, without live versions."""
+    """Set the mode. Without `force`, IMPORT needs a subject, or a registry, without live versions, because imported
+    schemas bring their ids."""
     if new is Mode.READONLY_OVERRIDE and subject is not None:
         raise InvalidMode(new)
     if new is Mode.IMPORT and mode_in_scope(tables, subject) is not Mode.IMPORT and not force:
@@ -164,7 +170,7 @@ def _make_room_for_import(tables: Tables, subject: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PostedSchema:
-    """A schema as posted; id and version are given only where schemas are imported from another registry."""
+    """A schema as it was sent. `schema_id` and `version` are given only for schemas imported from another registry."""
 
     schema: Schema
     schema_id: int | None = None
@@ -172,9 +178,9 @@ class PostedSchema:
 
 
 class CompatibilityCheck(Protocol):
-    """Says what keeps ``new`` from becoming the next version of a subject; nothing when it may.
+    """Returns the reasons why `new` cannot become the next version of a subject, empty if it can.
 
-    ``earlier`` are the versions to compare with, oldest first. One sentence per reason, each naming the place.
+    `earlier` are the versions to compare with, oldest first. A reason is one sentence that names the field.
     """
 
     def __call__(
@@ -183,12 +189,12 @@ class CompatibilityCheck(Protocol):
 
 
 def check_level(
-    subject: str,  # noqa: ARG001  a check may go by the subject; this one goes by the schemas alone
+    subject: str,  # noqa: ARG001  another check may decide by the subject
     new: ParsedSchema,
     earlier: Sequence[ParsedSchema],
     level: CompatibilityLevel,
 ) -> tuple[str, ...]:
-    """The check that every registry has: the compatibility level."""
+    """The default check: the compatibility level."""
     return tuple(_sentence(found) for found in levels.check(new, earlier, level))
 
 
@@ -199,7 +205,7 @@ def _sentence(found: Incompatibility) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What registering needs beside the tables."""
+    """Registers schemas and tests their compatibility."""
 
     check: CompatibilityCheck
     parsed: SchemaCache[int, ParsedSchema] = field(default_factory=SchemaCache)  # by id
@@ -207,7 +213,7 @@ class Registration:
     def register(
         self, tables: Tables, subject: str, request: PostedSchema, *, normalize: bool
     ) -> StoredVersion:
-        """The new version, or the live one that is this schema already. Raises Incompatible, InvalidSchema, …"""
+        """The new version, or the live version that has this schema already. Raises Incompatible or another Refusal."""
         mode = mode_in_scope(tables, subject)
         _refuse_by_mode(tables, subject, request, mode)
         normalize = normalize or bool(config_in_scope(tables, subject).normalize)
@@ -225,7 +231,7 @@ class Registration:
         read: PostedReading,
         against: Sequence[StoredVersion] | None = None,
     ) -> tuple[str, ...]:
-        """Why a schema may not follow those versions; by default those that the level asks for."""
+        """Why a schema cannot follow the versions `against`, by default those that the level compares with."""
         level = level_in_scope(tables, subject)
         if level is CompatibilityLevel.NONE:
             return ()
@@ -240,7 +246,8 @@ class Registration:
     def verdict(
         self, tables: Tables, subject: str, schema: Schema, number: int | None, *, normalize: bool
     ) -> tuple[str, ...]:
-        """As registering would decide (no number), or against one version only. No subject yet: nothing is against it."""
+        """The reasons why registering would be refused or, with `number`, why the schema cannot follow that version.
+        Empty for a new subject."""
         normalize = normalize or bool(config_in_scope(tables, subject).normalize)
         against = None if number is None else _version_to_compare(tables, subject, number)
         read = read_posted(tables, schema, normalize=normalize, visibility=Visibility.LIVE)
@@ -250,7 +257,7 @@ class Registration:
 def look_up(
     tables: Tables, subject: str, schema: Schema, *, normalize: bool, visibility: Visibility
 ) -> StoredVersion:
-    """The version of the subject that is this very schema."""
+    """The version of the subject that has exactly this schema."""
     normalize = normalize or bool(config_in_scope(tables, subject).normalize)
     if tables.latest(subject, visibility) is None:
         raise UnknownSubject(subject)
@@ -303,7 +310,7 @@ def _add(
     version = _new_version(tables, subject, request, mode)
     schema_id = tables.add_schema(read.kept, read.prints, _known_id(tables, request, read))
     for old in tables.versions_of_id(schema_id, Visibility.DELETED):
-        # The schema comes back under a new number; its deleted version has done its duty, unless somebody uses it.
+        # The schema comes back under a new number. Its deleted version is removed, unless another schema refers to it.
         if old.subject == subject and not tables.referring(subject, old.version, Visibility.ALL):
             tables.remove_version(subject, old.version)
     tables.add_version(subject, version, schema_id)
@@ -324,7 +331,7 @@ def _new_version(tables: Tables, subject: str, request: PostedSchema, mode: Mode
 
 
 def _known_id(tables: Tables, request: PostedSchema, read: PostedReading) -> int | None:
-    """The id that the schema brings, or has already; None asks for a new one."""
+    """The id that the schema brings or already has. None asks for a new one."""
     if request.schema_id is not None:
         if tables.fingerprint(request.schema_id) not in (None, read.prints.exact):
             raise IdTaken(request.schema_id)
@@ -354,7 +361,7 @@ def _version_to_compare(tables: Tables, subject: str, number: int) -> Sequence[S
 
 
 def delete_version(tables: Tables, subject: str, number: int, *, permanent: bool) -> int:
-    """Gives the number of the version that was deleted."""
+    """Returns the number of the deleted version."""
     version = _find_to_delete(tables, subject, number, permanent=permanent)
     if not permanent and version.deleted:
         raise VersionAlreadyDeleted(subject, version.version)
@@ -369,7 +376,7 @@ def delete_version(tables: Tables, subject: str, number: int, *, permanent: bool
 
 
 def delete_subject(tables: Tables, subject: str, *, permanent: bool) -> tuple[int, ...]:
-    """Gives the numbers of the versions that were deleted."""
+    """Returns the numbers of the deleted versions."""
     every = tables.versions(subject, Visibility.ALL)
     live = tuple(version for version in every if not version.deleted)
     if not every:
@@ -392,7 +399,7 @@ def delete_subject(tables: Tables, subject: str, *, permanent: bool) -> tuple[in
 
 
 def remove_all(tables: Tables, subject: str) -> None:
-    """Remove what is left of a subject for good, all of whose versions are deleted."""
+    """Permanently remove a subject whose versions are all deleted softly."""
     versions = tables.versions(subject, Visibility.ALL)
     for version in versions:
         refuse_if_referenced(tables, version, Visibility.ALL, but_by=subject)
@@ -402,7 +409,8 @@ def remove_all(tables: Tables, subject: str) -> None:
 def refuse_if_referenced(
     tables: Tables, version: StoredVersion, visibility: Visibility, *, but_by: str | None = None
 ) -> None:
-    """A version that others refer to stays; references from within a subject do not hold the whole subject."""
+    """Raises ReferencedElsewhere if other schemas refer to the version. References from the subject `but_by` do not
+    count: a subject can be deleted as a whole."""
     referring = tables.referring(version.subject, version.version, visibility)
     ids = sorted({other.schema_id for other in referring if other.subject != but_by})
     if ids:

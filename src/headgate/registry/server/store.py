@@ -1,4 +1,10 @@
-"""The registry's tables within one transaction: reading and writing them, and nothing decided."""
+"""What the registry keeps, in one SQLite file: schemas, the versions of subjects, and settings.
+
+An id is given once and never to another text. When the last version of a schema is removed permanently, its text is
+deleted but its id and fingerprint stay, so that the same schema gets its old id when it is registered again. Every
+change is one transaction, on disk before it is answered (WAL, synchronous=FULL): a process killed at any moment
+leaves all of a change or nothing of it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +29,7 @@ LATEST = -1  # in place of a version's number
 
 
 class Visibility(Enum):
-    """Which versions a look-up sees: softly deleted ones are kept until they are deleted permanently."""
+    """Which versions a query sees. Softly deleted versions are kept until they are deleted permanently."""
 
     LIVE = "v.deleted = 0"
     DELETED = "v.deleted = 1"
@@ -41,7 +47,7 @@ class StoredVersion:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """What makes two schemas the same: as written, and when normalized."""
+    """Two schemas are the same if these are: of the text as written, and of the normalized text."""
 
     exact: str
     normalized: str
@@ -54,6 +60,8 @@ FROM versions v JOIN schemas s ON s.id = v.id
 
 
 class Tables:
+    """The tables within one transaction. It reads and writes; the rules are elsewhere."""
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self.settings = SettingTables(connection)
@@ -69,7 +77,7 @@ class Tables:
         return None if row is None else _schema(*row)
 
     def fingerprint(self, schema_id: int) -> str | None:
-        """Also of a schema whose text is forgotten: its id is still taken."""
+        """Known also for a schema whose text is deleted, because its id is still taken."""
         row = _one(self._connection, "SELECT fingerprint FROM schemas WHERE id = ?", schema_id)
         return None if row is None else str(row[0])
 
@@ -78,12 +86,12 @@ class Tables:
         return None if row is None or row[0] is None else int(row[0])
 
     def highest_id(self) -> int:
-        """The highest id ever given; 0 before the first."""
+        """The highest id that was ever given, 0 before the first."""
         row = _one(self._connection, "SELECT seq FROM sqlite_sequence WHERE name = 'schemas'")
         return 0 if row is None else int(row[0])
 
     def add_schema(self, schema: Schema, prints: Fingerprints, schema_id: int | None) -> int:
-        """Keep a schema under the given id, or under one that was never given before."""
+        """Store a schema under the given id, or under a new one."""
         refs = _refs_text(schema.references)
         cursor = self._connection.execute(
             "INSERT INTO schemas (id, type, text, refs, fingerprint, normalized) VALUES (?, ?, ?, ?, ?, ?)"
@@ -101,7 +109,7 @@ class Tables:
         return given
 
     def drop_unreferenced(self, schema_ids: set[int]) -> None:
-        """Drop the text of those schemas that no version has any more; their ids stay taken."""
+        """Delete the text of those schemas that no version has any more. Their ids stay taken."""
         for schema_id in schema_ids:
             if _one(self._connection, "SELECT 1 FROM versions WHERE id = ?", schema_id) is None:
                 self._connection.execute(
@@ -131,14 +139,14 @@ class Tables:
         return tuple(_version(*row) for row in self._connection.execute(sql, (schema_id,)))
 
     def all_versions(self, prefix: str, visibility: Visibility) -> tuple[StoredVersion, ...]:
-        """Of every subject that starts with the prefix, by subject, oldest first."""
+        """The versions of all subjects that start with the prefix, by subject, oldest first."""
         sql = f"{_VERSIONS} WHERE substr(v.subject, 1, length(?)) = ? AND {visibility.value} ORDER BY v.subject, v.version"
         return tuple(_version(*row) for row in self._connection.execute(sql, (prefix, prefix)))
 
     def matching(
         self, subject: str, prints: Fingerprints, normalize: bool, visibility: Visibility
     ) -> StoredVersion | None:
-        """The newest version of a subject that is this very schema; with normalize, also one written differently."""
+        """The newest version of a subject with this schema. With `normalize`, it may be formatted differently."""
         same = "(s.fingerprint = ? OR s.normalized = ?)" if normalize else "s.fingerprint = ?"
         values = (prints.exact, prints.normalized) if normalize else (prints.exact,)
         sql = f"{_VERSIONS} WHERE v.subject = ? AND {same} AND {visibility.value} ORDER BY v.version DESC LIMIT 1"
@@ -146,7 +154,7 @@ class Tables:
         return None if row is None else _version(*row)
 
     def subjects(self, prefix: str, visibility: Visibility) -> tuple[str, ...]:
-        """A subject is deleted when all of its versions are."""
+        """A subject is deleted if all of its versions are."""
         having = {
             Visibility.LIVE: "min(deleted) = 0",
             Visibility.DELETED: "min(deleted) = 1",
@@ -187,7 +195,7 @@ class SettingTables:
         self._connection = connection
 
     def config(self, subject: str | None) -> tuple[str | None, bool | None] | None:
-        """Compatibility level and whether to normalize, as far as they were set."""
+        """Compatibility level and whether to normalize. None for what is not set."""
         row = _one(self._connection, "SELECT level, normalize FROM configs WHERE subject = ?", subject or "")
         return None if row is None else (row[0], None if row[1] is None else bool(row[1]))
 
@@ -209,7 +217,7 @@ class SettingTables:
 
 
 def _one(connection: sqlite3.Connection, sql: str, *values: object) -> tuple[Any, ...] | None:
-    """The first row; what its columns hold, only the statement knows."""
+    """The first row. Its types depend on the SQL statement."""
     row: tuple[Any, ...] | None = connection.execute(sql, values).fetchone()
     return row
 
@@ -262,7 +270,7 @@ CREATE TABLE modes (subject TEXT PRIMARY KEY, mode TEXT NOT NULL) WITHOUT ROWID;
 
 
 class Store:
-    """A folder with the registry's file. Safe to use from several threads, and from several processes."""
+    """A folder with the registry's file. Safe to use from several threads and from several processes."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
@@ -283,7 +291,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Tables]:
-        """The tables as they are at one moment, whatever is written meanwhile."""
+        """A consistent snapshot of the tables."""
         connection = self._take()
         try:
             with _transaction(connection, "BEGIN"):
@@ -293,7 +301,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Tables]:
-        """One change: all of it is on disk when the block ends, nothing of it when the block raises."""
+        """One transaction: on disk when the block ends, rolled back if the block raises."""
         with self._write_lock, _transaction(self._writer, "BEGIN IMMEDIATE"):
             yield Tables(self._writer)
 
@@ -348,7 +356,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class PostedReading:
-    """A posted schema: parsed, the form in which it is kept, and its fingerprints."""
+    """A posted schema: parsed, in the form to store, and with its fingerprints."""
 
     parsed: ParsedSchema
     kept: Schema
@@ -356,7 +364,7 @@ class PostedReading:
 
 
 def read_posted(tables: Tables, posted: Schema, *, normalize: bool, visibility: Visibility) -> PostedReading:
-    """Raises InvalidSchema. ``show`` says whether a reference may point to a deleted version."""
+    """Raises InvalidSchema. `visibility` says whether a reference may point to a deleted version."""
     schema = _with_numbered_references(tables, posted, visibility)
     normal = _parse_with_references(tables, schema, visibility, normalize=True)
     if normalize:
@@ -374,7 +382,7 @@ def fingerprint(schema_type: SchemaFormat, canonical: str, references: tuple[Ref
 
 
 def parse_stored(tables: Tables, schema: Schema) -> ParsedSchema:
-    """A schema that the registry keeps; what it refers to may be deleted by now."""
+    """Parse a stored schema. The versions that it refers to may be deleted by now."""
     return _parse_with_references(tables, schema, Visibility.ALL)
 
 
@@ -398,7 +406,7 @@ def _parse_with_references(
 
 
 def _with_numbered_references(tables: Tables, schema: Schema, visibility: Visibility) -> Schema:
-    """A reference to the latest version means the version that is the latest now."""
+    """Replace "latest" in references by the number of the version that is the latest now."""
     return replace(schema, references=tuple(_numbered(tables, r, visibility) for r in schema.references))
 
 
@@ -416,5 +424,6 @@ def _sorted(references: tuple[Reference, ...]) -> tuple[Reference, ...]:
 
 
 def _is_descriptor(schema: Schema) -> bool:
-    """Confluent's Protobuf serialisers send a file descriptor in base64; people want to read the schema as text."""
+    """Confluent's Protobuf serialisers send a file descriptor in base64. It is stored as text, so that people can
+    read it."""
     return schema.type is SchemaFormat.PROTOBUF and not any(sign in schema.text for sign in ";{}")

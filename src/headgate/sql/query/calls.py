@@ -20,17 +20,21 @@ from headgate.schema.types import (
     TimestampTz,
 )
 from headgate.sql.query.errors import MisplacedFunction, UnknownFunction, UnsupportedQuery, WrongType
-from headgate.sql.query.function_kinds import AGGREGATES, GENERATORS, HIGHER_ORDER, WINDOWS
-from headgate.sql.query.functions import result_of, spark_functions
-from headgate.sql.query.json_access import from_lambda
-from headgate.sql.query.lambdas import result_of_lambda, variables
-from headgate.sql.query.normalise import FUNCTION_MARK
+from headgate.sql.query.functions import (
+    AGGREGATES,
+    GENERATORS,
+    HIGHER_ORDER,
+    WINDOWS,
+    result_of,
+    result_of_lambda,
+    spark_functions,
+    variables,
+)
+from headgate.sql.query.json import from_lambda
 from headgate.sql.query.operators import row, shared_type
-from headgate.sql.query.references import every_column
-from headgate.sql.query.relation import Column, NamePart
-from headgate.sql.query.scope import Scope
-from headgate.sql.query.typing import UNKNOWN, Typed
-from headgate.sql.query.visitor import Visitor, call
+from headgate.sql.query.scope import Column, NamePart, Scope, Visitor, call, every_column
+from headgate.sql.query.text import FUNCTION_MARK
+from headgate.sql.query.types import UNKNOWN, Typed
 
 _AROUND_A_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -196,3 +200,27 @@ def _named_struct_type(node: exp.Anonymous, arguments: list[Typed]) -> Record | 
     return Record(
         tuple(Field(n.name, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type)
     )
+
+
+def columns_of(function: str, argument: Typed, outer: bool = False) -> tuple[Column, ...]:
+    """The columns of a function that gives rows, or none if they are not known. ``outer``: one row even for none."""
+    outer = outer or function.endswith("_outer")
+    match function.removesuffix("_outer"), argument.type:
+        case "explode", Array(element, nullable):
+            return (Column("col", element, nullable or outer),)
+        case "explode", Map(value, nullable):
+            return (Column("key", Text(), outer), Column("value", value, nullable or outer))
+        case "posexplode", Array(element, nullable):
+            return (Column("pos", Integer(), outer), Column("col", element, nullable or outer))
+        case "posexplode", Map(value, nullable):
+            return (
+                Column("pos", Integer(), outer),
+                Column("key", Text(), outer),
+                Column("value", value, nullable or outer),
+            )
+        case "inline", Array(Record(fields), nullable):
+            return tuple(Column(f.name, f.type, f.nullable or nullable or outer, f.doc) for f in fields)
+        case "range", _:
+            return (Column("id", Bigint(), outer),)
+        case _:
+            return ()

@@ -15,12 +15,12 @@ from sqlglot import exp
 
 from headgate.errors import HeadgateError, Span
 from headgate.schema.types import Boolean, Named, Type
-from headgate.sql.query import calls, casts, json_access, literals, operators, references
+from headgate.sql.query import calls, casts, json, operators
+from headgate.sql.query import scope as names
 from headgate.sql.query.errors import UnsupportedQuery, WrongColumnCount
-from headgate.sql.query.normalise import Normalised
-from headgate.sql.query.relation import Column, Mention
-from headgate.sql.query.scope import Scope
-from headgate.sql.query.typing import UNKNOWN, Typed
+from headgate.sql.query.scope import Column, Mention, Scope
+from headgate.sql.query.text import Normalised
+from headgate.sql.query.types import UNKNOWN, Typed
 
 Subquery = Callable[[exp.Expr, Scope], tuple[Column, ...]]
 Handler = Callable[[Any, Any, Scope], Typed]
@@ -106,17 +106,17 @@ def _unsupported(_visitor: Expressions, node: exp.Expr, _scope: Scope) -> Typed:
 
 
 _HANDLERS: dict[type, Handler] = {
-    exp.Column: references.column,
-    exp.Dot: references.dot,
-    exp.Identifier: references.variable,
-    exp.Literal: literals.literal,
+    exp.Column: names.column,
+    exp.Dot: names.dot,
+    exp.Identifier: names.variable,
+    exp.Literal: casts.literal,
     exp.Boolean: _boolean,
-    exp.Null: literals.null,
-    exp.Interval: literals.interval,
-    exp.HexString: literals.hexadecimal,
-    exp.Concat: literals.some_text,
-    exp.National: literals.some_text,
-    exp.Neg: literals.negative,
+    exp.Null: casts.null,
+    exp.Interval: casts.interval,
+    exp.HexString: casts.hexadecimal,
+    exp.Concat: casts.some_text,
+    exp.National: casts.some_text,
+    exp.Neg: casts.negative,
     exp.Paren: operators.paren,
     **dict.fromkeys(operators.ARITHMETIC, operators.numbers),
     **dict.fromkeys(operators.BITWISE, operators.bits),
@@ -140,8 +140,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.AtTimeZone: operators.time_zone,
     exp.Cast: casts.cast,
     exp.TryCast: casts.cast,
-    exp.JSONExtract: json_access.json_access,
-    exp.JSONExtractScalar: json_access.json_access,
+    exp.JSONExtract: json.json_access,
+    exp.JSONExtractScalar: json.json_access,
     exp.Anonymous: calls.function,
     exp.Window: calls.window,
     exp.Filter: calls.around,
@@ -150,8 +150,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.RespectNulls: calls.around,
     exp.Order: calls.order,
     exp.Extract: calls.extract,
-    exp.Trim: literals.some_text,
-    exp.Substring: literals.some_text,
+    exp.Trim: casts.some_text,
+    exp.Substring: casts.some_text,
     exp.StrPosition: operators.integer,
     exp.CurrentDate: calls.now,
     exp.CurrentTimestamp: calls.now,

@@ -10,15 +10,25 @@ from sqlglot import exp
 from headgate.errors import HeadgateError
 from headgate.schema.names import Found, find
 from headgate.schema.render import print_type
-from headgate.sql.query.calls import function_name
+from headgate.sql.query.calls import columns_of, function_name
 from headgate.sql.query.errors import IncompatibleBranches, MalformedQuery, UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.expressions import Expressions
 from headgate.sql.query.operators import require_boolean
-from headgate.sql.query.references import identifier, name_part, reference, written_span
-from headgate.sql.query.relation import Column, FindRelation, Mention, NamePart, Relation
-from headgate.sql.query.scope import USING, Scope, Source
-from headgate.sql.query.table_functions import columns_of
-from headgate.sql.query.typing import Typed, common_type
+from headgate.sql.query.scope import (
+    USING,
+    Column,
+    FindRelation,
+    Mention,
+    NamePart,
+    Relation,
+    Scope,
+    Source,
+    identifier,
+    name_part,
+    reference,
+    written_span,
+)
+from headgate.sql.query.types import Typed, common_type
 
 Query = Callable[[exp.Expr, Scope | None], tuple[Column, ...]]
 

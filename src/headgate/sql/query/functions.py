@@ -34,7 +34,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.query.typing import Typed, common, is_numeric, is_text
+from headgate.sql.query.types import UNKNOWN, Typed, common, is_numeric, is_text
 
 KINDS: dict[str, tuple[type, ...]] = {
     "bool": (Boolean,),
@@ -166,3 +166,92 @@ def _of(what: str | None, argument: Typed) -> Type | None:
             return Decimal(min(38, precision + 4), min(38, scale + 4))
         case _:
             return None
+
+
+_AGGREGATES = """
+any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
+array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and bool_or
+collect_list collect_set corr count count_if count_min_sketch covar_pop covar_samp every first first_value
+grouping grouping_id histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint kll_merge_agg_double
+kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis last last_value
+listagg max max_by mean measure median min min_by mode percentile percentile_approx percentile_cont
+percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy
+skewness some std stddev stddev_pop stddev_samp string_agg sum theta_intersection_agg theta_sketch_agg
+theta_union_agg try_avg try_sum tuple_intersection_agg_double tuple_intersection_agg_integer
+tuple_sketch_agg_double tuple_sketch_agg_integer tuple_union_agg_double tuple_union_agg_integer var_pop var_samp
+variance
+"""
+_HIGHER_ORDER = """
+aggregate array_sort exists filter forall map_filter map_zip_with reduce transform transform_keys transform_values
+zip_with
+"""
+_GENERATORS = """
+explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
+variant_explode_outer
+"""
+_NONDETERMINISTIC = "rand random randn randstr uniform uuid shuffle monotonically_increasing_id"
+_WINDOWS = "row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value"
+
+AGGREGATES = frozenset(_AGGREGATES.split())
+HIGHER_ORDER = frozenset(_HIGHER_ORDER.split())
+GENERATORS = frozenset(_GENERATORS.split())
+# Functions that need OVER (...).
+WINDOWS = frozenset(_WINDOWS.split())
+# Results that differ from one run to the next, so that a replayed batch would not compute the same rows.
+NONDETERMINISTIC = frozenset(_NONDETERMINISTIC.split())
+
+
+def variables(function: str, before: list[Typed]) -> list[Typed]:
+    """The variables of the next lambda, from the arguments before it."""
+    first = before[0] if before else UNKNOWN
+    match function:
+        case "aggregate" | "reduce":
+            state = Typed(before[1].type) if len(before) > 1 else UNKNOWN
+            return [state, _element(first)] if len(before) == 2 else [state]
+        case "zip_with":
+            return [Typed(_element(side).type) for side in before[:2]]
+        case "map_zip_with":
+            return [Typed(Text(), False), *(Typed(_value(side).type) for side in before[:2])]
+        case "array_sort":
+            return [_element(first), _element(first)]
+        case "map_filter" | "transform_keys" | "transform_values":
+            return [Typed(Text(), False), _value(first)]
+        case _:
+            return [_element(first), Typed(Integer(), False)]
+
+
+def result_of_lambda(function: str, arguments: list[Typed]) -> Typed | None:
+    """The type of a call, or None if the table of signatures says it or Spark must."""
+    match function, arguments:
+        case "transform", [Typed(type=Array()) as array, body] if body.type is not None:
+            return Typed(Array(body.type, body.nullable), array.nullable)
+        case "zip_with", [left, right, body] if body.type is not None:
+            return Typed(Array(body.type, body.nullable), left.nullable or right.nullable)
+        case "transform_values", [map_, body] if body.type is not None:
+            return Typed(Map(body.type, body.nullable), map_.nullable)
+        case "transform_keys", [Typed(type=Map()) as map_, Typed(type=Text())]:
+            return map_
+        case "map_zip_with", [left, right, body] if body.type is not None:
+            return Typed(Map(body.type, body.nullable), left.nullable or right.nullable)
+        case (("aggregate" | "reduce"), [_, state, step]) if step.type == state.type:
+            return Typed(step.type)
+        case (("aggregate" | "reduce"), [_, _, _, finish]):
+            return Typed(finish.type)
+        case _:
+            return None
+
+
+def _element(typed: Typed) -> Typed:
+    match typed.type:
+        case Array(element, nullable):
+            return Typed(element, nullable)
+        case _:
+            return UNKNOWN
+
+
+def _value(typed: Typed) -> Typed:
+    match typed.type:
+        case Map(value, nullable):
+            return Typed(value, nullable)
+        case _:
+            return UNKNOWN

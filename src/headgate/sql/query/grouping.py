@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from headgate.errors import Span
 from headgate.sql.query.errors import MisplacedAggregate, UngroupedColumn
-from headgate.sql.query.function_kinds import AGGREGATES
+from headgate.sql.query.functions import AGGREGATES
 from headgate.sql.query.scope import Scope
 
 _AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)

@@ -21,19 +21,8 @@ from headgate.schema.types import (
 )
 from headgate.sql.query.casts import cast_to
 from headgate.sql.query.errors import IncompatibleBranches, NotIndexable, UnsupportedQuery, WrongType
-from headgate.sql.query.references import identifier, take_field
-from headgate.sql.query.relation import NamePart
-from headgate.sql.query.scope import Scope
-from headgate.sql.query.typing import (
-    NULL,
-    Typed,
-    arithmetic,
-    boolean,
-    common,
-    common_type,
-    is_text,
-)
-from headgate.sql.query.visitor import Visitor, call, text
+from headgate.sql.query.scope import NamePart, Scope, Visitor, call, identifier, take_field, text
+from headgate.sql.query.types import NULL, Typed, arithmetic, boolean, common, common_type, is_text
 
 ARITHMETIC: dict[type, str] = {
     exp.Add: "+",

@@ -11,7 +11,7 @@ import httpx
 
 from headgate.serve.process import HEADGATE, program_environment
 from headgate.serve.protocol import Row
-from headgate.serve.result_table import shown
+from headgate.serve.result_table import value_text
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
@@ -36,7 +36,7 @@ def set_from_sql(call: Invocation, context: SpecContext) -> None:
         if len(found.rows) != 1 or len(found.columns) != 1 or found.rows[0][0] is None:
             told = f"It gave {len(found.rows)} rows of {len(found.columns)} columns."
             raise StepFailed("the query did not give one value", told)
-        return shown(found.rows[0][0])
+        return value_text(found.rows[0][0])
 
     value = context.eventually(attempt)
     if value is not None:
@@ -206,7 +206,7 @@ def _busy(rows: Sequence[Row], task: str | None) -> list[str]:
     if task is not None and task not in [row[0] for row in rows]:
         return [f"there is no task {task}"]
     return [
-        f"{shown(name)} is {shown(state)} with a lag of {shown(lag)}"
+        f"{value_text(name)} is {value_text(state)} with a lag of {value_text(lag)}"
         for name, state, lag in rows
         if (name == task if task is not None else state in WAITED_FOR) and (state != "running" or lag != 0)
     ]

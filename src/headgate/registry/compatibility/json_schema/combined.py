@@ -1,18 +1,25 @@
-"""``allOf`` (a product), ``anyOf`` and ``oneOf`` (sums), and ``not``.
+"""`allOf` (a product), `anyOf` and `oneOf` (sums), and `not`.
 
-Members are matched like with like, whatever their order: as many members as the shorter side has must find a
-partner that accepts all they accepted. Known to be too kind, as Confluent's registry is: a ``oneOf`` may gain a
-member that overlaps with another, after which a value may match two of them and be refused; and an ``allOf`` whose
-members contradict each other counts by its members.
+Members are matched regardless of their order: as many members as the shorter side has must find a partner that
+accepts everything they accepted. Known to be too lenient, like Confluent's registry: a `oneOf` may gain a member
+that overlaps with another one, after which a value may match both and be refused; and an `allOf` whose members
+contradict each other is compared by its members.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.registry.compatibility.json_schema.kinds import REFUTED, Difference, all_compatible, changed
-from headgate.registry.compatibility.json_schema.nodes import Combined, Node, Not
-from headgate.registry.compatibility.json_schema.pairs import Pairs
+from headgate.registry.compatibility.json_schema.nodes import (
+    INCOMPATIBLE,
+    Combined,
+    Difference,
+    Node,
+    Not,
+    Pairs,
+    all_compatible,
+    changed,
+)
 
 SUMS = ("anyOf", "oneOf")
 
@@ -37,16 +44,17 @@ def compare_combined(old: Combined, new: Combined, pairs: Pairs) -> Iterator[Dif
 
 
 def _loss(criterion: str, lost: int, before: list[Node], after: list[Node], pairs: Pairs) -> str:
-    """Which member has no partner, and what keeps the member at the same place from being it."""
+    """Which member has no partner, and why the member at the same position is none."""
     detail = f"no member accepts all that {criterion}/{lost} did"
     reasons = pairs.compare(before[lost], after[lost]) if lost < len(after) else []
-    named = (each for each in reasons if not each.is_compatible and each.kind != REFUTED.kind)
+    named = (each for each in reasons if not each.is_compatible and each.kind != INCOMPATIBLE.kind)
     reason = next(named, None)
     return f"{detail} ({reason.below(criterion, str(lost)).message()})" if reason else detail
 
 
-def into_sum(old: Node, new: Combined, pairs: Pairs) -> list[Difference] | None:
-    """A schema became a member of a sum, or of a combination of one; None when no member accepts all it did."""
+def compare_with_any_of(old: Node, new: Combined, pairs: Pairs) -> list[Difference] | None:
+    """The old schema is now a member of an anyOf or oneOf, or of a combination with one member. None if no member
+    accepts everything that it did."""
     if len(new.members) == 1:
         found = pairs.compare(old, new.members[0])
         return found if all_compatible(found) else None
@@ -57,8 +65,9 @@ def into_sum(old: Node, new: Combined, pairs: Pairs) -> list[Difference] | None:
     return None
 
 
-def out_of_product(old: Combined, new: Node, pairs: Pairs) -> list[Difference] | None:
-    """A member of a product, or of a combination of one, became the schema; None when it accepts less than each."""
+def compare_with_all_of(old: Combined, new: Node, pairs: Pairs) -> list[Difference] | None:
+    """A member of the old allOf, or of a combination with one member, is now the schema. None if it accepts less
+    than each member did."""
     if len(old.members) == 1:
         found = pairs.compare(old.members[0], new)
         return found if all_compatible(found) else None
@@ -70,7 +79,7 @@ def out_of_product(old: Combined, new: Node, pairs: Pairs) -> list[Difference] |
 
 
 def compare_negations(old: Not, new: Not, pairs: Pairs) -> Iterator[Difference]:
-    """What is forbidden may only shrink, so the two sides change places."""
+    """What is forbidden may only become less, so old and new change places."""
     if all_compatible(pairs.compare(new.inner, old.inner)):
         yield changed("NOT_TYPE_NARROWED", "not")
     else:
@@ -114,7 +123,7 @@ def _distinct(members: tuple[Node, ...]) -> list[Node]:
 def _edges(
     criterion: str, before: list[Node], after: list[Node], pairs: Pairs
 ) -> list[dict[int, list[Difference]]]:
-    """For each old member, the new ones that accept all it did, with what changed."""
+    """For each old member, the new members that accept everything it did, with the differences."""
     edges: list[dict[int, list[Difference]]] = []
     for position, member in enumerate(before):
         answers = {index: pairs.compare(member, other) for index, other in enumerate(after)}
@@ -129,7 +138,7 @@ def _edges(
 
 
 def _match(edges: list[dict[int, list[Difference]]], size: int) -> dict[int, int]:
-    """A largest set of pairs, old position to new position, by augmenting paths."""
+    """A largest matching, from old to new positions, by augmenting paths."""
     taken: list[int | None] = [None] * size
 
     def place(position: int, tried: set[int]) -> bool:

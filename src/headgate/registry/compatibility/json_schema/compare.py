@@ -1,7 +1,7 @@
 """Two JSON Schemas compared: all differences, and those that keep the new one from reading what the old one wrote.
 
-Known to be too kind, as Confluent's registry is: ``if``, ``then`` and ``else`` do not count, and two schemas that
-Kafka Connect marks as bytes are alike whatever their type.
+Known to be too lenient, like Confluent's registry: `if`, `then` and `else` do not count, and two schemas that Kafka
+Connect marks as bytes are the same whatever their type.
 """
 
 from __future__ import annotations
@@ -10,40 +10,43 @@ from collections.abc import Iterator
 from typing import cast
 
 from headgate.registry.compatibility import Incompatibility
-from headgate.registry.compatibility.json_schema.arrays import compare_arrays
 from headgate.registry.compatibility.json_schema.combined import (
     compare_combined,
     compare_negations,
-    into_sum,
-    out_of_product,
+    compare_with_all_of,
+    compare_with_any_of,
 )
-from headgate.registry.compatibility.json_schema.kinds import REFUTED, Difference, all_compatible, changed
 from headgate.registry.compatibility.json_schema.load import Loader
+from headgate.registry.compatibility.json_schema.members import (
+    compare_arrays,
+    compare_constants,
+    compare_enums,
+    compare_numbers,
+    compare_objects,
+    compare_strings,
+)
 from headgate.registry.compatibility.json_schema.nodes import (
+    INCOMPATIBLE,
     Anything,
     Array,
     Combined,
     Common,
     Const,
+    Difference,
     Enum,
     Node,
     Not,
     Nothing,
     Number,
     Object,
+    Pairs,
     Reference,
     String,
+    all_compatible,
+    changed,
     describe,
 )
-from headgate.registry.compatibility.json_schema.objects import compare_objects
-from headgate.registry.compatibility.json_schema.pairs import Pairs
-from headgate.registry.compatibility.json_schema.scalars import (
-    compare_constants,
-    compare_enums,
-    compare_numbers,
-    compare_strings,
-)
-from headgate.registry.parsing.json_documents import Documents
+from headgate.registry.json_documents import Documents
 from headgate.registry.schemas import ParsedSchema
 from headgate.schema.formats.documents import Json
 
@@ -51,16 +54,18 @@ Key = tuple[int, int, bool]
 
 
 def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
-    """Every change from ``writer`` to ``reader`` that Confluent's registry calls incompatible under BACKWARD."""
-    verdicts = Verdicts(_loader(writer), _loader(reader))
-    found = (change for change in Report(verdicts, skips_compatible=True).run() if not change.is_compatible)
+    """Every change from `writer` to `reader` that Confluent's registry calls incompatible under BACKWARD."""
+    results = PairResults(_loader(writer), _loader(reader))
+    found = (
+        change for change in Differences(results, skips_compatible=True).run() if not change.is_compatible
+    )
     named = (Incompatibility(change.pointer, change.kind, change.message()) for change in found)
     return tuple(dict.fromkeys(named))
 
 
 def differences(old: ParsedSchema, new: ParsedSchema) -> tuple[Difference, ...]:
-    """Every change from ``old`` to ``new``, compatible or not."""
-    return Report(Verdicts(_loader(old), _loader(new)), skips_compatible=False).run()
+    """Every change from `old` to `new`, compatible or not."""
+    return Differences(PairResults(_loader(old), _loader(new)), skips_compatible=False).run()
 
 
 def _loader(parsed: ParsedSchema) -> Loader:
@@ -69,31 +74,32 @@ def _loader(parsed: ParsedSchema) -> Loader:
 
 
 class Sides:
-    """The two webs of documents, and which side is which: inside a ``not`` they have changed places."""
+    """The documents of both schemas. Inside a `not` they have changed places."""
 
     def __init__(self, old: Loader, new: Loader) -> None:
         self.old, self.new = old, new
-        self.turned = False
+        self.negated = False
 
     def follow(self, old: Node, new: Node) -> tuple[Node, Node, Key]:
-        """References on either side resolved, each in its own documents, and what the pair is remembered by."""
-        first, second = (self.new, self.old) if self.turned else (self.old, self.new)
+        """Both nodes with references resolved, each in its own documents, and the key of the pair."""
+        first, second = (self.new, self.old) if self.negated else (self.old, self.new)
         old = first.target(old) if isinstance(old, Reference) else old
         new = second.target(new) if isinstance(new, Reference) else new
-        return old, new, (id(old), id(new), self.turned)
+        return old, new, (id(old), id(new), self.negated)
 
 
-class Verdicts:
-    """Which pairs of nodes are incompatible, for all pairs that the roots lead to.
+class PairResults:
+    """Which pairs of nodes are incompatible, for all pairs that can be reached from the roots.
 
-    Every pair is taken as compatible until it is refuted; a pair that rests on a refuted one is asked again. So
-    schemas that contain themselves or one another get the right answer, without recursion.
+    Every pair counts as compatible until a difference is found. A pair that depends on an incompatible one is
+    compared again. In this way schemas that contain themselves or each other get the right answer, without
+    recursion.
     """
 
     def __init__(self, old: Loader, new: Loader) -> None:
         self.sides = Sides(old, new)
-        self.refuted: set[Key] = set()
-        # Asked in rounds, so that a pair is asked again after most of what it rests on has been answered.
+        self.incompatible: set[Key] = set()
+        # Compared in rounds, so that a pair is compared again after most pairs that it depends on.
         self._waiting: dict[Key, None] = {}
         self._known: dict[Key, tuple[Node, Node]] = {}
         self._askers: dict[Key, set[Key]] = {}
@@ -105,47 +111,47 @@ class Verdicts:
                 self._ask(key)
 
     def compare(self, old: Node | None, new: Node | None) -> list[Difference]:
-        """For the comparison of an outer pair: compatible, or :data:`REFUTED`, as far as is known."""
+        """The result for an inner pair as far as it is known: empty, or `INCOMPATIBLE`."""
         if old is None or new is None:
-            return _there_or_not(old, new)
+            return _added_or_removed(old, new)
         old, new, key = self.sides.follow(old, new)
         if self._asking is not None:
             self._askers.setdefault(key, set()).add(self._asking)
         if key not in self._known:
             self._known[key] = (old, new)
             self._waiting[key] = None
-        return [REFUTED] if key in self.refuted else []
+        return [INCOMPATIBLE] if key in self.incompatible else []
 
     def _ask(self, key: Key) -> None:
-        if key in self.refuted:
+        if key in self.incompatible:
             return
-        self._asking, self.sides.turned = key, key[2]
+        self._asking, self.sides.negated = key, key[2]
         if not all_compatible(changes(*self._known[key], self, self.sides)):
-            self.refuted.add(key)
+            self.incompatible.add(key)
             self._waiting.update(dict.fromkeys(self._askers.pop(key, ())))
 
 
-class Report:
-    """Where two schemas differ. A pair that is met inside itself is reported at its outer place only."""
+class Differences:
+    """Where two schemas differ. A pair that occurs inside itself is reported only at its outer path."""
 
-    def __init__(self, verdicts: Verdicts, *, skips_compatible: bool) -> None:
-        self._verdicts, self._sides = verdicts, verdicts.sides
+    def __init__(self, results: PairResults, *, skips_compatible: bool) -> None:
+        self._results, self._sides = results, results.sides
         self._skips_compatible = skips_compatible
         self._answers: dict[Key, list[Difference]] = {}
         self._open: set[Key] = set()
 
     def run(self) -> tuple[Difference, ...]:
-        self._sides.turned = False
+        self._sides.negated = False
         found = self.compare(self._sides.old.root(), self._sides.new.root())
-        return tuple(change for change in found if change.kind != REFUTED.kind)
+        return tuple(change for change in found if change.kind != INCOMPATIBLE.kind)
 
     def compare(self, old: Node | None, new: Node | None) -> list[Difference]:
         if old is None or new is None:
-            return _there_or_not(old, new)
+            return _added_or_removed(old, new)
         old, new, key = self._sides.follow(old, new)
-        is_refuted = key in self._verdicts.refuted
-        if key in self._open or (self._skips_compatible and not is_refuted):
-            return [REFUTED] if is_refuted else []
+        is_incompatible = key in self._results.incompatible
+        if key in self._open or (self._skips_compatible and not is_incompatible):
+            return [INCOMPATIBLE] if is_incompatible else []
         if key not in self._answers:
             self._open.add(key)
             self._answers[key] = changes(old, new, self, self._sides)
@@ -154,12 +160,12 @@ class Report:
 
 
 def changes(old: Node, new: Node, pairs: Pairs, sides: Sides) -> list[Difference]:
-    """How one node differs from another, the nodes inside being left to ``pairs``."""
+    """How one node differs from another. `pairs` compares the nodes inside."""
     absorbed = None
     if isinstance(new, Combined) and not isinstance(old, Combined):
-        absorbed = into_sum(old, new, pairs)
+        absorbed = compare_with_any_of(old, new, pairs)
     elif isinstance(old, Combined) and not isinstance(new, Combined):
-        absorbed = out_of_product(old, new, pairs)
+        absorbed = compare_with_all_of(old, new, pairs)
     if absorbed is not None:
         return absorbed
     if type(old) is not type(new):
@@ -180,9 +186,9 @@ def _inside(old: Node, new: Node, pairs: Pairs, sides: Sides) -> Iterator[Differ
         case Combined(), Combined():
             yield from compare_combined(old, new, pairs)
         case Not(), Not():
-            sides.turned = not sides.turned
+            sides.negated = not sides.negated
             found = [*compare_negations(old, new, pairs)]
-            sides.turned = not sides.turned
+            sides.negated = not sides.negated
             yield from found
         case Object(), Object():
             yield from compare_objects(old, new, pairs)
@@ -190,7 +196,7 @@ def _inside(old: Node, new: Node, pairs: Pairs, sides: Sides) -> Iterator[Differ
             yield from compare_arrays(old, new, pairs)
 
 
-def _there_or_not(old: Node | None, new: Node | None) -> list[Difference]:
+def _added_or_removed(old: Node | None, new: Node | None) -> list[Difference]:
     if old is None and new is None:
         return []
     return [changed("SCHEMA_ADDED" if old is None else "SCHEMA_REMOVED")]

@@ -1,7 +1,7 @@
-"""JSON Schema documents into nodes.
+"""JSON Schema documents -> nodes.
 
-Keywords that constrain the same JSON type make one node; several nodes are joined by an ``allOf`` as if it had been
-written. Up to draft 7 a ``$ref`` silences everything beside it; since 2019-09 it is one constraint among others.
+Keywords that constrain the same JSON type become one node. Several nodes are joined by an `allOf` as if it had been
+written. Up to draft 7 a `$ref` disables all keywords beside it; since 2019-09 it is one constraint among others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headgate.registry.compatibility.json_schema.nodes import (
     Reference,
     String,
 )
-from headgate.registry.parsing.json_documents import REFERENCES, Documents, Draft
+from headgate.registry.json_documents import REFERENCES, Documents, Draft
 from headgate.schema.formats.documents import Json, compact
 
 Schema = dict[str, Json]
@@ -69,7 +69,7 @@ KEYWORDS = {
     "object": OBJECT_KEYWORDS,
 }
 _SINCE_6 = (Draft.V6, Draft.V7, Draft.V2019_09, Draft.V2020_12)
-# The drafts that know a keyword, for those that not all of them know.
+# The drafts that know a keyword. A keyword that is not listed is known to all.
 LIFE = {
     "contains": _SINCE_6,
     "propertyNames": _SINCE_6,
@@ -85,20 +85,20 @@ UNTYPED = ("array", "object", "number", "string")
 
 
 class Loader:
-    """Nodes of one web of documents. The same schema always gives the same node object."""
+    """Makes the nodes of one set of documents. The same schema always gives the same node object."""
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
         self._nodes: dict[int, Node] = {}
         self._targets: dict[int, Json] = {}
-        # Kept as long as the loader, because pairs of nodes are remembered by identity.
+        # Kept as long as the loader, because pairs of nodes are known by identity.
         self._anything, self._nothing = Anything(), Nothing()
 
     def root(self) -> Node:
         return self.node(self._documents.root)
 
     def target(self, reference: Reference) -> Node:
-        """The node that a reference leads to, through any references on the way."""
+        """The node that a reference leads to, through other references if necessary."""
         seen: set[int] = set()
         node: Node = reference
         while isinstance(node, Reference):
@@ -144,7 +144,7 @@ class Loader:
             yield Conditional(compact([schema.get(keyword) for keyword in CONDITIONS], sort_keys=True))
 
     def _typed(self, schema: Schema) -> Iterator[Node]:
-        """What ``type`` says, then what keywords of other types say about values of those types."""
+        """The nodes of `type`, then those of keywords for types that `type` does not name."""
         written = schema.get("type")
         named = [written] if isinstance(written, str) else written if isinstance(written, list) else []
         types = [name for name in named if isinstance(name, str)]
@@ -152,11 +152,11 @@ class Loader:
             yield self._of_type(schema, written)
         elif types:
             yield Combined("anyOf", tuple(self._of_type(schema, name) for name in types))
-        spoken = frozenset(keyword for name in types for keyword in KEYWORDS.get(name, ()))
+        covered = frozenset(keyword for name in types for keyword in KEYWORDS.get(name, ()))
         draft = self._documents.draft(schema)
         present = {keyword for keyword in schema if draft in LIFE.get(keyword, Draft)}
         for name in UNTYPED:
-            if (KEYWORDS[name] - spoken) & present:
+            if (KEYWORDS[name] - covered) & present:
                 yield self._of_type(schema, name)
 
     def _of_type(self, schema: Schema, name: str) -> Node:
@@ -177,7 +177,7 @@ class Loader:
                 return Null()
 
     def _of_number(self, schema: Schema, *, is_integer: bool) -> Number:
-        # Draft 4 has "exclusiveMaximum": true beside "maximum". Confluent does not compare it, so neither is it here.
+        # Draft 4 has "exclusiveMaximum": true beside "maximum". It is not compared, like in Confluent's registry.
         return Number(
             _number(schema, "maximum"),
             _number(schema, "minimum"),
@@ -196,12 +196,12 @@ class Loader:
             max_contains=_number(schema, "maxContains") if contains else None,
             min_contains=_number({"minContains": 1, **schema}, "minContains") if contains else None,
             is_unique=schema.get("uniqueItems") is True,
-            unevaluated=self._if_there(schema, "unevaluatedItems") if draft >= Draft.V2019_09 else None,
+            unevaluated=self._optional(schema, "unevaluatedItems") if draft >= Draft.V2019_09 else None,
         )
         return self._with_items(schema, array, draft)
 
     def _with_items(self, schema: Schema, array: Array, draft: Draft) -> Array:
-        """2020-12 says ``prefixItems`` and ``items`` where earlier drafts said ``items`` and ``additionalItems``."""
+        """`prefixItems` and `items` of 2020-12 are `items` and `additionalItems` of earlier drafts."""
         items, prefix = schema.get("items"), schema.get("prefixItems")
         if draft >= Draft.V2020_12:
             if isinstance(items, dict) and not isinstance(prefix, list):
@@ -231,7 +231,7 @@ class Loader:
             required=frozenset(name for name in names if isinstance(name, str)),
             permits_additional=rest is not False,
             additional=self.node(rest) if isinstance(rest, dict) else None,
-            unevaluated=self._if_there(schema, "unevaluatedProperties") if draft >= Draft.V2019_09 else None,
+            unevaluated=self._optional(schema, "unevaluatedProperties") if draft >= Draft.V2019_09 else None,
             patterns=self._named(schema, "patternProperties"),
             max_properties=_number(schema, "maxProperties"),
             min_properties=_number(schema, "minProperties"),
@@ -251,7 +251,7 @@ class Loader:
         members = named.items() if isinstance(named, dict) else ()
         return {name: self.node(inner) for name, inner in members if isinstance(inner, dict | bool)}
 
-    def _if_there(self, schema: Schema, keyword: str) -> Node | None:
+    def _optional(self, schema: Schema, keyword: str) -> Node | None:
         return self.node(schema[keyword]) if keyword in schema else None
 
     def _reference(self, schema: Schema, written: str) -> Reference:

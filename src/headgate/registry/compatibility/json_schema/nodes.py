@@ -1,19 +1,20 @@
-"""JSON Schema as nodes: each constrains values of one JSON type, or joins other nodes.
+"""JSON Schemas as nodes, and the kinds of difference between two of them, in the words of Confluent's registry.
 
-Nodes are equal when they say the same; references are equal when they are written the same in the same document.
-JSON values inside them (constants, defaults) are kept as compact text, which tells 1 from true.
+A node constrains values of one JSON type, or joins other nodes. Nodes are equal if they say the same; references are
+equal if they are written the same in the same document. JSON values inside nodes (constants, defaults) are kept as
+compact text, in which 1 and true differ.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What any schema may say about itself. ``default`` is JSON text, None without one."""
+    """What every schema may contain. `default` is JSON text, None if there is none."""
 
     identity: str | None = None
     title: str | None = None
@@ -64,7 +65,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """``every`` constrains all items, ``tuple_`` the first ones by position, ``additional`` those after them."""
+    """`every` constrains all items, `tuple_` the first ones by position, `additional` those after them."""
 
     every: Node | None = None
     tuple_: tuple[Node, ...] = ()
@@ -96,7 +97,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True)
 class Enum:
-    """Values as JSON text."""
+    """Values are JSON text."""
 
     values: frozenset[str]
     common: Common = Common()
@@ -116,7 +117,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """``if``, ``then``, ``else``. Confluent compares none of the three."""
+    """`if`, `then`, `else`. Confluent's registry compares none of the three."""
 
     text: str
     common: Common = Common()
@@ -124,7 +125,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """``criterion`` is ``allOf``, ``anyOf`` or ``oneOf``."""
+    """`criterion` is `allOf`, `anyOf` or `oneOf`."""
 
     criterion: str
     members: tuple[Node, ...]
@@ -133,7 +134,7 @@ class Combined:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where it leads is known to the loader: a schema may contain itself, a node cannot."""
+    """`target` is a key of the loader. The node is not nested here, because a schema may contain itself."""
 
     target: int
     written: str
@@ -159,7 +160,7 @@ Node: TypeAlias = (
 
 
 def describe(node: Node) -> str:
-    """A node as a message names it: ``string``, ``integer``, ``oneOf``."""
+    """The name of a node in messages: `string`, `integer`, `oneOf`."""
     match node:
         case Number():
             return "integer" if node.is_integer else "number"
@@ -167,3 +168,87 @@ def describe(node: Node) -> str:
             return node.criterion
         case _:
             return type(node).__name__.lower()
+
+
+COMPATIBLE = frozenset(
+    (
+        *("ID_CHANGED", "DESCRIPTION_CHANGED", "TITLE_CHANGED", "DEFAULT_CHANGED", "SCHEMA_REMOVED"),
+        "TYPE_EXTENDED",
+        *("MAX_LENGTH_INCREASED", "MAX_LENGTH_REMOVED", "MIN_LENGTH_DECREASED", "MIN_LENGTH_REMOVED"),
+        "PATTERN_REMOVED",
+        *("MAXIMUM_INCREASED", "MAXIMUM_REMOVED", "MINIMUM_DECREASED", "MINIMUM_REMOVED"),
+        *("EXCLUSIVE_MAXIMUM_INCREASED", "EXCLUSIVE_MAXIMUM_REMOVED", "EXCLUSIVE_MINIMUM_DECREASED"),
+        "EXCLUSIVE_MINIMUM_REMOVED",
+        *("MULTIPLE_OF_REDUCED", "MULTIPLE_OF_REMOVED"),
+        *("REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED", "REQUIRED_ATTRIBUTE_REMOVED"),
+        *("DEPENDENCY_ARRAY_NARROWED", "DEPENDENCY_ARRAY_REMOVED", "DEPENDENCY_SCHEMA_REMOVED"),
+        *("MAX_PROPERTIES_INCREASED", "MAX_PROPERTIES_REMOVED", "MIN_PROPERTIES_DECREASED"),
+        "MIN_PROPERTIES_REMOVED",
+        *("ADDITIONAL_PROPERTIES_ADDED", "ADDITIONAL_PROPERTIES_EXTENDED"),
+        *("UNEVALUATED_PROPERTIES_ADDED", "UNEVALUATED_PROPERTIES_EXTENDED"),
+        "PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL",
+        "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_UNOPEN_CONTENT_MODEL",
+        "OPTIONAL_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL",
+        "PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL",
+        "PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL",
+        "PROPERTY_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        "PROPERTY_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        *("MAX_ITEMS_INCREASED", "MAX_ITEMS_REMOVED", "MIN_ITEMS_DECREASED", "MIN_ITEMS_REMOVED"),
+        *("MAX_CONTAINS_INCREASED", "MAX_CONTAINS_REMOVED", "MIN_CONTAINS_DECREASED"),
+        *("MIN_CONTAINS_REMOVED", "UNIQUE_ITEMS_REMOVED"),
+        *("ADDITIONAL_ITEMS_ADDED", "ADDITIONAL_ITEMS_EXTENDED", "UNEVALUATED_ITEMS_ADDED"),
+        "UNEVALUATED_ITEMS_EXTENDED",
+        *("ITEM_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL", "ITEM_ADDED_TO_CLOSED_CONTENT_MODEL"),
+        *("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL", "ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL"),
+        "ITEM_ADDED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        "ITEM_REMOVED_IS_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL",
+        *("ENUM_ARRAY_EXTENDED", "COMBINED_TYPE_EXTENDED", "PRODUCT_TYPE_NARROWED", "SUM_TYPE_EXTENDED"),
+        "NOT_TYPE_NARROWED",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`path` is in the old schema, for an added property in the new one. `detail` describes the change."""
+
+    path: tuple[str, ...]
+    kind: str
+    detail: str = ""
+
+    @property
+    def is_compatible(self) -> bool:
+        return self.kind in COMPATIBLE
+
+    @property
+    def pointer(self) -> str:
+        return "/" + "/".join(self.path)
+
+    def below(self, *steps: str) -> Difference:
+        """The same difference with the path from an outer node."""
+        return Difference((*steps, *self.path), self.kind, self.detail)
+
+    def message(self) -> str:
+        """One line: `maximum decreased at /properties/price/maximum: 10 to 5`."""
+        words = self.kind.lower().replace("_", " ")
+        return f"{words} at {self.pointer}" + (f": {self.detail}" if self.detail else "")
+
+
+def changed(kind: str, *steps: str, detail: str = "") -> Difference:
+    return Difference(steps, kind, detail)
+
+
+def all_compatible(differences: list[Difference]) -> bool:
+    return all(difference.is_compatible for difference in differences)
+
+
+# Stands for all incompatibilities of a pair, where only the result counts and where a pair occurs inside itself.
+INCOMPATIBLE = Difference((), "INCOMPATIBLE")
+
+
+class Pairs(Protocol):
+    """Compares pairs of inner nodes. It follows references and remembers answers."""
+
+    def compare(self, old: Node | None, new: Node | None) -> list[Difference]:
+        """Differences with paths from the two nodes. None stands for a missing schema."""
+        ...

@@ -14,7 +14,6 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Text, Type
 from headgate.sql.query.calls import function_name
 from headgate.sql.query.casts import cast_to
-from headgate.sql.query.deep import with_room
 from headgate.sql.query.errors import (
     DuplicateAlias,
     IncompatibleBranches,
@@ -25,12 +24,17 @@ from headgate.sql.query.errors import (
 )
 from headgate.sql.query.expressions import Expressions
 from headgate.sql.query.from_clause import FromClause
-from headgate.sql.query.function_kinds import GENERATORS
+from headgate.sql.query.functions import GENERATORS
 from headgate.sql.query.grouping import check_grouped, group_items, has_sets, refuse_aggregates
-from headgate.sql.query.normalise import Normalised, normalise
-from headgate.sql.query.output_names import accessed_name, written_name
-from headgate.sql.query.parse import parse
-from headgate.sql.query.references import (
+from headgate.sql.query.scope import (
+    AnalysedQuery,
+    Column,
+    FindRelation,
+    NamePart,
+    Relation,
+    Scope,
+    Source,
+    WrittenType,
     every_column,
     identifier,
     mention_owner,
@@ -38,9 +42,8 @@ from headgate.sql.query.references import (
     resolve,
     take_field,
 )
-from headgate.sql.query.relation import AnalysedQuery, Column, FindRelation, NamePart, Relation, WrittenType
-from headgate.sql.query.scope import Scope, Source
-from headgate.sql.query.typing import Typed, common
+from headgate.sql.query.text import FUNCTION_MARK, Normalised, normalise, parse, with_room
+from headgate.sql.query.types import Typed, common
 
 Projection = tuple[exp.Expr, tuple[Column, ...]]
 
@@ -395,3 +398,54 @@ def _make_text(node: exp.Expr, number: int) -> None:
 def _without_variables(sql: str) -> str:
     """Spark puts the values of its settings in place of `${name}`, also inside strings."""
     return sql.replace("${", "\\u0024{")
+
+
+_NAMED: dict[type, str] = {
+    exp.Case: "case",
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "current_timestamp",
+    exp.Localtimestamp: "localtimestamp",
+    exp.CurrentUser: "current_user",
+    exp.Extract: "extract",
+    exp.Exists: "exists",
+    exp.Trim: "btrim",
+    exp.Substring: "substring",
+    exp.StrPosition: "position",
+    exp.Array: "array",
+}
+_SAME_AS_INNER = (
+    exp.Cast,
+    exp.Paren,
+    exp.Window,
+    exp.Filter,
+    exp.WithinGroup,
+    exp.IgnoreNulls,
+    exp.RespectNulls,
+)
+
+
+def written_name(node: exp.Expr) -> str | None:
+    """The name that an expression has before names are found: alias, function; of a cast its operand's."""
+    match node:
+        case exp.Alias():
+            return str(node.alias).removeprefix(FUNCTION_MARK)
+        case exp.Anonymous():
+            return str(node.name).removeprefix(FUNCTION_MARK).lower()
+        case _ if isinstance(node, _SAME_AS_INNER):
+            inner = node.this
+            return str(inner.name) if isinstance(inner, exp.Column) else written_name(inner)
+        case _:
+            return _NAMED.get(type(node))
+
+
+def accessed_name(value: exp.Expr) -> str | None:
+    """A field gives its name to the column, an element the name of its array."""
+    match value:
+        case exp.Dot():
+            return str(value.expression.name)
+        case exp.Bracket():
+            return accessed_name(value.this)
+        case exp.Column():
+            return str(value.name)
+        case _:
+            return None

@@ -1,20 +1,20 @@
-"""Text of a query -> text that sqlglot's stock PostgreSQL parser reads as plain grammar.
-
-sqlglot is used for its grammar of expressions and clauses, not for its knowledge of functions and types: it would
-translate PostgreSQL's functions into Spark's and so change Spark's own. Hence, before it sees the text:
-- every function name gets a mark (`f(` -> `hgf_f(`), so that a call is opaque and its arguments stay as they are;
-- every type after `::` or in CAST becomes a placeholder (`x::decimal(9,2)` -> `x::hgt_0`), read by our own parser;
-- identifiers and strings of every spelling become "x" and 'x'.
-Offsets are mapped back, so that errors point into the text as it was written.
-"""
+"""The text of a query, read as a tree of sqlglot."""
 
 from __future__ import annotations
 
 import re
+import sys
+import threading
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from headgate.errors import Span
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from headgate.errors import HeadgateError, Span
 from headgate.schema.parse import read_type
 from headgate.schema.types import Type
 from headgate.sql.query.errors import MalformedQuery, QueryTooDeep
@@ -244,3 +244,87 @@ class _Normaliser:
             self.breaks.append((self.length, original))
             self.parts.append(written)
             self.length += len(written)
+
+
+_STARTS = re.compile(r"\s*(?:\(\s*)*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
+
+
+def parse(normalised: Normalised) -> exp.Expr:
+    if not _STARTS.match(normalised.text):
+        raise MalformedQuery("it begins with no SELECT, VALUES or WITH")
+    try:
+        tree = sqlglot.parse_one(normalised.text, read="postgres")
+    except ParseError as error:
+        raise _malformed(error, normalised) from None
+    except TokenError as error:
+        raise MalformedQuery(str(error).splitlines()[0]) from None
+    if not isinstance(tree, exp.Query | exp.Values):
+        raise MalformedQuery("it is no SELECT, VALUES or WITH")
+    return tree
+
+
+def _malformed(error: ParseError, normalised: Normalised) -> HeadgateError:
+    if not error.errors:
+        return MalformedQuery(str(error).splitlines()[0])
+    first = error.errors[0]
+    # line and column are those of the last character of the token that was not understood
+    lines = normalised.text.split("\n")
+    line, column = int(first.get("line") or 1), int(first.get("col") or 1)
+    end = sum(len(text) + 1 for text in lines[: line - 1]) + column
+    highlight = first.get("highlight") or " "
+    start = max(0, end - len(highlight))
+    return MalformedQuery(_reason(first, highlight)).at(normalised.span(start, end))
+
+
+def _reason(first: dict[str, object], highlight: str) -> str:
+    reason = str(first.get("description") or "").rstrip(".").lower().replace(FUNCTION_MARK, "")
+    reason = re.sub(r"but got <token.*sentinel.*>", "but the query ends", reason)
+    reason = re.sub(r"required keyword: '.*' missing for <class .*>", "something is missing", reason)
+    shown = highlight.replace(FUNCTION_MARK, "").strip()
+    return f'{reason} near "{shown}"' if shown and "near" not in reason else reason
+
+
+FRAMES = 60_000  # a level of parentheses takes about 20
+STACK = 512 * 1024 * 1024  # address space only; pages are touched as the stack grows
+_EASY = 40  # levels that fit into an ordinary stack, also when the caller is deep in it already
+
+Result = TypeVar("Result")
+_one_at_a_time = threading.Lock()  # the stack size and the limit are settings of the whole process
+
+
+def with_room(depth: int, work: Callable[[], Result]) -> Result:
+    """Do the work on a stack that is deep enough for a query of this depth."""
+    if depth <= _EASY:
+        try:
+            return work()
+        except RecursionError:
+            pass
+    try:
+        return _on_big_stack(work)
+    except RecursionError:
+        raise QueryTooDeep(MAX_DEPTH) from None
+
+
+def _on_big_stack(work: Callable[[], Result]) -> Result:
+    done: list[Result] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits for this one
+            failed.append(error)
+
+    with _one_at_a_time:
+        limit, size = sys.getrecursionlimit(), threading.stack_size(STACK)
+        sys.setrecursionlimit(FRAMES)
+        try:
+            thread = threading.Thread(target=run, name="deep query")
+            thread.start()
+            thread.join()
+        finally:
+            sys.setrecursionlimit(limit)
+            threading.stack_size(size)
+    if failed:
+        raise failed[0]
+    return done[0]

@@ -1,9 +1,26 @@
-"""What a registry answers, as values. A shape that is not the API's is an unreadable answer, never a KeyError."""
+"""What a registry answers, as values, and the error that a refusal means.
+
+An answer of another shape than the API's is a RegistryAnswerUnreadable, never a KeyError.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from headgate.errors import similar_names
+from headgate.registry.errors import (
+    NotDeletedFirst,
+    RegistryError,
+    RequestRefused,
+    SchemaIdNotFound,
+    SchemaNotFound,
+    SchemaRefused,
+    StillReferenced,
+    SubjectDeleted,
+    SubjectNotFound,
+    VersionNotFound,
+)
 from headgate.registry.schemas import Reference, Schema
 from headgate.registry.transport import Answer, Json
 from headgate.schema.written import SchemaFormat
@@ -26,8 +43,8 @@ class SubjectVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a schema may follow; ``messages`` are the registry's reasons when it may not."""
+class CompatibilityResult:
+    """`messages` are the registry's reasons if the schema is not compatible."""
 
     is_compatible: bool
     messages: tuple[str, ...] = ()
@@ -38,7 +55,8 @@ def schema(answer: Answer) -> Schema:
 
 
 def registered(answer: Answer, unnamed: SchemaFormat = SchemaFormat.AVRO) -> RegisteredSchema:
-    """``unnamed`` is the type where the answer names none: Avro, and for Apicurio's look-ups the type asked for."""
+    """`unnamed` is the format if the answer names none. In Confluent's API that is Avro; Apicurio leaves it out when
+    a schema is looked up, so there it is the format of the request."""
     match answer.body:
         case {"subject": str(subject), "version": int(version), "id": int(schema_id)}:
             return RegisteredSchema(subject, version, schema_id, _schema(answer, answer.body, unnamed))
@@ -46,14 +64,14 @@ def registered(answer: Answer, unnamed: SchemaFormat = SchemaFormat.AVRO) -> Reg
             raise answer.unreadable("a version of a subject was asked for")
 
 
-def verdict(answer: Answer) -> Verdict:
+def compatibility_result(answer: Answer) -> CompatibilityResult:
     match answer.body:
         case {"is_compatible": bool(is_compatible), "messages": list(messages)}:
-            return Verdict(is_compatible, tuple(str(message) for message in messages))
+            return CompatibilityResult(is_compatible, tuple(str(message) for message in messages))
         case {"is_compatible": False, "reason": str(reason)}:  # Apicurio's spelling
-            return Verdict(False, (reason,))
+            return CompatibilityResult(False, (reason,))
         case {"is_compatible": bool(is_compatible)}:
-            return Verdict(is_compatible)
+            return CompatibilityResult(is_compatible)
         case _:
             raise answer.unreadable("a compatibility verdict was asked for")
 
@@ -66,7 +84,7 @@ def number(answer: Answer, name: str | None = None) -> int:
 
 
 def text(answer: Answer, *names: str) -> str:
-    """The first of these names that the answer has."""
+    """The value of the first of these names that the answer has."""
     if isinstance(answer.body, dict):
         for name in names:
             if isinstance(value := answer.body.get(name), str):
@@ -125,3 +143,61 @@ def _reference(answer: Answer, item: Json) -> Reference:
             return Reference(name, subject, version)
         case _:
             raise answer.unreadable("a reference has no name, subject or version")
+
+
+NOT_FOUND = (SubjectNotFound, SubjectDeleted, VersionNotFound)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a call was about. `what` is a verb phrase for error messages."""
+
+    what: str
+    subject: str | None = None
+    version: int | None = None
+    schema_id: int | None = None
+
+
+def error_for(answer: Answer, request: Request, subjects: Callable[[bool], tuple[str, ...]]) -> RegistryError:
+    """The error that a refusal means, by its code and by the request.
+
+    `subjects` lists the names of all subjects, with or without the deleted ones. If listing the subjects fails as
+    well, that error is raised: it is more specific.
+    """
+    subject = request.subject or ""
+    match answer.registry_code:
+        case 40403 if request.schema_id is not None:
+            return SchemaIdNotFound(request.schema_id)
+        case 40402 if request.version is not None:
+            return VersionNotFound(subject, request.version)
+        case 40403:
+            return SchemaNotFound(subject)
+        case 40401 | 40402 | 40404 | 40408 | 40409:
+            return _no_subject(subject, request, subjects)
+        case 40406 if request.version is not None:
+            return VersionNotFound(subject, request.version)
+        case 40405 | 40407:
+            return NotDeletedFirst(subject, request.version)
+        case 42201:
+            return SchemaRefused(subject, answer.reason)
+        case 42206:
+            return StillReferenced(subject, request.version)
+        case 404:
+            # This raises if the address is wrong. Otherwise the registry does not know the call.
+            subjects(False)
+            return RequestRefused(request.what, 404, answer.reason)
+        case code:
+            return RequestRefused(request.what, code, answer.reason)
+
+
+def _no_subject(subject: str, request: Request, subjects: Callable[[bool], tuple[str, ...]]) -> RegistryError:
+    """Distinguishes an unknown subject, a deleted subject, and a deleted version of a subject that exists."""
+    try:
+        live, every = subjects(False), subjects(True)
+    except RegistryError:
+        return SubjectNotFound(subject)
+    if subject in live and request.version is not None:
+        return VersionNotFound(subject, request.version)
+    if subject in every:
+        return SubjectDeleted(subject)
+    return SubjectNotFound(subject, similar_names(subject, live))

@@ -1,20 +1,61 @@
-"""JSON Schema documents as one web: drafts, ``$id``, anchors, and where each ``$ref`` leads.
+"""JSON Schemas as documents: strict JSON, drafts, `$id`, anchors, and the target of each `$ref`.
 
-Documents are the schema itself and those it refers to, each under the name by which it is referred to. Nothing is
-ever fetched: a ``$ref`` leads into one of them, to a published meta-schema, or nowhere.
+Documents are the schema itself and those it refers to, each under the name by which it is used. Nothing is fetched:
+a `$ref` leads into one of them, to a published meta-schema, or nowhere. `check_json_schema` reports every fault of a
+schema at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from typing import NoReturn
 from urllib.parse import unquote, urljoin
 
+import jsonschema_rs
+
+from headgate.registry.errors import Fault, MalformedSchema
 from headgate.schema.formats.documents import Json
+
+# Real schemas nest a few dozen levels. The bound keeps every recursive walk far from Python's own limit of 1000.
+MOST_LEVELS = 150
+
+
+def read_json(text: str, schema_type: str) -> Json:
+    """The JSON value of the text. Raises MalformedSchema, with line and column if the text is no JSON."""
+    try:
+        value: Json = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as wrong:
+        reason = f"not valid JSON: {wrong.msg[:1].lower()}{wrong.msg[1:]}"
+        raise MalformedSchema(schema_type, (Fault("", reason),), wrong.lineno, wrong.colno) from None
+    except (ValueError, RecursionError) as wrong:
+        reason = "nested too deeply" if isinstance(wrong, RecursionError) else f"not valid JSON: {wrong}"
+        raise MalformedSchema(schema_type, (Fault("", reason),)) from None
+    if _levels(value) > MOST_LEVELS:
+        raise MalformedSchema(schema_type, (Fault("", f"nested more than {MOST_LEVELS} levels deep"),))
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _levels(value: Json) -> int:
+    """How deep arrays and objects nest. It does not recurse, because the answer may be "too deep"."""
+    deepest, waiting = 0, [(value, 1)]
+    while waiting:
+        node, level = waiting.pop()
+        deepest = max(deepest, level)
+        if isinstance(node, dict):
+            waiting.extend((child, level + 1) for child in node.values())
+        elif isinstance(node, list):
+            waiting.extend((child, level + 1) for child in node)
+    return deepest
 
 
 class Draft(IntEnum):
-    """In order of age, so that ``draft >= Draft.V7`` reads as it should."""
+    """In order of age, so that drafts can be compared: `draft >= Draft.V7`."""
 
     V4 = 4
     V6 = 6
@@ -58,13 +99,13 @@ REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def draft_of(document: Json, otherwise: Draft = Draft.V7) -> Draft:
-    """The draft that ``$schema`` names. One that names none, or none that is known, is read as draft 7."""
+    """The draft that `$schema` names. A schema that names no known draft is read as draft 7."""
     named = document.get("$schema") if isinstance(document, dict) else None
     return META_SCHEMAS.get(_plain(named), otherwise) if isinstance(named, str) else otherwise
 
 
 def subschemas(schema: Json) -> Iterator[tuple[str, Json]]:
-    """The schemas directly inside a schema, each with its pointer from there."""
+    """The schemas directly inside a schema, each with its JSON pointer."""
     if not isinstance(schema, dict):
         return
     for keyword in SCHEMAS:
@@ -87,7 +128,7 @@ def escape(name: str) -> str:
 
 
 class Documents:
-    """Looks up references. Schemas are told apart by identity, so the JSON values must not be copied or changed."""
+    """Looks up references. It knows schemas by identity, so the JSON values must not be copied or changed."""
 
     def __init__(self, root: Json, others: Iterable[tuple[str, Json]] = ()) -> None:
         self.root = root
@@ -102,9 +143,10 @@ class Documents:
         self._add(root, base, ("",))
 
     def follow(self, schema: dict[str, Json], reference: str) -> tuple[Json, bool]:
-        """What a ``$ref`` in ``schema`` means, and whether it means anything at all.
+        """The schema that a `$ref` in `schema` means, and whether it was found.
 
-        A published meta-schema counts as found and means ``true``: any schema conforms to it or was refused.
+        A published meta-schema counts as found and is returned as `true`, because every schema that is not refused
+        conforms to it.
         """
         written, _, fragment = reference.partition("#")
         base = self._bases.get(id(schema), "")
@@ -115,7 +157,7 @@ class Documents:
         return True, _plain(uri) in META_SCHEMAS
 
     def draft(self, schema: Json) -> Draft:
-        """The draft by which to read ``schema``: that of the document it is in."""
+        """The draft by which to read the schema: that of its document."""
         return self._drafts.get(id(schema), Draft.V7)
 
     def _inside(self, uri: str, fragment: str) -> tuple[Json, bool]:
@@ -151,7 +193,7 @@ class Documents:
         self._index(document, base, draft_of(document))
 
     def _index(self, schema: Json, base: str, draft: Draft) -> None:
-        """Note the base URI and draft of a schema and of all inside it. Booleans need neither."""
+        """Record base URI and draft of a schema and of all schemas inside. Booleans need neither."""
         if not isinstance(schema, dict) or id(schema) in self._bases:
             return
         self._kept.append(schema)
@@ -171,7 +213,7 @@ class Documents:
 
 
 def _identity(schema: Json) -> str | None:
-    """``$id``, or ``id`` as draft 4 calls it. A property may be called ``id`` too; then its value is no text."""
+    """`$id`, or `id` in draft 4. A property may be called `id`, too; then its value is not a text."""
     if not isinstance(schema, dict):
         return None
     written = schema.get("$id", schema.get("id"))
@@ -183,5 +225,71 @@ def _plain(uri: str) -> str:
 
 
 def _other_bucket(pointer: str) -> str:
-    """Confluent's registry finds ``#/$defs/x`` in ``definitions`` too, whatever the draft."""
+    """Confluent's registry finds `#/$defs/x` in `definitions`, too, in every draft."""
     return f"/definitions{pointer[len('/$defs') :]}" if pointer.startswith("/$defs/") else pointer
+
+
+_URLS = {draft: url for url, draft in META_SCHEMAS.items()}
+
+
+def check_json_schema(document: Json, others: Sequence[tuple[str, Json]]) -> None:
+    """Raise MalformedSchema with every fault. `others` are name and JSON of the schemas referred to."""
+    if not isinstance(document, dict | bool):
+        raise MalformedSchema("JSON", (Fault("/", "a JSON Schema is an object, true or false"),))
+    faults = [*_meta_faults(document)]
+    if not faults:
+        faults.extend(_loose_references(Documents(document, others)))
+    if faults:
+        raise MalformedSchema("JSON", tuple(faults))
+
+
+def _meta_faults(document: dict[str, Json] | bool) -> Iterator[Fault]:
+    if isinstance(document, dict):
+        # An unknown "$schema" must not make the library look for it on the network.
+        document = {**document, "$schema": _URLS[draft_of(document)]}
+    try:
+        jsonschema_rs.meta.validate(document)
+    except jsonschema_rs.ValidationError as wrong:
+        path = "".join(f"/{escape(str(step))}" for step in wrong.instance_path)
+        yield Fault(path or "/", wrong.message)
+    except jsonschema_rs.ReferencingError:
+        yield Fault("/", 'a "$schema" inside the schema names no known draft')
+    if not isinstance(document, bool):
+        yield from _bad_patterns(document)
+
+
+def _bad_patterns(document: dict[str, Json]) -> Iterator[Fault]:
+    for path, schema in _every(document, ""):
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str) and not is_pattern(pattern):
+            yield Fault(f"{path}/pattern", f'"{pattern}" is no regular expression')
+        named = schema.get("patternProperties")
+        for name in named if isinstance(named, dict) else ():
+            if not is_pattern(name):
+                yield Fault(f"{path}/patternProperties/{escape(name)}", f'"{name}" is no regular expression')
+
+
+def is_pattern(pattern: str) -> bool:
+    try:
+        jsonschema_rs.Draft7Validator({"pattern": pattern})
+    except (ValueError, jsonschema_rs.ReferencingError):
+        return False
+    return True
+
+
+def _loose_references(documents: Documents) -> Iterator[Fault]:
+    for path, schema in _every(documents.root, ""):
+        for keyword in REFERENCES:
+            reference = schema.get(keyword)
+            if isinstance(reference, str) and not documents.follow(schema, reference)[1]:
+                yield Fault(
+                    f"{path}/{keyword}",
+                    f'"{reference}" leads nowhere; another document must be named in the references of the schema',
+                )
+
+
+def _every(schema: Json, path: str) -> Iterator[tuple[str, dict[str, Json]]]:
+    if isinstance(schema, dict):
+        yield path, schema
+        for step, inner in subschemas(schema):
+            yield from _every(inner, path + step)

@@ -1,0 +1,328 @@
+"""Objects, arrays and plain values compared.
+
+A content model says what an object or array allows beside the members that it names. Open: anything. Partially open:
+what matches a schema. Closed: nothing.
+
+Known to be too lenient, like Confluent's registry: `required` counts only for properties that both schemas name; a
+required property with a default counts as present, although validators do not fill in defaults; `patternProperties`
+count only as part of a content model; `propertyNames`, the schema of `contains`, `format` and draft 4's boolean
+`exclusiveMaximum` do not count; and adding a type is no difference for a schema that already has keywords of that
+type (`{"minLength": 1}` to `{"type": "string", "minLength": 1}`).
+
+Known to be too strict: an optional property that is added to an open content model is refused, because older data
+may contain anything under its name; and a tuple cannot replace `items`, even where each position accepts what
+`items` did, because the two are compared separately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import jsonschema_rs
+
+from headgate.registry.compatibility.json_schema.nodes import (
+    Anything,
+    Array,
+    Const,
+    Difference,
+    Enum,
+    Node,
+    Nothing,
+    Number,
+    Object,
+    Pairs,
+    String,
+    all_compatible,
+    changed,
+    describe,
+)
+
+
+def compare_objects(old: Object, new: Object, pairs: Pairs) -> Iterator[Difference]:
+    yield from _required(old, new)
+    for name in dict.fromkeys((*old.properties, *new.properties)):
+        yield from (found.below("properties", name) for found in _property(name, old, new, pairs))
+    yield from _property_dependencies(old, new)
+    yield from _schema_dependencies(old, new, pairs)
+    yield from compare_additional(old, new, "additionalProperties", "ADDITIONAL_PROPERTIES", pairs)
+    unevaluated = "unevaluatedProperties", "UNEVALUATED_PROPERTIES"
+    yield from compare_unevaluated(old.unevaluated, new.unevaluated, *unevaluated, pairs)
+    yield from bound("maxProperties", "MAX_PROPERTIES", old.max_properties, new.max_properties)
+    yield from bound("minProperties", "MIN_PROPERTIES", old.min_properties, new.min_properties)
+
+
+def _required(old: Object, new: Object) -> Iterator[Difference]:
+    for name in old.properties:
+        if name not in new.properties or (name in old.required) == (name in new.required):
+            continue
+        if name in old.required:
+            yield changed("REQUIRED_ATTRIBUTE_REMOVED", "required", name)
+        elif new.properties[name].common.default is not None:
+            yield changed("REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED", "required", name)
+        else:
+            yield changed("REQUIRED_ATTRIBUTE_ADDED", "required", name, detail=f'"{name}" has no default')
+
+
+def _property(name: str, old: Object, new: Object, pairs: Pairs) -> Iterator[Difference]:
+    before, after = old.properties.get(name), new.properties.get(name)
+    if before is None and after is not None:
+        yield from _added_property(name, after, old, new, pairs)
+    elif before is not None and after is None:
+        yield from _removed_property(name, before, new, pairs)
+    else:
+        yield from pairs.compare(before, after)
+
+
+def _removed_property(name: str, before: Node, new: Object, pairs: Pairs) -> Iterator[Difference]:
+    """Only the new content model counts: it must accept what the property contained."""
+    if is_open(new):
+        yield changed("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
+        return
+    rest = schema_for_property(new, name)
+    if rest is not None:
+        found = pairs.compare(before, rest)
+        yield from found
+        covered = "IS" if all_compatible(found) else "NOT"
+        yield changed(
+            f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=f'"{name}"'
+        )
+    elif isinstance(before, Nothing):
+        yield changed("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
+    else:
+        yield changed("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=f'"{name}" was {describe(before)}')
+
+
+def _added_property(name: str, after: Node, old: Object, new: Object, pairs: Pairs) -> Iterator[Difference]:
+    """Only the old content model counts: it says what data may already contain under that name."""
+    detail = f'"{name}" is {describe(after)}'
+    is_required, has_default = name in new.required, after.common.default is not None
+    demand = "REQUIRED_PROPERTY" if is_required else "OPTIONAL_PROPERTY"
+    demand += "_WITH_DEFAULT" if is_required and has_default else ""
+    if is_open(old):
+        if isinstance(after, Anything):
+            demand = "PROPERTY_WITH_EMPTY_SCHEMA"
+        yield changed(f"{demand}_ADDED_TO_OPEN_CONTENT_MODEL", detail=detail)
+        return
+    rest = schema_for_property(old, name)
+    if rest is not None:
+        found = pairs.compare(rest, after)
+        yield from found
+        covered = "IS" if all_compatible(found) else "NOT"
+        yield changed(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=detail)
+    yield changed(f"{demand}_ADDED_TO_UNOPEN_CONTENT_MODEL", detail=detail)
+
+
+def _property_dependencies(old: Object, new: Object) -> Iterator[Difference]:
+    for name in dict.fromkeys((*old.property_dependencies, *new.property_dependencies)):
+        before, after = old.property_dependencies.get(name), new.property_dependencies.get(name)
+        if before == after:
+            continue
+        if after is None:
+            kind = "REMOVED"
+        elif before is None:
+            kind = "ADDED"
+        else:
+            kind = "EXTENDED" if before < after else "NARROWED" if after < before else "CHANGED"
+        more = ", ".join(f'"{other}"' for other in sorted((after or frozenset()) - (before or frozenset())))
+        detail = f"needs also {more}" if more else ""
+        yield changed(f"DEPENDENCY_ARRAY_{kind}", "dependencies", name, detail=detail)
+
+
+def _schema_dependencies(old: Object, new: Object, pairs: Pairs) -> Iterator[Difference]:
+    for name in dict.fromkeys((*old.schema_dependencies, *new.schema_dependencies)):
+        before, after = old.schema_dependencies.get(name), new.schema_dependencies.get(name)
+        if after is None:
+            yield changed("DEPENDENCY_SCHEMA_REMOVED", "dependencies", name)
+        elif before is None:
+            yield changed("DEPENDENCY_SCHEMA_ADDED", "dependencies", name)
+        else:
+            yield from (found.below("dependencies", name) for found in pairs.compare(before, after))
+
+
+def compare_arrays(old: Array, new: Array, pairs: Pairs) -> Iterator[Difference]:
+    yield from (found.below("items") for found in pairs.compare(old.every, new.every))
+    yield from _tuples(old, new, pairs)
+    yield from compare_additional(old, new, "additionalItems", "ADDITIONAL_ITEMS", pairs)
+    yield from compare_unevaluated(
+        old.unevaluated, new.unevaluated, "unevaluatedItems", "UNEVALUATED_ITEMS", pairs
+    )
+    yield from bound("maxItems", "MAX_ITEMS", old.max_items, new.max_items)
+    yield from bound("minItems", "MIN_ITEMS", old.min_items, new.min_items)
+    if old.is_unique != new.is_unique:
+        yield changed("UNIQUE_ITEMS_ADDED" if new.is_unique else "UNIQUE_ITEMS_REMOVED", "uniqueItems")
+    yield from bound("maxContains", "MAX_CONTAINS", old.max_contains, new.max_contains)
+    yield from bound("minContains", "MIN_CONTAINS", old.min_contains, new.min_contains)
+
+
+def _tuples(old: Array, new: Array, pairs: Pairs) -> Iterator[Difference]:
+    for index in range(max(len(old.tuple_), len(new.tuple_))):
+        if index >= len(new.tuple_):
+            found = _removed_item(old.tuple_[index], new, pairs)
+        elif index >= len(old.tuple_):
+            found = _added_item(new.tuple_[index], old, pairs)
+        else:
+            found = iter(pairs.compare(old.tuple_[index], new.tuple_[index]))
+        yield from (difference.below("items", str(index)) for difference in found)
+
+
+def _removed_item(before: Node, new: Array, pairs: Pairs) -> Iterator[Difference]:
+    if is_open(new):
+        yield changed("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL")
+        return
+    rest = schema_for_rest(new)
+    if rest is not None:
+        found = pairs.compare(before, rest)
+        yield from found
+        covered = "IS" if all_compatible(found) else "NOT"
+        yield changed(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
+    elif isinstance(before, Nothing):
+        yield changed("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
+    else:
+        yield changed("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=f"it was {describe(before)}")
+
+
+def _added_item(after: Node, old: Array, pairs: Pairs) -> Iterator[Difference]:
+    if is_open(old):
+        kind = "ITEM_WITH_EMPTY_SCHEMA" if isinstance(after, Anything) else "ITEM"
+        yield changed(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", detail=f"it is {describe(after)}")
+        return
+    rest = schema_for_rest(old)
+    if rest is not None:
+        found = pairs.compare(rest, after)
+        yield from found
+        covered = "IS" if all_compatible(found) else "NOT"
+        yield changed(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
+    else:
+        yield changed("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL")
+
+
+def is_open(node: Object | Array) -> bool:
+    if isinstance(node, Object) and node.patterns:
+        return False
+    return (
+        node.permits_additional and node.additional is None and isinstance(node.unevaluated, Anything | None)
+    )
+
+
+def schema_for_property(node: Object, name: str) -> Node | None:
+    """What a partially open object requires of a property that it does not name. None if it is closed."""
+    for pattern, schema in node.patterns.items():
+        if jsonschema_rs.Draft7Validator({"pattern": pattern}).is_valid(name):
+            return schema
+    return schema_for_rest(node)
+
+
+def schema_for_rest(node: Object | Array) -> Node | None:
+    if node.additional is not None:
+        return node.additional
+    if node.permits_additional and not isinstance(node.unevaluated, Anything | Nothing):
+        return node.unevaluated
+    return None
+
+
+def compare_additional(
+    old: Object | Array, new: Object | Array, keyword: str, kind: str, pairs: Pairs
+) -> Iterator[Difference]:
+    if old.permits_additional != new.permits_additional:
+        yield changed(f"{kind}_ADDED" if new.permits_additional else f"{kind}_REMOVED", keyword)
+    elif old.additional is None and new.additional is not None:
+        yield changed(f"{kind}_NARROWED", keyword)
+    elif new.additional is None and old.additional is not None:
+        yield changed(f"{kind}_EXTENDED", keyword)
+    else:
+        yield from (found.below(keyword) for found in pairs.compare(old.additional, new.additional))
+
+
+def compare_unevaluated(
+    old: Node | None, new: Node | None, keyword: str, kind: str, pairs: Pairs
+) -> Iterator[Difference]:
+    """A missing keyword permits everything, `false` nothing, and a schema something in between."""
+    before, after = _openness(old), _openness(new)
+    if before == after == 1:
+        yield from (found.below(keyword) for found in pairs.compare(old, new))
+    elif before == 0 < after:
+        yield changed(f"{kind}_ADDED", keyword)
+    elif after == 0 < before:
+        yield changed(f"{kind}_REMOVED", keyword)
+    elif before != after:
+        yield changed(f"{kind}_NARROWED" if after < before else f"{kind}_EXTENDED", keyword)
+
+
+def _openness(node: Node | None) -> int:
+    match node:
+        case Nothing():
+            return 0
+        case None | Anything():
+            return 2
+        case _:
+            return 1
+
+
+def compare_strings(old: String, new: String) -> Iterator[Difference]:
+    yield from bound("maxLength", "MAX_LENGTH", old.max_length, new.max_length)
+    yield from bound("minLength", "MIN_LENGTH", old.min_length, new.min_length)
+    if old.pattern == new.pattern:
+        return
+    if old.pattern is None:
+        yield changed("PATTERN_ADDED", "pattern", detail=f'"{new.pattern}"')
+    elif new.pattern is None:
+        yield changed("PATTERN_REMOVED", "pattern")
+    else:
+        # We do not try to decide whether one regular expression accepts everything that another one does.
+        yield changed("PATTERN_CHANGED", "pattern", detail=f'"{old.pattern}" to "{new.pattern}"')
+
+
+def compare_numbers(old: Number, new: Number) -> Iterator[Difference]:
+    yield from bound("maximum", "MAXIMUM", old.maximum, new.maximum)
+    yield from bound("minimum", "MINIMUM", old.minimum, new.minimum)
+    yield from bound("exclusiveMaximum", "EXCLUSIVE_MAXIMUM", old.exclusive_maximum, new.exclusive_maximum)
+    yield from bound("exclusiveMinimum", "EXCLUSIVE_MINIMUM", old.exclusive_minimum, new.exclusive_minimum)
+    yield from _multiple_of(old.multiple_of, new.multiple_of)
+    if old.is_integer and not new.is_integer:
+        yield changed("TYPE_EXTENDED", detail="integer to number")
+    elif new.is_integer and not old.is_integer:
+        yield changed("TYPE_NARROWED", detail="number to integer")
+
+
+def compare_enums(old: Enum, new: Enum) -> Iterator[Difference]:
+    if old.values == new.values:
+        return
+    gone = ", ".join(sorted(old.values - new.values))
+    if old.values < new.values:
+        yield changed("ENUM_ARRAY_EXTENDED", "enum")
+    elif new.values < old.values:
+        yield changed("ENUM_ARRAY_NARROWED", "enum", detail=f"without {gone}")
+    else:
+        yield changed("ENUM_ARRAY_CHANGED", "enum", detail=f"without {gone}")
+
+
+def compare_constants(old: Const, new: Const) -> Iterator[Difference]:
+    if old.value != new.value:
+        yield changed("ENUM_ARRAY_CHANGED", "const", detail=f"{old.value} to {new.value}")
+
+
+def bound(keyword: str, kind: str, old: Decimal | None, new: Decimal | None) -> Iterator[Difference]:
+    """How a limit changed. The kind says whether that is compatible."""
+    if old == new:
+        return
+    if old is None:
+        yield changed(f"{kind}_ADDED", keyword, detail=f"{new}")
+    elif new is None:
+        yield changed(f"{kind}_REMOVED", keyword)
+    else:
+        word = "INCREASED" if old < new else "DECREASED"
+        yield changed(f"{kind}_{word}", keyword, detail=f"{old} to {new}")
+
+
+def _multiple_of(old: Decimal | None, new: Decimal | None) -> Iterator[Difference]:
+    if old is None or new is None or old == new:
+        yield from bound("multipleOf", "MULTIPLE_OF", old, new)
+        return
+    detail = f"{old} to {new}"
+    if new % old == 0:
+        yield changed("MULTIPLE_OF_EXPANDED", "multipleOf", detail=detail)
+    elif old % new == 0:
+        yield changed("MULTIPLE_OF_REDUCED", "multipleOf", detail=detail)
+    else:
+        yield changed("MULTIPLE_OF_CHANGED", "multipleOf", detail=detail)
