@@ -17,10 +17,10 @@ from bench.figures import Report, Row, Size, compared, cpu_seconds
 from headgate.catalog.changes import Change, ObjectCreated
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve
-from headgate.catalog.objects import Column, Dependency, Growth, Kind, Object
+from headgate.catalog.objects import Column, Dependency, Growth, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore, utc_now
-from headgate.sql.statement import ObjectName
+from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 
 OPENS, RESOLVES = 1.0, 1e-3  # seconds

@@ -42,7 +42,7 @@ FAMILIES = {
     "RUN": (
         "running tasks and queries",
         "Something went wrong while data flowed. RUN-01 is about records and topics, RUN-02 about tasks, RUN-03 about "
-        "Spark and the engine. Errors of records name topic, partition and offset, never the content.",
+        "Spark and the engine, RUN-04 about requests to the engine. Errors of records name topic, partition and offset, never the content.",
     ),
     "REG": (
         "the schema registry",

@@ -139,9 +139,7 @@ class HeadgateError(Exception):
     MESSAGE: ClassVar[str] = ""
     DETAIL: ClassVar[str | None] = None
     HINT: ClassVar[str | None] = None
-    CURE: ClassVar[str | None] = (
-        None  # For the documentation, if the message already tells a reader what to do.
-    )
+    CURE: ClassVar[str | None] = None  # For the documentation, where a hint would repeat the message.
 
     # Set by the code that knows the statement; not part of an error's identity.
     span: Span | None = None

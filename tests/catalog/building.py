@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ObjectCreated
-from headgate.catalog.objects import Column, Dependency, Kind, Object, Use
+from headgate.catalog.objects import Column, Dependency, Object, Use
 from headgate.catalog.secrets import FromEnvironment
 from headgate.catalog.snapshot import Catalog, initial
-from headgate.sql.statement import ObjectName
+from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 
 NOW = datetime(2024, 5, 1, 12, 30, 15, 123456, tzinfo=UTC)

@@ -30,13 +30,13 @@ from headgate.catalog.objects import (
     Dependency,
     Desired,
     Growth,
-    Kind,
     Object,
     Use,
 )
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.schema.names import print_name
+from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, START
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

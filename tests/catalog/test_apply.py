@@ -18,10 +18,11 @@ from headgate.catalog.changes import (
 )
 from headgate.catalog.errors import AlreadyExists, DependencyCycle, InUse, NotEmpty, ReservedName
 from headgate.catalog.graph import downstream, drop_order, type_dependencies, upstream
-from headgate.catalog.objects import Column, Dependency, Desired, Kind, Object, Use, columns_of
+from headgate.catalog.objects import Column, Dependency, Desired, Object, Use, columns_of
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed
 from headgate.errors import InternalError
 from headgate.schema.types import Array, Bigint, Field, Named, Record, Text
+from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, PUBLIC, START, Building, created, numbered
 
 pytestmark = pytest.mark.unit

@@ -8,7 +8,8 @@ import pytest
 
 from headgate.catalog.changes import CommentImported, CommentSet, ObjectCreated, ObjectDropped
 from headgate.catalog.comments import Effective, Origin, column_comment, effective, object_comment
-from headgate.catalog.objects import Column, ColumnRef, Kind
+from headgate.catalog.objects import Column, ColumnRef
+from headgate.sql.statement import Kind
 from tests.catalog.building import Building, created
 
 pytestmark = pytest.mark.unit

@@ -9,9 +9,8 @@ from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change
 from headgate.catalog.graph import drop_order, holders
 from headgate.catalog.names import DEFAULT_PATH, resolve
-from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import assemble
-from headgate.sql.statement import ObjectName
+from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 from tests.catalog.building import START
 from tests.catalog.strategies import commits

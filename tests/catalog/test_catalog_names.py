@@ -27,9 +27,9 @@ from headgate.catalog.names import (
     resolve_schema,
     search_path,
 )
-from headgate.catalog.objects import Kind, Namespace
+from headgate.catalog.objects import Namespace, namespace_of
 from headgate.errors import HeadgateError, Span
-from headgate.sql.statement import ObjectName
+from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 from tests.catalog.building import PUBLIC, Building, written
 
@@ -256,7 +256,7 @@ def test_places_that_cannot_be(building: Building, name: str, kind: Kind, error:
 
 
 def test_every_kind_has_a_namespace() -> None:
-    assert {kind.namespace for kind in Kind} == set(Namespace)
+    assert {namespace_of(kind) for kind in Kind} == set(Namespace)
 
 
 def test_names_are_shown_as_short_as_the_default_path_finds_them(building: Building) -> None:

@@ -17,8 +17,9 @@ from headgate.catalog.changes import (
 )
 from headgate.catalog.events import Happened, event_of
 from headgate.catalog.history import describe
-from headgate.catalog.objects import Column, Desired, Kind
+from headgate.catalog.objects import Column, Desired
 from headgate.catalog.secrets import Sealed
+from headgate.sql.statement import Kind
 from tests.catalog.building import Building
 
 pytestmark = pytest.mark.unit

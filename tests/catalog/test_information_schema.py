@@ -18,10 +18,11 @@ from headgate.catalog.changes import (
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
-from headgate.catalog.objects import Column, Desired, Kind
+from headgate.catalog.objects import Column, Desired
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import Quarantined, SchemaSeen, State, TaskStatus
 from headgate.schema.types import Bigint, Boolean, Bytes, Integer, Text, TimestampTz, Type
+from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, created, written
 
 pytestmark = pytest.mark.unit

@@ -26,8 +26,8 @@ CHECKS = {
 
 
 def _findings(folder: Path) -> tuple[int, dict[str, dict[str, str]]]:
-    told = CliRunner().invoke(headgate, ("doctor", "--folder", str(folder), "--output", "json"))
-    return told.exit_code, {one["check"]: one for one in json.loads(told.stdout)}
+    result = CliRunner().invoke(headgate, ("doctor", "--folder", str(folder), "--output", "json"))
+    return result.exit_code, {one["check"]: one for one in json.loads(result.stdout)}
 
 
 def test_every_need_is_looked_at_and_nothing_is_made(tmp_path: Path) -> None:
@@ -38,15 +38,15 @@ def test_every_need_is_looked_at_and_nothing_is_made(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_a_machine_without_java_fails_and_is_told_how_to_get_it(
+def test_without_java_the_check_fails_and_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    told = CliRunner().invoke(headgate, ("doctor", "--folder", str(tmp_path / "none")))
-    assert told.exit_code == 1
-    assert "Java 17 or newer was not found" in told.stdout
-    assert "openjdk-17-jre-headless" in told.stdout
+    result = CliRunner().invoke(headgate, ("doctor", "--folder", str(tmp_path / "none")))
+    assert result.exit_code == 1
+    assert "Java 17 or newer was not found" in result.stdout
+    assert "openjdk-17-jre-headless" in result.stdout
 
 
 def test_an_empty_cache_is_a_warning_that_says_how_to_fill_it(
@@ -58,7 +58,7 @@ def test_an_empty_cache_is_a_warning_that_says_how_to_fill_it(
     assert "-m headgate.embedded.jars kafka`" in found["jars of kafka"]["repair"]
 
 
-def test_a_world_that_is_held_by_something_else_fails(tmp_path: Path) -> None:
+def test_a_world_that_another_process_locked_fails(tmp_path: Path) -> None:
     held = lock_folder(open_folder(tmp_path / "world"))
     assert held is not None
     status, found = _findings(tmp_path / "world")

@@ -37,16 +37,16 @@ def _headgate(
 
 def test_a_second_engine_is_refused_with_who_holds_the_catalog(tmp_path: Path) -> None:
     with started_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
-        told = _headgate(tmp_path, "serve")
-        assert told.returncode == 13
-        assert told.stderr.startswith("error CAT-0401")
-        assert f"process {engine.pid} " in told.stderr
-        assert "Traceback" not in told.stderr
+        result = _headgate(tmp_path, "serve")
+        assert result.returncode == 13
+        assert result.stderr.startswith("error CAT-0401")
+        assert f"process {engine.pid} " in result.stderr
+        assert "Traceback" not in result.stderr
         assert _headgate(tmp_path, "sql", "-c", "SHOW TASKS").returncode == 0
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
-def test_an_engine_ends_in_order_when_it_is_told_to(tmp_path: Path, sent: signal.Signals) -> None:
+def test_an_engine_stops_in_order_after_a_signal(tmp_path: Path, sent: signal.Signals) -> None:
     with started_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
         process = psutil.Process(engine.pid)
         process.send_signal(sent)
@@ -57,15 +57,15 @@ def test_an_engine_ends_in_order_when_it_is_told_to(tmp_path: Path, sent: signal
     assert "Traceback" not in log
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with started_engine(tmp_path, environment={**NO_WORLD, **LAZY_SPARK}) as engine:
         port = engine.client.url.rpartition(":")[2]
-        told = _headgate(tmp_path / "other", "serve", "--port", port)
-    assert (told.returncode, told.stderr.startswith("error CLI-0204")) == (18, True)
+        result = _headgate(tmp_path / "other", "serve", "--port", port)
+    assert (result.returncode, result.stderr.startswith("error CLI-0204")) == (18, True)
 
 
-def test_without_an_engine_one_runs_for_the_time_of_the_command_and_says_so(tmp_path: Path) -> None:
+def test_without_an_engine_one_is_started_for_the_command_with_a_notice(tmp_path: Path) -> None:
     made = _headgate(tmp_path, "sql", "-c", "CREATE VIEW v AS SELECT 1 AS a")
     assert (made.returncode, made.stdout) == (0, "CREATE VIEW\n")
     assert made.stderr == f"notice: {ENGINE_WAS_TEMPORARY}\n"
@@ -75,7 +75,7 @@ def test_without_an_engine_one_runs_for_the_time_of_the_command_and_says_so(tmp_
     assert (views["rows"][0][0], connections["rows"], looked.stderr) == ("v", [], "")
 
 
-def test_run_once_processes_what_is_there_and_ends(world: World, tmp_path: Path) -> None:
+def test_run_once_processes_existing_records_and_ends(world: World, tmp_path: Path) -> None:
     broker = world.kafka()
     topic = f"lines-{uuid.uuid4().hex[:8]}"
     _fill(broker, topic, 100)
@@ -85,19 +85,19 @@ def test_run_once_processes_what_is_there_and_ends(world: World, tmp_path: Path)
         "CREATE VIEW loud AS SELECT upper(text) AS text FROM lines;\n"
         f"CREATE SINK louder FROM loud INTO KAFKA CONNECTION kafka (TOPIC '{topic}-loud') FORMAT TEXT;\n"
     )
-    told = _headgate(
+    result = _headgate(
         tmp_path, "run", str(script), "--once", environment={"HEADGATE_WORLD": str(world.folder)}
     )
-    assert told.returncode == 0, told.stderr
-    assert "APPLY: 3 created" in told.stdout
-    assert "sink louder: running, 100 rows, lag 0" in told.stderr
+    assert result.returncode == 0, result.stderr
+    assert "APPLY: 3 created" in result.stdout
+    assert "sink louder: running, 100 rows, lag 0" in result.stderr
     assert _values(broker, f"{topic}-loud", 100) == {f"LINE {n}" for n in range(100)}
 
 
-def test_run_without_a_task_says_so(tmp_path: Path) -> None:
+def test_run_without_a_task_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "script.sql").write_text("CREATE VIEW v AS SELECT 1 AS a")
-    told = _headgate(tmp_path, "run", str(tmp_path / "script.sql"))
-    assert (told.returncode, "error CLI-0302" in told.stderr) == (18, True)
+    result = _headgate(tmp_path, "run", str(tmp_path / "script.sql"))
+    assert (result.returncode, "error CLI-0302" in result.stderr) == (18, True)
 
 
 def _fill(broker: str, topic: str, count: int) -> None:

@@ -53,7 +53,7 @@ def test_tags_go_out_and_notices_and_errors_to_standard_error(capsys: pytest.Cap
     assert (answered.status, answered.changed) == (13, True)
 
 
-def test_what_a_record_brings_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_in_data_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     row = (1, "\x1b]0;title\x07\x9b31m\ttab\nline")
     print_answer(_events(NUMBERS, Rows((row,)), Done("SELECT 1")), "table")
     out = capsys.readouterr().out
@@ -80,8 +80,8 @@ def test_json_of_a_result_that_breaks_off_is_whole_and_has_the_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     answered = print_answer(_events(NUMBERS, Rows(((1, "a"),)), Failed(WRONG)), "json")
-    told = json.loads(capsys.readouterr().out)
-    assert (told["rows"], told["error"]["code"], answered.status) == ([[1, "a"]], "CAT-0101", 13)
+    result = json.loads(capsys.readouterr().out)
+    assert (result["rows"], result["error"]["code"], answered.status) == ([[1, "a"]], "CAT-0101", 13)
 
 
 def test_an_error_before_any_answer_is_json_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ HALTED = replace(RUNNING, state="halted", error="error SCH-0101: a field is miss
 
 def test_a_task_is_done_when_two_looks_in_a_row_see_no_lag() -> None:
     settling = IdleDetector()
-    assert [settling.look([task]) for task in (STARTING, BEHIND, DONE, BEHIND, DONE, DONE)] == [
+    assert [settling.observe([task]) for task in (STARTING, BEHIND, DONE, BEHIND, DONE, DONE)] == [
         False, False, False, False, False, True,
     ]  # fmt: skip
 
@@ -28,39 +28,39 @@ def test_a_task_is_done_when_two_looks_in_a_row_see_no_lag() -> None:
 def test_every_task_must_be_done() -> None:
     settling = IdleDetector()
     other = replace(BEHIND, name="other")
-    assert not any(settling.look([DONE, other]) for _ in range(5))
-    assert [settling.look([DONE, replace(other, lag=0)]) for _ in range(2)] == [False, True]
+    assert not any(settling.observe([DONE, other]) for _ in range(5))
+    assert [settling.observe([DONE, replace(other, lag=0)]) for _ in range(2)] == [False, True]
 
 
 def test_a_halted_or_disabled_task_is_not_waited_for() -> None:
-    assert IdleDetector().look([HALTED, replace(STARTING, state="disabled")])
+    assert IdleDetector().observe([HALTED, replace(STARTING, state="disabled")])
 
 
 def test_a_task_that_finds_nothing_at_its_start_is_done() -> None:
     settling = IdleDetector()
     nothing = replace(RUNNING, lag=0)
-    assert [settling.look([task]) for task in (STARTING, nothing, nothing)] == [False, False, True]
+    assert [settling.observe([task]) for task in (STARTING, nothing, nothing)] == [False, False, True]
 
 
-def test_what_an_earlier_engine_told_does_not_count() -> None:
+def test_a_state_that_an_earlier_engine_reported_does_not_count() -> None:
     settling = IdleDetector(after=BEGAN)
     stale = replace(DONE, since=BEGAN - timedelta(days=1))
-    assert not any(settling.look([stale]) for _ in range(5))
-    assert not settling.look([replace(HALTED, since=stale.since)])
-    assert [settling.look([DONE]) for _ in range(2)] == [False, True]
+    assert not any(settling.observe([stale]) for _ in range(5))
+    assert not settling.observe([replace(HALTED, since=stale.since)])
+    assert [settling.observe([DONE]) for _ in range(2)] == [False, True]
 
 
 def test_rates_are_of_the_time_between_two_looks() -> None:
     rates = RowRates()
-    assert rates.look([BEHIND], 10.0) == {}
-    assert rates.look([DONE], 12.0) == {"bigs": 25.0}
-    assert rates.look([DONE], 13.0) == {"bigs": 0.0}
+    assert rates.observe([BEHIND], 10.0) == {}
+    assert rates.observe([DONE], 12.0) == {"bigs": 25.0}
+    assert rates.observe([DONE], 13.0) == {"bigs": 0.0}
 
 
-def test_a_task_that_counts_anew_has_no_rate() -> None:
+def test_a_task_whose_count_started_again_has_no_rate() -> None:
     rates = RowRates()
-    rates.look([DONE], 1.0)
-    assert rates.look([replace(DONE, rows=3)], 2.0) == {}
+    rates.observe([DONE], 1.0)
+    assert rates.observe([replace(DONE, rows=3)], 2.0) == {}
 
 
 def test_the_exit_status_tells_the_family_of_the_error_that_halted_a_task() -> None:

@@ -100,7 +100,7 @@ def test_other_variables_of_headgate_are_no_settings(tmp_path: Path, monkeypatch
         ("colour = 'red'", "colour", ()),
     ],
 )
-def test_an_unknown_setting_is_an_error_with_near_names(
+def test_an_unknown_setting_is_an_error_with_similar_names(
     tmp_path: Path, text: str, setting: str, similar: tuple[str, ...]
 ) -> None:
     with pytest.raises(UnknownSetting) as raised:
@@ -109,7 +109,7 @@ def test_an_unknown_setting_is_an_error_with_near_names(
     assert "headgate.toml" in raised.value.message()
 
 
-def test_an_unknown_setting_of_the_environment_is_said_to_be_there(
+def test_an_unknown_setting_of_the_environment_names_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HEADGATE_SPARK_MASTR", "yarn")
@@ -137,7 +137,7 @@ def test_a_value_that_is_not_allowed_says_what_is(
     assert (raised.value.setting, raised.value.reason) == (setting, reason)
 
 
-def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+def test_all_errors_are_raised_at_once(tmp_path: Path) -> None:
     with pytest.raises(ErrorGroup) as raised:
         read_settings(_write(tmp_path, "prot = 1\nport = -1\n[log]\nlevel = 'loud'"))
     assert {error.code for error in raised.value.errors} == {"CLI-0202", "CLI-0203"}

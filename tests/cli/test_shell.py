@@ -1,13 +1,19 @@
+"""The shell of `headgate sql`: its parts, and the whole of it with typed input."""
+
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
 
 from headgate.cli.shell import (
     KEYWORDS,
@@ -16,12 +22,16 @@ from headgate.cli.shell import (
     Quit,
     RedactedHistory,
     Send,
+    Shell,
     SqlCompleter,
     highlight,
     history_file,
     is_complete,
+    read_names,
     shortcut,
 )
+from headgate.serve.client import EngineClient
+from tests.serve.client_helpers import engine_in_thread
 
 pytestmark = pytest.mark.unit
 
@@ -149,8 +159,63 @@ def test_shortcuts_stand_for_statements() -> None:
     assert shortcut("SELECT 1;") is None
 
 
-def test_help_and_what_is_not_known_are_said() -> None:
+def test_help_and_unknown_commands_print_a_text() -> None:
     help_, unknown = shortcut("\\?"), shortcut("\\zap")
     assert isinstance(help_, Print)
     assert "\\d name" in help_.text
     assert unknown == Print('there is no command "\\zap"; \\? lists them')
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[EngineClient]:
+    with engine_in_thread(tmp_path) as opened:
+        yield opened
+
+
+def _typed(client: EngineClient, tmp_path: Path, *lines: str) -> bool:
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        pipe.send_text("".join(f"{line}\r" for line in lines))
+        return Shell(client, tmp_path / "history").run()
+
+
+def test_a_statement_goes_over_lines_until_its_semicolon(
+    client: EngineClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _typed(client, tmp_path, "CREATE VIEW v AS", "SELECT 1 AS a;", "\\d v", "\\q") is True
+    shown = capsys.readouterr().out
+    assert "CREATE VIEW\n" in shown
+    assert "a     integer" in shown
+
+
+def test_an_error_does_not_end_the_shell_and_looking_changes_nothing(
+    client: EngineClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _typed(client, tmp_path, "DESCRIBE nosuch;", "", ";", "\\?", "SHOW VIEWS;", "\\q") is False
+    shown = capsys.readouterr()
+    assert 'error CAT-0101: object "nosuch" does not exist' in shown.err
+    assert "(0 rows)" in shown.out
+
+
+def test_ctrl_c_discards_the_input_and_ctrl_d_quits(
+    client: EngineClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _typed(client, tmp_path, "CREATE VIEW v AS\x03SHOW TYPES;", "\x04") is False
+    assert "(0 rows)" in capsys.readouterr().out
+
+
+def test_the_shell_keeps_no_secret(client: EngineClient, tmp_path: Path) -> None:
+    _typed(client, tmp_path, "CREATE SECRET s AS 'hunter2';", "\\q")
+    kept = (tmp_path / "history").read_text()
+    assert "CREATE SECRET s AS '*******';" in kept
+    assert "hunter2" not in kept
+
+
+def test_names_are_read_with_their_columns(client: EngineClient) -> None:
+    list(
+        client.run(
+            'CREATE SCHEMA s; CREATE VIEW v AS SELECT 1 AS a, 2 AS "B c"; CREATE VIEW s.w AS SELECT 1 AS z'
+        )
+    )
+    names = read_names(client)
+    assert (names.objects["v"], names.objects["s.w"]) == ("view", "view")
+    assert names.columns == {"v": ("a", '"B c"'), "s.w": ("z",)}

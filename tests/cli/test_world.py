@@ -35,18 +35,18 @@ def _run(command: str, folder: Path, *arguments: str) -> Result:
 def test_a_world_that_is_up_stays_without_any_command_until_it_is_down(folder: Path) -> None:
     up = _run("up", folder, "postgres", "--output", "json")
     assert up.exit_code == 0, up.output
-    told = json.loads(up.stdout)
-    assert (told["pinned"], told["folder"]) == (True, str(folder))
+    result = json.loads(up.stdout)
+    assert (result["pinned"], result["folder"]) == (True, str(folder))
     time.sleep(4)  # longer than the idle time-out
     shown = _run("status", folder)
     assert shown.exit_code == 0
-    address = next(one["address"] for one in told["services"] if one["service"] == "postgres")
+    address = next(one["address"] for one in result["services"] if one["service"] == "postgres")
     assert address in shown.stdout
     assert f"{folder} runs until `headgate world down`" in shown.stdout
     with psycopg.connect(address, password=(folder / "secrets" / "postgres").read_text()) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
     down = _run("down", folder)
-    assert (down.exit_code, is_gone(told["pid"])) == (0, True)
+    assert (down.exit_code, is_gone(result["pid"])) == (0, True)
     assert _run("status", folder).exit_code == 1
 
 
@@ -79,7 +79,7 @@ def test_down_and_status_of_no_world_say_so(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_what_is_mispelt_is_told(folder: Path) -> None:
+def test_a_misspelt_service_is_reported(folder: Path) -> None:
     assert isinstance(_run("up", folder, "postgre").exception, UnknownService)
     wrong = _run("up", folder, "--port", "kafka=lots")
     assert wrong.exit_code == 2

@@ -64,9 +64,9 @@ def _answer(api: int, version: int) -> bytes:
             (_SASL_AUTHENTICATE, 0, 0),
             (_METADATA, 0, 1),
         ]
-        told = [api_range for api_range in known if version == 0 or api_range[0] == _API_VERSIONS]
-        ranges = b"".join(struct.pack(">hhh", *api_range) for api_range in told)
-        return struct.pack(">hi", 0 if version == 0 else _UNSUPPORTED_VERSION, len(told)) + ranges
+        result = [api_range for api_range in known if version == 0 or api_range[0] == _API_VERSIONS]
+        ranges = b"".join(struct.pack(">hhh", *api_range) for api_range in result)
+        return struct.pack(">hi", 0 if version == 0 else _UNSUPPORTED_VERSION, len(result)) + ranges
     if api == _SASL_HANDSHAKE:
         return struct.pack(">hi", 0, 1) + _text("PLAIN")
     if api == _SASL_AUTHENTICATE:

@@ -12,7 +12,7 @@ import pytest
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import SecretChanged
 from headgate.catalog.names import DEFAULT_PATH, resolve
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment, Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
@@ -20,6 +20,7 @@ from headgate.registry.errors import RegistryUnreachable, WrongCredentials
 from headgate.registry.server.requests import User, Users
 from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
+from headgate.sql.statement import Kind
 from tests.catalog.building import START, written
 from tests.plan.planning import Planning
 from tests.registry.running import registry

@@ -52,7 +52,9 @@ def test_the_cluster_answers(cluster: KafkaCluster) -> None:
     assert repr(cluster) == f"KafkaCluster({cluster.brokers})"
 
 
-def test_a_topic_is_made_as_told_and_making_it_again_is_no_error(cluster: KafkaCluster, name: str) -> None:
+def test_a_topic_is_created_with_its_options_and_creating_it_again_is_no_error(
+    cluster: KafkaCluster, name: str
+) -> None:
     options = NewTopicOptions(3, config=(("cleanup.policy", "compact"),))
     cluster.create_topic(name, options)
     topic = cluster.topic(name)
@@ -62,14 +64,14 @@ def test_a_topic_is_made_as_told_and_making_it_again_is_no_error(cluster: KafkaC
     assert cluster.topic_config(name)["cleanup.policy"] == "compact"
 
 
-def test_a_topic_that_cannot_be_made_says_why(cluster: KafkaCluster) -> None:
+def test_a_topic_that_cannot_be_created_is_refused_with_the_reason(cluster: KafkaCluster) -> None:
     with pytest.raises(TopicRefused):
         cluster.create_topic("no/such:name", NewTopicOptions())
     with pytest.raises(TopicRefused):
         cluster.create_topic("too-many-copies", NewTopicOptions(replicas=7))
 
 
-def test_a_missing_topic_names_what_is_near(cluster: KafkaCluster, name: str) -> None:
+def test_a_missing_topic_is_reported_with_similar_names(cluster: KafkaCluster, name: str) -> None:
     cluster.create_topic(name, NewTopicOptions())
 
     def similar() -> tuple[str, ...]:
@@ -83,7 +85,7 @@ def test_a_missing_topic_names_what_is_near(cluster: KafkaCluster, name: str) ->
         cluster.delete_topic(name[:-1])
 
 
-def test_a_topic_made_anew_is_another_one(cluster: KafkaCluster, name: str) -> None:
+def test_a_topic_that_was_created_again_has_another_id(cluster: KafkaCluster, name: str) -> None:
     cluster.create_topic(name, NewTopicOptions())
     first = cluster.topic(name)
     cluster.delete_topic(name)
@@ -93,7 +95,7 @@ def test_a_topic_made_anew_is_another_one(cluster: KafkaCluster, name: str) -> N
     assert second.id != first.id
 
 
-def test_offsets_are_told_per_partition(cluster: KafkaCluster, name: str) -> None:
+def test_offsets_are_returned_per_partition(cluster: KafkaCluster, name: str) -> None:
     cluster.create_topic(name, NewTopicOptions(2))
     write(cluster, name, b"a", b"b", partition=1)
     topic = cluster.topic(name)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.connectors.errors import OptionMissing, OptionsExclude, OptionUnfit
+from headgate.connectors.errors import ConflictingOptions, InvalidOption, OptionMissing
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client
@@ -41,7 +41,7 @@ def test_brokers_are_one_or_several() -> None:
 
 
 def test_one_broker_and_several_exclude_each_other() -> None:
-    with pytest.raises(OptionsExclude) as caught:
+    with pytest.raises(ConflictingOptions) as caught:
         kafka("BROKER 'a:1', BROKERS ('b:2')")
     assert caught.value.message() == 'options "BROKER" and "BROKERS" of connection "c" exclude each other'
 
@@ -61,7 +61,7 @@ def test_a_plain_cluster_needs_only_its_address() -> None:
     assert cluster.spark() == {"kafka.bootstrap.servers": "a:1"}
 
 
-def test_a_login_is_told_to_both_clients() -> None:
+def test_a_login_is_set_for_both_clients() -> None:
     login = "SASL MECHANISMS 'PLAIN', SASL USERNAME 'u', SASL PASSWORD SECRET s"
     cluster = kafka(f"BROKER 'a:1', SECURITY PROTOCOL SASL_PLAINTEXT, {login}")
     assert cluster.librdkafka() == {
@@ -94,7 +94,7 @@ def test_a_login_without_password_is_refused() -> None:
     assert caught.value.option == "SASL PASSWORD"
 
 
-def test_certificates_are_told_to_both_clients_as_text() -> None:
+def test_certificates_are_set_for_both_clients_as_text() -> None:
     cluster = KafkaCluster(
         ConnectionOptions(
             "c",
@@ -130,7 +130,7 @@ def test_a_certificate_may_be_the_path_of_a_file(tmp_path: Path) -> None:
     cluster = kafka(f"BROKER 'a:1', SSL CERTIFICATE AUTHORITY '{tmp_path}/ca.pem'")
     assert cluster.librdkafka()["ssl.ca.pem"] == PEM
     lost = kafka(f"BROKER 'a:1', SSL CERTIFICATE AUTHORITY '{tmp_path}/lost.pem'")
-    with pytest.raises(OptionUnfit) as caught:
+    with pytest.raises(InvalidOption) as caught:
         lost.librdkafka()
     assert caught.value.message() == (
         'option "SSL CERTIFICATE AUTHORITY" of connection "c" names a file that cannot be read'
@@ -167,7 +167,7 @@ def test_numbers_and_booleans_come_as_their_text() -> None:
         None,
         (),
     )
-    with pytest.raises(OptionUnfit):
+    with pytest.raises(InvalidOption):
         given.number("HOST")
 
 

@@ -1,4 +1,4 @@
-"""Clusters that do not answer or do not let us in: told apart, within the time that is set."""
+"""Clusters that do not answer or do not let us in: result apart, within the time that is set."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_refused_login_is_not_taken_for_a_broker_that_is_away() -> None:
             assert "hunter2" not in caught.value.diagnostic().render()
 
 
-def test_any_other_refusal_is_told_in_the_words_of_the_broker() -> None:
+def test_any_other_refusal_has_the_text_of_the_broker() -> None:
     refused: Future[None] = Future()
     refused.set_exception(KafkaException(KafkaError(KafkaError.POLICY_VIOLATION, "no topics on Sundays")))
     with pytest.raises(KafkaFailed) as caught:

@@ -7,13 +7,13 @@ from typing import cast
 
 import pytest
 
-from headgate.catalog.objects import Kind
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import NewTopicOptions, Topic
 from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
-from headgate.runtime.errors import RecordsLost, TopicCut
+from headgate.runtime.errors import RecordsLost, TopicTruncated
 from headgate.runtime.sink_task import SinkTask
+from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit
@@ -74,8 +74,8 @@ def test_a_topic_that_ends_before_what_was_read_is_refused(sql: Shell) -> None:
     make(sql)
     assert begun(sql, (5, 5)) == {0: 5}
     told = refused(sql, (0, 3))
-    assert isinstance(told, TopicCut)
-    assert str(told) == str(TopicCut("lines", 0, 5, 3, 'sink "out"'))
+    assert isinstance(told, TopicTruncated)
+    assert str(told) == str(TopicTruncated("lines", 0, 5, 3, 'sink "out"'))
     assert begun(sql, (0, 5)) == {0: 5}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.catalog.objects import Desired, Kind
+from headgate.catalog.objects import Desired
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.applying import Scripts
 from headgate.control.desired import OR_REPLACE, DesiredState, desired
@@ -14,6 +14,7 @@ from headgate.control.executor import Session
 from headgate.control.results import Done, Result, ResultRows
 from headgate.errors import HeadgateError, Span
 from headgate.plan.errors import NotDesiredState, ObjectDiffers
+from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit

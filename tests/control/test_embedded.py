@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.catalog.objects import Kind
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import SERVICES
 from headgate.control.embedded import CONNECTIONS, make_connections
 from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
+from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from headgate.catalog.errors import UnknownObject
-from headgate.catalog.objects import Kind
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.executor import Session
@@ -16,6 +15,7 @@ from headgate.purify.errors import NoSchemaForTopic, SecretWrittenOut
 from headgate.registry.errors import IncompatibleSchema, RegistryUnreachable, SubjectNotFound
 from headgate.sql.json import from_json
 from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit

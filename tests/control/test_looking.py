@@ -8,7 +8,6 @@ from typing import cast
 import pytest
 
 from headgate.catalog.errors import UnknownObject, WrongKind
-from headgate.catalog.objects import Kind
 from headgate.catalog.tasks import Ledger, PartitionOffset, State, TaskStatus
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.results import Done, ResultColumns
@@ -16,6 +15,7 @@ from headgate.plan.errors import SideWithoutSchema
 from headgate.schema.names import quote_literal
 from headgate.sql.json import from_json
 from headgate.sql.script import parse_statement
+from headgate.sql.statement import Kind
 from tests.catalog.building import NOW
 from tests.control.scripts import Shell
 

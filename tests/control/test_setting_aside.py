@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 from pyspark.sql import DataFrame, Row
 
-from headgate.catalog.objects import Kind
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import NewTopicOptions, Topic
 from headgate.control.definitions import task_definition
 from headgate.runtime.sink_task import LARGEST_KEPT, SMALL, SinkTask
+from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit

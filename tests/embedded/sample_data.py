@@ -79,8 +79,8 @@ def records(brokers: str) -> list[bytes]:
 
 
 def _write_schema(url: str) -> None:
-    told = httpx.post(f"{url}/subjects/{SUBJECT}/versions", json={"schema": SCHEMA}, timeout=10)
-    assert told.status_code == 200, told.text
+    answer = httpx.post(f"{url}/subjects/{SUBJECT}/versions", json={"schema": SCHEMA}, timeout=10)
+    assert answer.status_code == 200, answer.text
 
 
 def schema(url: str) -> str:

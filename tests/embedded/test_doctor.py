@@ -25,7 +25,7 @@ def _put(cache: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def test_a_jar_that_is_there_as_locked_is_ok(tmp_path: Path) -> None:
+def test_a_jar_with_the_right_hash_is_ok(tmp_path: Path) -> None:
     _put(tmp_path, b"good")
     assert check_jars("jars", [JAR], tmp_path, "thing").verdict == "ok"
 

@@ -45,7 +45,7 @@ def test_a_world_keeps_its_id_and_ports(tmp_path: Path) -> None:
     assert second.ports() == {"kafka": 21000, "postgres": 21001}
 
 
-def test_those_who_make_a_world_at_once_get_the_same(tmp_path: Path) -> None:
+def test_concurrent_creations_give_the_same_world(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         ids = set(pool.map(lambda _: open_folder(tmp_path / "world").id, range(32)))
     assert len(ids) == 1
@@ -73,14 +73,14 @@ def test_a_path_too_long_for_the_system_is_refused(tmp_path: Path) -> None:
 
 def test_a_world_of_another_layout_is_refused(tmp_path: Path) -> None:
     folder = open_folder(tmp_path)
-    told = json.loads((folder.path / "world.json").read_text())
-    (folder.path / "world.json").write_text(json.dumps({**told, "layout": 99}))
+    data = json.loads((folder.path / "world.json").read_text())
+    (folder.path / "world.json").write_text(json.dumps({**data, "layout": 99}))
     with pytest.raises(WorldOfOtherVersion) as caught:
         open_folder(tmp_path)
     assert (caught.value.found, caught.value.expected) == (99, 1)
 
 
-def test_the_lock_is_had_by_one_and_tells_its_holder(tmp_path: Path) -> None:
+def test_one_process_has_the_lock_and_its_pid_is_known(tmp_path: Path) -> None:
     folder = open_folder(tmp_path)
     assert not is_locked(folder)
     held = lock_folder(folder)
@@ -92,7 +92,7 @@ def test_the_lock_is_had_by_one_and_tells_its_holder(tmp_path: Path) -> None:
     assert not is_locked(folder)
 
 
-def test_what_is_remembered_of_processes_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_recorded_processes_are_read_back(tmp_path: Path) -> None:
     folder = open_folder(tmp_path)
     records = {"kafka": ProcessId(12, 1.5), "postgres": ProcessId(13, 2.25)}
     folder.remember_processes(records)
@@ -156,7 +156,7 @@ def test_a_copied_world_does_not_share_the_data_of_the_first(tmp_path: Path) -> 
     assert open_folder(first.path).id == first.id
 
 
-def test_what_is_not_a_worlds_is_left_alone(tmp_path: Path) -> None:
+def test_data_without_an_owner_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "state" / "somebody's").mkdir(parents=True)
     assert remove_orphans(tmp_path / "state") == ()
     assert remove_orphans(tmp_path / "nowhere") == ()

@@ -131,13 +131,13 @@ def test_root_runs_services_as_the_first_user_that_exists() -> None:
     assert found == User("nobody", nobody.pw_uid, nobody.pw_gid)
 
 
-def test_root_without_another_user_is_told_so() -> None:
+def test_root_without_another_user_is_an_error() -> None:
     with pytest.raises(NoUnprivilegedUser) as caught:
         service_user("opensearch", ("no-such-user", "nor-this-one"), root=True)
     assert caught.value.detail() == "Looked for no-such-user and nor-this-one."
 
 
-def test_what_a_user_cannot_reach_is_told(tmp_path: Path) -> None:
+def test_a_path_that_a_user_cannot_read_is_an_error(tmp_path: Path) -> None:
     closed = private_folder(tmp_path / "closed", None)
     (closed / "file").write_text("x")
     closed.chmod(0)
@@ -147,7 +147,7 @@ def test_what_a_user_cannot_reach_is_told(tmp_path: Path) -> None:
     assert (caught.value.user, caught.value.what) == (_somebody().name, "the file")
 
 
-def test_what_a_user_can_reach_passes() -> None:
+def test_a_path_that_a_user_can_read_passes() -> None:
     check_readable(_somebody(), Path("/"), "the root folder")
 
 
@@ -181,14 +181,14 @@ def test_without_a_limit_the_machine_counts(tmp_path: Path) -> None:
     assert abs(unlimited - available_memory(tmp_path / "none")) < 2000
 
 
-def test_too_little_memory_is_told_before_the_start(tmp_path: Path) -> None:
+def test_too_little_memory_is_reported_before_the_start(tmp_path: Path) -> None:
     with pytest.raises(NotEnoughMemory) as caught:
         check_resources("opensearch", tmp_path, memory=1_000_000_000, disk=1)
     assert caught.value.needed == 1_000_000_000
     assert 0 < caught.value.available < 1_000_000_000
 
 
-def test_too_little_disk_is_told_before_the_start(tmp_path: Path) -> None:
+def test_too_little_disk_is_reported_before_the_start(tmp_path: Path) -> None:
     with pytest.raises(NotEnoughDisk) as caught:
         check_resources("kafka", tmp_path, memory=1, disk=10_000_000_000)
     assert caught.value.folder == str(tmp_path)

@@ -112,7 +112,7 @@ def test_a_download_that_breaks_off_is_tried_again(served: Served, tmp_path: Pat
 
 
 @pytest.mark.spark
-def test_what_has_arrived_is_kept_when_another_jar_keeps_failing(served: Served, tmp_path: Path) -> None:
+def test_a_jar_that_arrived_is_kept_when_another_keeps_failing(served: Served, tmp_path: Path) -> None:
     first, second = served.add("first"), served.add("second")
     served.break_off("second", times=1000)
     with pytest.raises(JarDownloadFailed) as caught:
@@ -184,7 +184,7 @@ def test_the_lock_is_read_by_set_with_classifier_and_extension() -> None:
 
 @pytest.mark.unit
 @pytest.mark.parametrize("text", ["[a]\nnot a coordinate", LINE, "[a]\norg.example:thing:1.0"])
-def test_a_line_of_the_lock_that_says_too_little_is_an_error(text: str) -> None:
+def test_an_incomplete_line_of_the_lock_is_an_error(text: str) -> None:
     with pytest.raises(JarLockUnreadable):
         read_lock(text)
 
@@ -202,10 +202,10 @@ def test_an_unknown_set_names_the_near_one() -> None:
     assert caught.value.similar == ("kafka",)
 
 
-def fake_java(folder: Path, told: str) -> Path:
+def fake_java(folder: Path, version_text: str) -> Path:
     path = folder / "bin" / "java"
     path.parent.mkdir(parents=True)
-    path.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
+    path.write_text(f"#!/bin/sh\necho '{version_text}' >&2\n")
     path.chmod(0o755)
     return path
 
@@ -227,7 +227,7 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.unit
-def test_java_eight_tells_its_version_in_the_old_way(tmp_path: Path) -> None:
+def test_java_eight_prints_its_version_in_the_old_form(tmp_path: Path) -> None:
     assert java_version(fake_java(tmp_path, 'java version "1.8.0_402"')) == 8
 
 

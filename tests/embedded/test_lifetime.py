@@ -44,7 +44,7 @@ def test_the_supervisor_has_a_session_of_its_own_and_ends_after_the_last_lease(t
     assert World.running(tmp_path) is None
 
 
-def test_those_who_open_at_once_share_one_supervisor(tmp_path: Path) -> None:
+def test_concurrent_opens_share_one_supervisor(tmp_path: Path) -> None:
     before = {child.pid for child in psutil.Process().children()}
     with ThreadPoolExecutor(6) as pool:
         worlds = list(pool.map(lambda _: World.open(tmp_path, idle_timeout=0.2), range(6)))
@@ -64,7 +64,7 @@ def test_a_killed_holder_ends_its_lease(tmp_path: Path) -> None:
     assert eventually(lambda: is_gone(pid), 5)
 
 
-def test_whoever_comes_back_within_the_grace_finds_the_same_supervisor(tmp_path: Path) -> None:
+def test_a_client_that_returns_within_the_idle_time_out_finds_the_same_supervisor(tmp_path: Path) -> None:
     with World.open(tmp_path, idle_timeout=5) as world:
         pid = world.status().pid
     with World.open(tmp_path) as world:
@@ -72,7 +72,7 @@ def test_whoever_comes_back_within_the_grace_finds_the_same_supervisor(tmp_path:
         world.shut_down()
 
 
-def test_whoever_comes_when_it_is_ending_gets_another(tmp_path: Path) -> None:
+def test_a_client_that_comes_while_a_supervisor_ends_gets_another(tmp_path: Path) -> None:
     for _ in range(5):
         with World.open(tmp_path, idle_timeout=0) as world:
             assert not is_gone(world.status().pid)
@@ -130,7 +130,7 @@ def test_a_terminated_supervisor_leaves_no_socket(tmp_path: Path) -> None:
     assert open_folder(tmp_path).supervisor() is None
 
 
-def test_a_folder_held_by_something_else_is_in_use(tmp_path: Path) -> None:
+def test_a_folder_that_another_process_locked_is_in_use(tmp_path: Path) -> None:
     held = lock_folder(open_folder(tmp_path))
     assert held is not None
     with pytest.raises(WorldInUse) as caught:
@@ -151,21 +151,21 @@ def test_a_supervisor_that_stands_still_makes_its_folder_one_in_use(tmp_path: Pa
             os.kill(pid, signal.SIGCONT)
 
 
-def test_a_supervisor_that_cannot_start_tells_why(tmp_path: Path) -> None:
+def test_a_supervisor_that_cannot_start_reports_why(tmp_path: Path) -> None:
     (open_folder(tmp_path).path / "lock").mkdir()
     with pytest.raises(SupervisorDidNotStart) as caught:
         World.open(tmp_path)
     assert "IsADirectoryError" in (caught.value.detail() or "")
 
 
-def test_a_folder_that_cannot_be_written_any_more_is_told_as_such(tmp_path: Path) -> None:
+def test_a_folder_that_became_read_only_is_reported(tmp_path: Path) -> None:
     (open_folder(tmp_path).path / "supervisor.json").mkdir()
     with pytest.raises(SupervisorDidNotStart) as caught:
         World.open(tmp_path)
     assert "WLD-0201" in (caught.value.detail() or "")
 
 
-def test_a_service_that_does_not_exist_is_told_with_near_names(tmp_path: Path) -> None:
+def test_an_unknown_service_is_reported_with_similar_names(tmp_path: Path) -> None:
     with World.open(tmp_path, idle_timeout=0.2) as world, pytest.raises(UnknownService) as caught:
         world.address("kafak")
     assert caught.value.hint() == 'Did you mean "kafka"?'
@@ -176,7 +176,7 @@ def test_a_folder_without_a_world_has_none_running_and_is_not_touched(tmp_path: 
     assert not (tmp_path / "none").exists()
 
 
-def test_what_an_earlier_supervisor_left_behind_is_ended_first(tmp_path: Path) -> None:
+def test_leftovers_of_an_earlier_supervisor_are_killed_first(tmp_path: Path) -> None:
     with subprocess.Popen(("sleep", "600")) as left:
         open_folder(tmp_path).remember_processes({"kafka": ProcessId.of(left.pid)})
         with World.open(tmp_path, idle_timeout=0.2):

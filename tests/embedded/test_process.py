@@ -59,10 +59,10 @@ def test_a_child_dies_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 def test_a_program_whose_parent_was_gone_before_it_began_does_not_begin() -> None:
     command = (sys.executable, "-I", "-S", str(LIFELINE), "1", "9", "-1", "-1", "/bin/echo", "alive")
-    told = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert told.stdout == ""
-    assert "the parent is gone" in told.stderr
-    assert told.returncode == 1
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.stdout == ""
+    assert "the parent is gone" in result.stderr
+    assert result.returncode == 1
 
 
 def test_a_child_that_ignores_the_stop_signal_is_killed_after_the_grace(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     )
 
 
-def test_what_a_child_says_is_in_its_log(tmp_path: Path) -> None:
+def test_the_output_of_a_child_is_in_its_log(tmp_path: Path) -> None:
     program = "import sys; print('said'); print('cried', file=sys.stderr); sys.exit(3)"
     assert asyncio.run(run(_python(tmp_path, program), tmp_path / "log", timeout=20)) == 3
     assert sorted((tmp_path / "log").read_text().split()) == ["cried", "said"]

@@ -73,11 +73,11 @@ def test_an_error_is_the_same_error_on_the_other_side(cls: type[WorldError]) -> 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_an_error_says_what_is_wrong_in_one_line_and_what_to_do(cls: type[WorldError]) -> None:
-    told = _sample(cls)
-    assert re.fullmatch(r"WLD-\d{4}", told.code)
-    assert "\n" not in told.message()
-    assert not told.message().endswith(".")
-    assert (told.hint() or "")[-1] in ".?"
+    error = _sample(cls)
+    assert re.fullmatch(r"WLD-\d{4}", error.code)
+    assert "\n" not in error.message()
+    assert not error.message().endswith(".")
+    assert (error.hint() or "")[-1] in ".?"
 
 
 def test_no_two_errors_share_a_code() -> None:
@@ -85,13 +85,13 @@ def test_no_two_errors_share_a_code() -> None:
     assert len(codes) == len(set(codes)) > 20
 
 
-def test_an_error_of_a_code_unknown_here_is_still_told() -> None:
+def test_an_error_with_an_unknown_code_is_still_raised() -> None:
     got = read_reply(b'{"error": {"code": "WLD-9999", "fields": {}, "told": "the moon is full"}}').error
     assert isinstance(got, RefusedBySupervisor)
     assert "the moon is full" in got.message()
 
 
 @pytest.mark.parametrize("line", [b"", b"hello\n", b"[]\n", b'{"ask": "dance"}\n', b"\xff\n"])
-def test_what_is_not_a_request_is_refused(line: bytes) -> None:
+def test_a_line_that_is_no_request_is_refused(line: bytes) -> None:
     with pytest.raises(RefusedBySupervisor):
         read_request(line)

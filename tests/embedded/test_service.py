@@ -54,7 +54,7 @@ async def _die(runner: ServiceRunner) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_those_who_ask_at_once_get_one_process(tmp_path: Path) -> None:
+def test_concurrent_requests_start_one_process(tmp_path: Path) -> None:
     async def scenario(runner: ServiceRunner) -> None:
         addresses = await asyncio.gather(*(runner.ensure() for _ in range(5)))
         assert len(set(addresses)) == 1
@@ -136,7 +136,7 @@ def test_a_set_up_that_fails_is_reported(tmp_path: Path) -> None:
     _with_runner(tmp_path, FakeService(setup="raise SystemExit(5)"), scenario)
 
 
-def test_a_remembered_port_that_is_taken_meanwhile_moves(tmp_path: Path) -> None:
+def test_a_service_moves_if_its_remembered_port_is_taken(tmp_path: Path) -> None:
     async def scenario(runner: ServiceRunner) -> None:
         before = await runner.ensure()
         await runner.stop()

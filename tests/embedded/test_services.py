@@ -1,4 +1,4 @@
-"""What the services are told before they start, and what keeps them from it."""
+"""Configuration of the services before they start, and checks that keep them from starting."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_data_of_this_version_and_no_data_yet_pass(tmp_path: Path) -> None:
     check_version(tmp_path)
 
 
-def test_what_a_killed_initdb_left_is_made_anew(tmp_path: Path) -> None:
+def test_data_of_a_killed_initdb_is_created_again(tmp_path: Path) -> None:
     private_folder(tmp_path / "postgres" / "data", None)
     (tmp_path / "postgres" / "data" / "PG_VERSION").write_text("18\n")
     placement = Placement(
@@ -71,7 +71,7 @@ def test_what_a_killed_initdb_left_is_made_anew(tmp_path: Path) -> None:
     assert not (placement.data / "data").exists()
 
 
-def test_a_lost_password_is_told_by_the_name_of_its_file(tmp_path: Path) -> None:
+def test_a_lost_password_is_reported_with_the_name_of_its_file(tmp_path: Path) -> None:
     with pytest.raises(ServiceDidNotStart) as caught:
         password(_site(tmp_path))
     assert str(tmp_path / "postgres") in caught.value.reason

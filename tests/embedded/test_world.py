@@ -63,8 +63,8 @@ def test_every_service_listens_on_loopback_alone(world: World) -> None:
 
 def test_kafka_makes_no_topic_that_nobody_created(world: World) -> None:
     admin = AdminClient({"bootstrap.servers": world.kafka()})
-    told = admin.list_topics("mispelt", timeout=30).topics["mispelt"]
-    assert told.error is not None
+    answer = admin.list_topics("mispelt", timeout=30).topics["mispelt"]
+    assert answer.error is not None
     assert "mispelt" not in admin.list_topics(timeout=30).topics
 
 
@@ -108,9 +108,9 @@ def test_an_index_can_be_filled_from_another_and_swapped_in(world: World) -> Non
     url = world.elasticsearch()
     httpx.put(f"{url}/other", json={"settings": {"number_of_replicas": 0}}, timeout=30).raise_for_status()
     body = {"source": {"index": sample_data.INDEX}, "dest": {"index": "other"}}
-    told = httpx.post(f"{url}/_reindex?refresh=true", json=body, timeout=60).json()
+    answer = httpx.post(f"{url}/_reindex?refresh=true", json=body, timeout=60).json()
     httpx.delete(f"{url}/other", timeout=30).raise_for_status()
-    assert (told["created"], told["failures"]) == (1, [])
+    assert (answer["created"], answer["failures"]) == (1, [])
 
 
 def test_killed_services_come_back_at_their_ports_with_their_data(world: World) -> None:

@@ -29,8 +29,8 @@ def open_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def remove_outside(below: Path) -> None:
     """Remove the data that worlds in this folder, or below it, have outside of it because we are root."""
     for owner in ROOT_DATA.glob("*/owner"):
-        told = json.loads(owner.read_text())
-        if Path(told["folder"]).is_relative_to(below) and not ProcessId(told["pid"], told["started"]).alive():
+        data = json.loads(owner.read_text())
+        if Path(data["folder"]).is_relative_to(below) and not ProcessId(data["pid"], data["started"]).alive():
             shutil.rmtree(owner.parent)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from headgate.catalog.apply import apply
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import ConnectionRef
@@ -26,6 +26,7 @@ from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.connections import CreateConnection, CreateSecret
 from headgate.sql.script import parse_script, parse_statement
 from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Kind
 from tests.catalog.building import START
 
 CONNECTIONS = """

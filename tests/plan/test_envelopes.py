@@ -8,8 +8,8 @@ from headgate.catalog.objects import Growth
 from headgate.plan.definitions import Origin
 from headgate.plan.errors import (
     ColumnCollision,
-    DebeziumKeyUnfit,
     InlineErrorsWithoutKey,
+    InvalidDebeziumKey,
     KeyFormatMissing,
     KeyNotAllowed,
     NoChangeEvents,
@@ -127,7 +127,7 @@ def test_change_events_come_in_every_format_of_a_registry(
 def test_values_that_are_no_change_events_are_refused(value: object, said: str) -> None:
     with pytest.raises(NoChangeEvents) as caught:
         with_orders(value, KEY).source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
-    assert caught.value.message() == f'the values of source "s" are no change events of Debezium: {said}'
+    assert caught.value.message() == f'the values of source "s" are not change events of Debezium: {said}'
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ def test_values_that_are_no_change_events_are_refused(value: object, said: str) 
     ],
 )
 def test_a_key_that_is_none_of_the_row_is_refused(key: object, said: str) -> None:
-    with pytest.raises(DebeziumKeyUnfit) as caught:
+    with pytest.raises(InvalidDebeziumKey) as caught:
         with_orders(CHANGE, key).source(f"{AT} FORMAT {AVRO} ENVELOPE DEBEZIUM")
-    assert caught.value.message() == f'the key of source "s" is no key of its rows: {said}'
+    assert caught.value.message() == f'the key of source "s" is not a key of its rows: {said}'
 
 
 def test_debezium_needs_a_key_and_refuses_to_include_it() -> None:

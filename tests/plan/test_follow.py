@@ -9,10 +9,9 @@ from dataclasses import replace
 from headgate.catalog.apply import apply
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
-from headgate.plan.errors import FieldWithheld, ViewOutgrown
+from headgate.plan.errors import ColumnNameTaken, ViewNoLongerValid
 from headgate.plan.follow import FollowPlan, SinkChange, definition, grown, plan_follow, unwritable
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.sink import plan_sink
@@ -25,7 +24,7 @@ from headgate.sql.formats import SeedSchema, with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import print_statement
+from headgate.sql.statement import Kind, print_statement
 from tests.plan.planning import Planning
 
 
@@ -148,13 +147,13 @@ def test_a_new_field_with_the_name_of_a_column_stops_only_those_who_take_all_col
     assert columns(world.catalog, "rest") == ["id integer not null", "item text not null", "weight double"]
     made = {o.name: o for o in world.catalog.objects.values()}
     assert source_of(world.catalog, made["named"].id) == made["orders"]
-    with pytest.raises(ViewOutgrown) as outgrown:
+    with pytest.raises(ViewNoLongerValid) as outgrown:
         source_of(world.catalog, made["all_of_it"].id)
-    assert 'value field "offset" has no column, because column "offset" is metadata offset' in str(
+    assert 'value field "offset" has the name of column "offset", which holds metadata offset' in str(
         outgrown.value
     )
     assert "INCLUDE OFFSET AS <name>" in (outgrown.value.hint() or "")
-    with pytest.raises(FieldWithheld):
+    with pytest.raises(ColumnNameTaken):
         plan_sink(world.catalog, DEFAULT_PATH, statement_of(made["sent"], CreateSink))
 
 
@@ -164,7 +163,7 @@ def test_a_source_that_is_made_again_by_its_own_statement_withholds_the_same_fie
     again = print_statement(statement_of(world.named("orders"), CreateSource))
     world.do("DROP SOURCE orders")
     world.do(again)
-    with pytest.raises(FieldWithheld):
+    with pytest.raises(ColumnNameTaken):
         world.do("CREATE VIEW all_of_it AS SELECT * FROM orders")
 
 
@@ -192,7 +191,7 @@ def test_a_view_that_cannot_have_a_new_field_stays_as_it_is_and_cannot_be_read(w
     _, after = followed(world, WIDER)
     assert columns(after, "a") == columns(world.catalog, "a")
     assert columns(after, "c") == columns(after, "orders")
-    with pytest.raises(ViewOutgrown, match=r'view "a" .* column "weight"'):
+    with pytest.raises(ViewNoLongerValid, match=r'view "a" .* column "weight"'):
         source_of(after, world.named("b").id)
 
 
@@ -200,7 +199,7 @@ def test_accepting_what_a_view_cannot_have_names_the_view(world: Planning) -> No
     world.do(SOURCE.format(names=""))
     world.do("CREATE VIEW a AS SELECT id FROM orders UNION ALL SELECT 1;")
     source = world.named("orders")
-    with pytest.raises(ViewOutgrown, match='view "a"'):
+    with pytest.raises(ViewNoLongerValid, match='view "a"'):
         plan_follow(world.catalog, source, [schema(("id", "string"))], no_asking, all_fit=True)
 
 
@@ -208,7 +207,7 @@ def test_a_list_of_names_within_a_query_does_not_come_to_mean_other_columns(worl
     world.do(SOURCE.format(names=""))
     world.do("CREATE VIEW a AS SELECT place FROM (SELECT * FROM orders) AS t (x, y, place);")
     _, after = followed(world, WIDER)
-    with pytest.raises(ViewOutgrown, match='view "a"'):
+    with pytest.raises(ViewNoLongerValid, match='view "a"'):
         source_of(after, world.named("a").id)
 
 

@@ -10,19 +10,20 @@ from headgate.catalog.changes import ObjectRenamed, StatementRespelled
 from headgate.catalog.definitions import definition_mark, search_path_of, statement_of
 from headgate.catalog.errors import AlreadyExists
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, search_path
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.secrets import Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.control.desired import desired
 from headgate.control.looking import create_sql
 from headgate.errors import HeadgateError
 from headgate.plan.chain import view_query
-from headgate.plan.errors import NameCaptured
+from headgate.plan.errors import NameShadowed
 from headgate.plan.relations import relations_read
 from headgate.plan.sink import plan_sink
 from headgate.schema.render import print_type
 from headgate.sql.script import parse_script
 from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import Kind
 from tests.plan.planning import Planning, record
 
 pytestmark = pytest.mark.unit
@@ -238,7 +239,7 @@ def test_names_that_need_quotes_get_them(world: Planning, new: str, written: str
 def test_a_name_that_would_mean_something_else_is_refused(world: Planning, query: str) -> None:
     view(world, query)
     before = world.catalog
-    with pytest.raises(NameCaptured) as caught:
+    with pytest.raises(NameShadowed) as caught:
         world.do("ALTER SOURCE orders RENAME TO sales")
     assert 'view "v"' in caught.value.message()
     assert "alias" in str(caught.value.hint())
@@ -340,7 +341,7 @@ def test_after_any_renames_all_statements_parse_and_all_views_give_the_same_colu
         path = ".".join('"' + part.replace('"', '""') + '"' for part in world.catalog.path(target.id))
         try:
             world.do(f'ALTER {target.kind.upper()} {path} RENAME TO "{quoted}"')
-        except (AlreadyExists, NameCaptured):
+        except (AlreadyExists, NameShadowed):
             continue
     for entry in world.catalog.objects.values():
         if entry.statement:

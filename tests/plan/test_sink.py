@@ -9,7 +9,7 @@ import pytest
 
 from headgate.catalog.errors import AlreadyExists, UnknownColumn, UnknownObject, WrongKind
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Desired, Kind
+from headgate.catalog.objects import Desired
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.errors import (
     ColumnTwice,
@@ -26,6 +26,7 @@ from headgate.purify.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.written import CompatibilityLevel
 from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import Kind
 from tests.plan.planning import Planning, record
 
 pytestmark = pytest.mark.unit
@@ -382,7 +383,7 @@ def test_a_loop_over_other_sinks_is_found(world: Planning) -> None:
         world.do("CREATE SINK ca FROM c INTO KAFKA CONNECTION kafka (TOPIC 'a') FORMAT TEXT")
     assert found.value.message() == (
         'sink "ca" cannot write to topic "a", which source "a" reads for sink "ab" and "bc", '
-        "whose records come back to it"
+        "whose records it reads again"
     )
     world.do("CREATE SINK cd FROM c INTO KAFKA CONNECTION kafka (TOPIC 'd') FORMAT TEXT")
 

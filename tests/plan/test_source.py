@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import json
-
 import pytest
-
 from headgate.catalog.changes import ObjectCreated
 from headgate.plan.definitions import Origin
-from headgate.plan.errors import (
-    ColumnCollision,
-    KeyFormatMissing,
-    SchemaCannotChange,
-    TooManyNames,
-    UpsertKeyUnknown,
-)
-from headgate.purify.errors import NoTimestamp, PasswordInAddress, StartTwice
+from headgate.plan.errors import ColumnCollision, KeyFormatMissing, SchemaCannotChange, TooManyNames, UpsertKeyUnknown
+from headgate.purify.errors import InvalidTimestamp, PasswordInAddress, StartTwice
 from headgate.purify.statements import purify
 from headgate.schema.encodings import JsonEncoding, SchemaEncoding, TextEncoding
 from headgate.schema.errors import MalformedAvro
@@ -25,6 +17,8 @@ from headgate.sql.errors import InvalidOptionValue, RepeatedOption
 from headgate.sql.script import parse_statement
 from headgate.sql.statement import print_statement
 from tests.plan.planning import Planning, record, shown, with_orders
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -369,7 +363,7 @@ def test_a_start_is_one(world: Planning) -> None:
 
 @pytest.mark.parametrize("time", ["99999999999999999999", "'1969-12-31'", "''"])
 def test_a_start_is_a_time_that_a_record_can_have(world: Planning, time: str) -> None:
-    with pytest.raises(NoTimestamp):
+    with pytest.raises(InvalidTimestamp):
         world.source(f"FROM KAFKA CONNECTION kafka (TOPIC 'orders', START TIMESTAMP {time}) FORMAT TEXT")
 
 
@@ -380,7 +374,7 @@ def test_an_offset_that_cannot_be_is_refused(world: Planning, offset: str) -> No
 
 
 def test_a_start_is_checked_with_an_address_too(world: Planning) -> None:
-    with pytest.raises(NoTimestamp):
+    with pytest.raises(InvalidTimestamp):
         world.source("FROM KAFKA BROKER 'b:9092' TOPIC 'orders' (START TIMESTAMP 'noon') FORMAT TEXT")
 
 

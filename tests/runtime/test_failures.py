@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.runtime.errors import DiskFull, RecordsWentAway, SparkGone, SparkRefused
+from headgate.runtime.errors import DiskFull, RecordsDeleted, SparkGone, SparkRefused
 from headgate.runtime.failures import bad_record, path_of, translated
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
@@ -135,7 +135,7 @@ def test_the_path_is_taken_from_the_reason(reason: str, path: str) -> None:
     ],
 )
 def test_records_that_are_gone_are_told_as_such(text: str) -> None:
-    assert isinstance(translated(RuntimeError(text)), RecordsWentAway)
+    assert isinstance(translated(RuntimeError(text)), RecordsDeleted)
 
 
 def test_a_bad_record_that_is_at_hand_is_not_read_again() -> None:

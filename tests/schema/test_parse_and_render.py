@@ -150,8 +150,8 @@ WRONG = {
     "decimal(2,3)": "SCH-0104: decimal(2,3) is not a valid type @0",
     "decimal(1,1,1)": 'SCH-0101: expected ")", found "," @11',
     "bytes(0)": "SCH-0105: bytes(0) is not a valid type @0",
-    "varchar(20)": 'SCH-0109: type "varchar(20)" has a limit that headgate does not keep @0',
-    "timestamp(3)": 'SCH-0109: type "timestamp(3)" has a limit that headgate does not keep @0',
+    "varchar(20)": 'SCH-0109: type "varchar(20)" has a limit that Headgate does not enforce @0',
+    "timestamp(3)": 'SCH-0109: type "timestamp(3)" has a limit that Headgate does not enforce @0',
     "decimal(7x)": 'SCH-0101: expected a whole number, found "7x" @8',
 }
 
@@ -189,6 +189,12 @@ def test_a_greater_or_equal_sign_may_follow_the_type_that_its_first_character_cl
 def test_a_text_that_is_not_closed_is_an_error_of_the_lexer() -> None:
     with pytest.raises(UnterminatedIdentifier):
         parse_type('"open')
+
+
+@pytest.mark.parametrize("name", ["", "\x00", "\ud800", "a\nb", "--"])
+def test_every_name_of_a_foreign_schema_can_be_printed_and_read(name: str) -> None:
+    type_ = Record((Field(name, Enum((name,), name=name or None), doc=name),))
+    assert parse_type(print_type(type_, full=True)) == type_
 
 
 def test_only_a_type_that_the_catalog_knows_can_be_named() -> None:

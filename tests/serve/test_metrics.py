@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from headgate.catalog.objects import Kind
 from headgate.catalog.tasks import State, TaskStatus
 from headgate.serve.metrics import metrics
+from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, Building
 
 pytestmark = pytest.mark.unit
@@ -101,7 +101,7 @@ def test_the_time_of_batches_is_a_sum_and_a_count() -> None:
     assert [(labels["part"], value) for labels, value in family.samples] == [("sum", 1.5), ("count", 4)]
 
 
-def test_what_is_not_known_yet_has_no_sample() -> None:
+def test_an_unknown_value_has_no_sample() -> None:
     building = Building()
     task = building.add(Kind.SINK, "s")
     families = parse(metrics(building.catalog, [TaskStatus(task, State.STARTING, NOW)]))

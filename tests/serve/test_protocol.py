@@ -35,7 +35,6 @@ from headgate.serve.protocol import (
     read_event,
     write_event,
 )
-from headgate.serve.result_table import table_lines
 from tests.testing.fake_engine import TOKEN, FakeEngine, failure, result, run_fake_engine
 
 pytestmark = pytest.mark.unit
@@ -69,7 +68,7 @@ events: st.SearchStrategy[Event] = st.one_of(
 
 
 @given(events)
-def test_reading_what_was_written_gives_the_event_on_one_line(event: Event) -> None:
+def test_an_event_is_one_line_and_reads_back_as_it_was(event: Event) -> None:
     line = write_event(event)
     assert read_event(line) == event
     assert line.count(b"\n") == 1
@@ -96,7 +95,7 @@ def test_events_have_the_form_that_other_programs_read() -> None:
 @pytest.mark.parametrize(
     "line", ["no json", "[]", '{"event": "applause"}', '{"event": "rows", "rows": [1]}', "{}"]
 )
-def test_what_is_no_event_is_an_error(line: str) -> None:
+def test_a_line_that_is_no_event_is_an_error(line: str) -> None:
     with pytest.raises(UnreadableEvent):
         read_event(line)
 
@@ -106,9 +105,9 @@ def test_members_that_are_not_known_are_ignored() -> None:
 
 
 def test_the_client_gives_all_events_in_order_with_line_separators_within_values() -> None:
-    told = result({"a": "text"}, ("one\u2028two\x85three",), ("four",))
-    with run_fake_engine(lambda sql: told) as engine:
-        assert list(engine.client.run("SELECT a FROM b;", timeout=7)) == told
+    events = result({"a": "text"}, ("one\u2028two\x85three",), ("four",))
+    with run_fake_engine(lambda sql: events) as engine:
+        assert list(engine.client.run("SELECT a FROM b;", timeout=7)) == events
     assert (engine.asked, engine.timeouts) == (["SELECT a FROM b;"], [7])
 
 
@@ -118,7 +117,7 @@ def test_an_error_event_is_an_event_and_no_exception() -> None:
     assert event == Failed(Diagnostic("SQL-0103", "no such thing"))
 
 
-def test_an_answer_that_breaks_off_is_told() -> None:
+def test_an_answer_that_breaks_off_is_an_error() -> None:
     def answer(sql: str) -> list[Event]:
         return [Notice("one moment")]
 
@@ -130,7 +129,7 @@ def test_an_answer_that_breaks_off_is_told() -> None:
             list(engine.client.run("x;"))
 
 
-def test_a_wrong_token_is_told_and_never_shown() -> None:
+def test_a_wrong_token_is_reported_and_never_shown() -> None:
     with run_fake_engine(lambda sql: [Done("")]) as engine:
         client = EngineClient(engine.url, "stolen")
         with pytest.raises(WrongToken) as caught:
@@ -138,7 +137,7 @@ def test_a_wrong_token_is_told_and_never_shown() -> None:
     assert "stolen" not in repr(client) + caught.value.diagnostic().render()
 
 
-def test_an_address_at_which_nobody_listens_is_told() -> None:
+def test_an_address_without_a_server_is_reported() -> None:
     with run_fake_engine(lambda sql: [Done("")]) as engine:
         url = engine.url
     with pytest.raises(EngineUnreachable, match="takes no connection"):
@@ -146,7 +145,7 @@ def test_an_address_at_which_nobody_listens_is_told() -> None:
     assert not EngineClient(url, "t").is_healthy()
 
 
-def test_a_refused_request_is_told_with_its_status() -> None:
+def test_a_refused_request_is_reported_with_its_status() -> None:
     with run_fake_engine(lambda sql: [Done("")]) as engine, pytest.raises(EngineRefused, match="404"):
         engine.client.raise_for_status(engine.client.send("GET", "/nowhere", timeout=5))
 
@@ -182,7 +181,7 @@ def _announce(project: Path, engine: FakeEngine, pid: int) -> None:
     (project / ".headgate" / "token").write_text(TOKEN + "\n")
 
 
-def test_an_engine_that_ends_at_once_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+def test_an_engine_that_ends_at_once_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     (tmp_path / "engine.log").write_text("some line\nthe disk is full\n")
     process = subprocess.Popen(["false"])
     engine = EngineProcess(tmp_path, process, tmp_path / "engine.log")
@@ -192,7 +191,7 @@ def test_an_engine_that_ends_at_once_is_told_with_the_end_of_its_log(tmp_path: P
     assert "the disk is full" in caught.value.detail()
 
 
-def test_an_engine_that_never_becomes_ready_is_told_and_killed(tmp_path: Path) -> None:
+def test_an_engine_that_never_becomes_ready_is_reported_and_killed(tmp_path: Path) -> None:
     engine = EngineProcess(tmp_path, subprocess.Popen(["sleep", "60"]), tmp_path / "engine.log")
     with pytest.raises(EngineDidNotStart, match="not ready within"):
         engine.wait_until_ready(0.2)
@@ -212,19 +211,8 @@ def test_an_engine_that_ignores_its_end_is_killed_with_its_children(tmp_path: Pa
         os.kill(child, 0)
 
 
-def test_a_command_that_cannot_serve_is_told(tmp_path: Path) -> None:
+def test_a_command_that_cannot_serve_is_an_error(tmp_path: Path) -> None:
     """Python itself does not start so."""
     with pytest.raises(EngineDidNotStart) as caught:
         start_engine(tmp_path, environment={"PYTHONHOME": str(tmp_path)}, timeout=60)
     assert any("init" in line for line in caught.value.last)
-
-
-def test_a_table_has_numbers_to_the_right_and_keeps_lines() -> None:
-    columns = [Column("id", "bigint"), Column("note", "text"), Column("m", "map<text, integer>")]
-    assert table_lines(columns, [(1, "a\nb", {"k": 1}), (200, None, {})]) == [
-        "id   note    m",
-        "---  ------  --------",
-        '  1  a       {"k": 1}',
-        "     b",
-        "200  <null>  {}",
-    ]

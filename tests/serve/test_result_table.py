@@ -33,3 +33,14 @@ def test_a_word_that_does_not_fit_is_broken_and_nothing_of_it_is_lost() -> None:
     lines = table_lines((Column("v", "text"),), [(word,)], 40)
     assert "".join(lines[2:]) == word
     assert max(map(len, lines)) == 40
+
+
+def test_a_table_has_numbers_to_the_right_and_keeps_lines() -> None:
+    columns = [Column("id", "bigint"), Column("note", "text"), Column("m", "map<text, integer>")]
+    assert table_lines(columns, [(1, "a\nb", {"k": 1}), (200, None, {})]) == [
+        "id   note    m",
+        "---  ------  --------",
+        '  1  a       {"k": 1}',
+        "     b",
+        "200  <null>  {}",
+    ]

@@ -74,10 +74,17 @@ def test_nothing_is_done_without_the_token(
 ) -> None:
     answer = http.request(method, path, json={"sql": "CREATE SCHEMA intruder"}, headers=headers)
     assert answer.status_code == 401
-    assert answer.json()["message"] == "the token is missing or wrong"
+    assert answer.json()["code"] == "RUN-0403"
     assert TOKEN not in answer.text
     assert switched == []
     assert run(http, "SHOW SCHEMAS LIKE 'intruder'")[1] == Rows(())
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{"])
+def test_a_body_that_is_not_a_json_object_is_refused(http: TestClient, body: bytes) -> None:
+    answer = http.post("/api/statements", content=body, headers=AUTHORIZED)
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "CLI-0107"
 
 
 def test_a_project_is_switched_with_the_token(http: TestClient, switched: list[dict[str, object]]) -> None:
@@ -138,7 +145,7 @@ def test_the_line_that_an_error_shows_has_no_secrets(http: TestClient) -> None:
         assert "hunter2" not in failed.diagnostic.render()
 
 
-def test_what_must_not_happen_is_told_without_its_text(
+def test_an_internal_error_is_reported_without_its_text(
     http: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     (failed,) = run(http, "SELECT 1 AS one")
@@ -154,9 +161,7 @@ def test_an_empty_script_answers_nothing(http: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/statements", "/api/plan", "/api/apply"])
-def test_an_engine_that_answers_enough_already_says_so_and_tells_its_health_still(
-    tmp_path: Path, path: str
-) -> None:
+def test_a_busy_engine_refuses_statements_and_still_answers_health_checks(tmp_path: Path, path: str) -> None:
     engine = Engine(Project(tmp_path), Spark(no_spark))
     try:
         with TestClient(HttpApi(engine, TOKEN, lambda _: None, StatementStreams(0)).application()) as http:
@@ -211,7 +216,7 @@ def test_no_more_are_opened_than_may_be_and_one_that_ends_makes_room() -> None:
     asyncio.run(read())
 
 
-def test_closing_stops_what_runs() -> None:
+def test_closing_a_stream_cancels_its_work() -> None:
     running, stopped, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work(emit: Emit, cancellation: Cancellation) -> None:
@@ -253,14 +258,14 @@ def test_a_thread_that_waits_for_its_reader_ends_when_the_reader_goes_away() -> 
     asyncio.run(open_and_close())
 
 
-def test_what_begins_after_the_cancellation_is_stopped_at_once() -> None:
+def test_a_job_that_begins_after_the_cancellation_is_stopped_at_once() -> None:
     cancellation, stopped = Cancellation(), threading.Event()
     cancellation.cancel()
     with cancellation.stops(stopped.set):
         assert stopped.is_set()
 
 
-def test_what_has_ended_is_not_stopped_any_more() -> None:
+def test_a_job_that_has_ended_is_not_stopped() -> None:
     cancellation, stopped = Cancellation(), threading.Event()
     with cancellation.stops(stopped.set):
         pass

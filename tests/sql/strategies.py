@@ -38,7 +38,7 @@ from headgate.sql.options import (
     Value,
     ValueKind,
 )
-from headgate.sql.statement import Expression, ObjectKind, ObjectName, Query, Statement
+from headgate.sql.statement import Expression, Kind, ObjectName, Query, Statement
 from headgate.text.cursor import RESERVED, Identifier
 from tests.schema.strategies import types as schema_types
 
@@ -187,7 +187,7 @@ def both_formats(table: OptionTable) -> SearchStrategy[formats.Formats]:
 
 read_formats = both_formats(formats.READ_FORMAT_OPTIONS)
 write_formats = both_formats(formats.WRITE_FORMAT_OPTIONS)
-kinds = st.sampled_from(get_args(ObjectKind))
+kinds = st.sampled_from(list(Kind))
 changes = options(CHANGE_OPTIONS)
 secret_values = st.one_of(
     st.builds(connections.SecretText, texts),
@@ -224,8 +224,8 @@ doc_changes = st.one_of(
 requirements = st.sampled_from([("FIELDS",), ("TYPES",), ("FIELDS", "TYPES"), ("TYPES", "FIELDS")])
 scopes = st.one_of(
     st.none(),
-    st.builds(sinks.PolicyScope, st.just("SCHEMA"), names(2)),
-    st.builds(sinks.PolicyScope, st.just("DATABASE"), names(1)),
+    st.builds(sinks.PolicyScope, st.just(Kind.SCHEMA), names(2)),
+    st.builds(sinks.PolicyScope, st.just(Kind.DATABASE), names(1)),
 )
 stream_columns = st.one_of(
     st.builds(
@@ -325,7 +325,11 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         flags,
     ),
     sources.AcceptSchemaChange: st.builds(
-        sources.AcceptSchemaChange, st.sampled_from(["SOURCE", "STREAM", "TABLE"]), names(), changes, flags
+        sources.AcceptSchemaChange,
+        st.sampled_from([Kind.SOURCE, Kind.STREAM, Kind.TABLE]),
+        names(),
+        changes,
+        flags,
     ),
     types.CreateType: st.builds(types.CreateType, names(), type_bodies, flags),
     views.CreateView: replaceable(
@@ -359,14 +363,14 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     sinks.AlterSinkPolicy: st.builds(sinks.AlterSinkPolicy, names(), registry_kinds, requirements, flags),
     streams.CreateStream: replaceable(
         streams.CreateStream,
-        kind=st.sampled_from(["STREAM", "TABLE"]),
+        kind=st.sampled_from([Kind.STREAM, Kind.TABLE]),
         name=names(),
         columns=some(stream_columns, 0),
         properties=options(streams.PROPERTIES),
     ),
     streams.CreateStreamAs: replaceable(
         streams.CreateStreamAs,
-        kind=st.sampled_from(["STREAM", "TABLE"]),
+        kind=st.sampled_from([Kind.STREAM, Kind.TABLE]),
         name=names(),
         query=query_bodies,
         properties=options(streams.PROPERTIES),
@@ -411,13 +415,15 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     ),
     objects.CommentOn: st.one_of(
         st.builds(objects.CommentOn, kinds, names(), st.none() | texts),
-        st.builds(objects.CommentOn, st.just("COLUMN"), names(4, 2), st.none() | texts),
+        st.builds(objects.CommentOn, st.none(), names(4, 2), st.none() | texts),
     ),
     objects.RenameObject: st.builds(objects.RenameObject, kinds, names(), identifiers, flags),
     objects.ChangeTaskState: st.one_of(
         st.builds(
             objects.ChangeTaskState,
-            st.sampled_from(["SINK", "MATERIALIZATION", "MATERIALIZED VIEW", "STREAM", "TABLE"]),
+            st.sampled_from(
+                [Kind.SINK, Kind.MATERIALIZATION, Kind.MATERIALIZED_VIEW, Kind.STREAM, Kind.TABLE]
+            ),
             names(),
             st.sampled_from(["PAUSE", "RESUME"]),
             st.none(),
@@ -425,7 +431,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         ),
         st.builds(
             objects.ChangeTaskState,
-            st.just("CAPTURE"),
+            st.just(Kind.CAPTURE),
             names(),
             st.sampled_from(["PAUSE", "RESUME"]),
             st.none() | texts,
@@ -434,9 +440,11 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     ),
     objects.DropObject: st.one_of(
         st.builds(objects.DropObject, kinds, names(), flags, flags),
-        st.builds(objects.DropObject, st.sampled_from(["STREAM", "TABLE"]), names(), flags, flags, flags),
         st.builds(
-            objects.DropObject, st.just("MATERIALIZATION"), names(), flags, flags, st.just(False), flags
+            objects.DropObject, st.sampled_from([Kind.STREAM, Kind.TABLE]), names(), flags, flags, flags
+        ),
+        st.builds(
+            objects.DropObject, st.just(Kind.MATERIALIZATION), names(), flags, flags, st.just(False), flags
         ),
     ),
     queries.InsertValues: st.builds(

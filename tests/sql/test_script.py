@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
 from headgate.errors import HeadgateError, Span
@@ -12,7 +10,7 @@ from headgate.sql.grammar import all_rules, all_synopses
 from headgate.sql.queries import Subscribe
 from headgate.sql.script import parse_script, parse_statement, statement_spans
 from headgate.sql.show import Describe
-from headgate.sql.statement import ObjectKind, ObjectName, print_statement
+from headgate.sql.statement import Kind, ObjectName, print_statement
 from headgate.sql.views import CreateView
 from headgate.text.cursor import RESERVED, Identifier
 
@@ -22,7 +20,7 @@ SCRIPT = "SHOW TABLES;\n-- a ; b\nSELECT ';' ;; /* ; */\nDESCRIBE t"
 
 
 def keywords() -> set[str]:
-    texts = [*all_synopses().values(), *all_rules().values(), *get_args(ObjectKind)]
+    texts = [*all_synopses().values(), *all_rules().values(), *(kind.words for kind in Kind)]
     return {
         word
         for text in texts

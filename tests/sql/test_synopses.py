@@ -33,8 +33,8 @@ def _reads(text: str) -> bool:
 
 def test_every_statement_has_a_synopsis() -> None:
     names = set(all_synopses())
-    created = {f"CREATE {kind}" for kind in (*CREATE, *CREATE_OR_REPLACE)}
-    altered = {f"ALTER {kind}" for kind in ALTER}
+    created = {f"CREATE {kind.words}" for kind in (*CREATE, *CREATE_OR_REPLACE)}
+    altered = {f"ALTER {kind.words}" for kind in ALTER}
     assert created | altered <= names
     others = set(STATEMENTS) - {"CREATE", "ALTER", "WITH", "VALUES", "("}
     assert others <= {name.split(" ")[0] for name in names}

@@ -16,7 +16,7 @@ from headgate.registry.schemas import Reference, Schema, avro_types, parse
 from headgate.schema.written import SchemaFormat
 from headgate.testing import notation
 from headgate.testing.avro_records import AvroCodec
-from headgate.testing.errors import MalformedSpec, UnfitRecord
+from headgate.testing.errors import InvalidRecord, MalformedSpec
 from headgate.testing.notation import (
     Branch,
     Json,
@@ -169,14 +169,14 @@ def test_a_branch_can_be_named_where_several_fit_and_either_notation_equals_it()
     ],
 )
 def test_an_avro_value_that_does_not_fit_is_told_with_its_place(type_: object, written: str) -> None:
-    with pytest.raises(UnfitRecord) as caught:
+    with pytest.raises(InvalidRecord) as caught:
         _avro(type_).encode(read_json(written))
     assert caught.value.path.startswith("$")
 
 
 def test_bytes_that_are_no_avro_record_are_told() -> None:
     for data in (b"", b"\x04\x00", b"\x00\x00"):
-        with pytest.raises(UnfitRecord):
+        with pytest.raises(InvalidRecord):
             _avro(_field("string")).decode(data)
 
 
@@ -238,7 +238,7 @@ def test_a_message_is_chosen_by_name_and_framed_by_its_place() -> None:
     assert nested[:3] == b"\x04\x00\x00"
     assert codec.decode(nested) == {"sku": "x", "price": 0.0}
     assert codec.encode(read_json("{}"))[:1] == b"\x00"
-    with pytest.raises(UnfitRecord, match=r"shop\.Other"):
+    with pytest.raises(InvalidRecord, match=r"shop\.Other"):
         codec.encode(read_json("{}"), "shop.Othr")
 
 
@@ -254,7 +254,7 @@ def test_protobuf_with_references() -> None:
     "written", ['{"nope": 1}', '{"id": "1"}', '{"id": 1.5}', '{"suit": "X"}', '{"raw": "zz"}', '{"lines": {}}', '{"at": "noon"}', "5"]
 )  # fmt: skip
 def test_a_protobuf_value_that_does_not_fit_is_told(written: str) -> None:
-    with pytest.raises(UnfitRecord):
+    with pytest.raises(InvalidRecord):
         _proto(PROTO).encode(read_json(written))
 
 

@@ -32,7 +32,6 @@ from headgate.catalog.objects import (
     Column,
     Comment,
     Desired,
-    Kind,
     Object,
     Use,
     read_type,
@@ -42,6 +41,7 @@ from headgate.catalog.retype import retype
 from headgate.catalog.secrets import redacted_statement
 from headgate.catalog.snapshot import SYSTEM_SCHEMAS, Catalog, Draft
 from headgate.errors import InternalError
+from headgate.sql.statement import Kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from headgate.schema.names import force_quotes
 
 
 class CatalogError(HeadgateError):
-    """Family CAT."""
+    """An error of the catalog: CAT-…."""
 
 
 class UnknownObject(CatalogError, code="CAT-0101"):
@@ -217,7 +217,7 @@ class NotACatalog(CatalogError, code="CAT-0306"):
     HINT = "Name another file. Nothing was changed."
 
 
-class CatalogMoved(CatalogError, code="CAT-0307"):
+class CatalogChanged(CatalogError, code="CAT-0307"):
     """Another statement changed the catalog between the plan and the commit of this one."""
 
     planned: int

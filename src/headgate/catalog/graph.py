@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from headgate.catalog.errors import InUse, NotEmpty
-from headgate.catalog.objects import ROOT, Dependency, Kind, Object, Use
+from headgate.catalog.objects import ROOT, Dependency, Object, Use, namespace_of
 from headgate.catalog.snapshot import Catalog
 from headgate.schema.types import Array, Map, Named, Record, Type
+from headgate.sql.statement import Kind
 
 CONTAINERS = (Kind.DATABASE, Kind.SCHEMA)
 
@@ -103,7 +104,7 @@ def type_at(catalog: Catalog, path: tuple[str, ...]) -> Object | None:
     parent, kinds = ROOT, (Kind.DATABASE, Kind.SCHEMA, Kind.TYPE)
     found: Object | None = None
     for kind, name in zip(kinds, path, strict=False):
-        found = catalog.exactly(parent, kind.namespace, name)
+        found = catalog.exactly(parent, namespace_of(kind), name)
         if found is None:
             return None
         parent = found.id

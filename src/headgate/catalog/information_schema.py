@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import SearchPath, span_of
-from headgate.catalog.objects import RELATIONS, Kind, Object
+from headgate.catalog.objects import RELATIONS, Object
 from headgate.catalog.self_description import HEADGATE_CATALOG
 from headgate.catalog.snapshot import SYSTEM_SCHEMAS, Catalog, fold
 from headgate.catalog.store import Reader
@@ -32,7 +32,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.statement import ObjectName
+from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 
 _TABLE_TYPES = {

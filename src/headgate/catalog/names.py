@@ -24,13 +24,13 @@ from headgate.catalog.errors import (
     UnknownObject,
     WrongKind,
 )
-from headgate.catalog.objects import RELATIONS, ROOT, Column, Kind, Namespace, Object
+from headgate.catalog.objects import RELATIONS, ROOT, Column, Namespace, Object, namespace_of
 from headgate.catalog.snapshot import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
 from headgate.errors import Span, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
 from headgate.schema.names import find as find_name
 from headgate.schema.types import Named
-from headgate.sql.statement import NO_SPAN, ObjectName
+from headgate.sql.statement import NO_SPAN, Kind, ObjectName
 from headgate.text.cursor import Identifier
 
 Name = Sequence[Identifier]
@@ -126,7 +126,7 @@ def place(catalog: Catalog, path: SearchPath, name: ObjectName, kind: Kind) -> t
         parent, new = _parent(catalog, path, name.parts, kind), name.parts[-1]
         if kind is Kind.SCHEMA and fold(new.name) in SYSTEM_SCHEMAS:
             raise ReservedName(kind, new.name)
-        same = catalog.same_folded(parent, kind.namespace, new.name)
+        same = catalog.same_folded(parent, namespace_of(kind), new.name)
         taken = [o for o in same if o.name == new.name] or ([] if new.quoted else same)
         if taken:
             raise AlreadyExists(taken[0].kind, new.name, taken[0].name)
@@ -188,7 +188,7 @@ def _schemas(catalog: Catalog, path: SearchPath, name: Name, *, must_exist: bool
 
 def _find_in(catalog: Catalog, schemas: Iterable[Object], name: Name, kinds: Sequence[Kind]) -> Object | None:
     """The first schema that has the name decides, even if what it has is of another kind."""
-    namespaces = tuple(dict.fromkeys(k.namespace for k in kinds)) or tuple(Namespace)
+    namespaces = tuple(dict.fromkeys(namespace_of(k) for k in kinds)) or tuple(Namespace)
     for schema in schemas:
         same = (catalog.same_folded(schema.id, namespace, name[-1].name) for namespace in namespaces)
         found = [o for o in (_pick(catalog, candidates, name[-1]) for candidates in same) if o is not None]

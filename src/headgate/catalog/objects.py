@@ -17,6 +17,7 @@ from headgate.errors import InternalError
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record, Type
+from headgate.sql.statement import Kind
 
 ROOT = 0  # the parent of databases
 
@@ -35,37 +36,17 @@ class Namespace(enum.StrEnum):
     CAPTURE = "capture"
 
 
-class Kind(enum.StrEnum):
-    """The kinds of objects, in the words of the statements that make them."""
-
-    DATABASE = "database"
-    SCHEMA = "schema"
-    CONNECTION = "connection"
-    SECRET = "secret"
-    TYPE = "type"
-    SOURCE = "source"
-    VIEW = "view"
-    MATERIALIZED_VIEW = "materialized view"
-    STREAM = "stream"
-    TABLE = "table"
-    COLLECTION = "collection"
-    SINK = "sink"
-    SINK_POLICY = "sink policy"
-    MATERIALIZATION = "materialization"
-    CAPTURE = "capture"
-
-    @property
-    def namespace(self) -> Namespace:
-        shared = self is Kind.TYPE or self in RELATIONS
-        return Namespace.RELATION if shared else Namespace(self.value)
-
-
 # Whatever has rows is a relation; whatever moves rows is a task.
 RELATIONS = frozenset(
     {Kind.SOURCE, Kind.VIEW, Kind.MATERIALIZED_VIEW, Kind.STREAM, Kind.TABLE, Kind.COLLECTION}
 )
 TASKS = frozenset({Kind.SINK, Kind.MATERIALIZATION, Kind.CAPTURE, Kind.MATERIALIZED_VIEW})
 MAY_BE_TASKS = TASKS | {Kind.STREAM, Kind.TABLE, Kind.COLLECTION}  # these are when made with AS SELECT
+
+
+def namespace_of(kind: Kind) -> Namespace:
+    """Types share the namespace of relations, because a query names both; every other kind has its own."""
+    return Namespace.RELATION if kind is Kind.TYPE or kind in RELATIONS else Namespace(kind.value)
 
 
 class Growth(enum.StrEnum):
@@ -169,7 +150,7 @@ class Object:
 
     @property
     def namespace(self) -> Namespace:
-        return self.kind.namespace
+        return namespace_of(self.kind)
 
     def column(self, id_: int) -> Column | None:
         return next((c for c in self.columns if c.id == id_), None)

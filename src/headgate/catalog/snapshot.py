@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from headgate.catalog.objects import ROOT, Desired, Kind, Namespace, Object
+from headgate.catalog.objects import ROOT, Desired, Namespace, Object
 from headgate.catalog.secrets import SecretSource
 from headgate.errors import InternalError
 from headgate.schema.names import print_name
+from headgate.sql.statement import Kind
 
 DEFAULT_DATABASE = "headgate"
 DEFAULT_SCHEMA = "public"

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 @url_option
 @output_option
 def apply(file: Path, project: Path, url: str | None, output: Output) -> None:
-    """Make what the script FILE describes. What is there as it says is left alone; a second run does nothing.
+    """Create and change objects so that the catalog has what the script FILE describes. A second run does nothing.
 
-    Views, comments, secrets and the state of tasks are changed where they differ; for anything else that differs,
-    the error says which statement to write. Objects that the script does not name are left alone. The script is
-    planned as a whole before anything of it is done.
+    Views, comments, secrets and the state of tasks are changed if they differ. If anything else differs, the error
+    says which statement to write. Objects that the script does not name are left alone. The whole script is planned
+    before any of it is done.
     """
     text = read_script(file)
     if url is None:
@@ -46,11 +46,11 @@ def apply(file: Path, project: Path, url: str | None, output: Output) -> None:
 
 
 def apply_script(connected: ConnectedEngine, text: str, output: Output, *, runs_on: bool = False) -> int:
-    """The exit status. ``runs_on`` if the engine runs on after this."""
-    answered = print_answer(send_script(connected.client, "/api/apply", text), output)
-    if connected.started and answered.changed and not runs_on:
+    """Apply a script and return the exit status. ``runs_on`` means that the engine is not stopped afterwards."""
+    result = print_answer(send_script(connected.client, "/api/apply", text), output)
+    if connected.started and result.changed and not runs_on:
         click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
-    return answered.status
+    return result.status
 
 
 @click.command()
@@ -59,10 +59,10 @@ def apply_script(connected: ConnectedEngine, text: str, output: Output, *, runs_
 @url_option
 @output_option
 def plan(file: Path, project: Path, url: str | None, output: Output) -> None:
-    """Show what `headgate apply FILE` would do, and do nothing.
+    """Show what `headgate apply FILE` would do, without doing it.
 
-    One row per statement: the object, whether it is created, changed or kept as it is, its columns, and the topics
-    and schemas that would be made.
+    One row per statement: the object, whether it would be created, changed or kept, its columns, and the topics and
+    schemas that would be created.
     """
     text = read_script(file)
     if url is None:
@@ -72,9 +72,9 @@ def plan(file: Path, project: Path, url: str | None, output: Output) -> None:
     sys.exit(status)
 
 
-INTERRUPTED = 130
+INTERRUPTED = 130  # the exit status that shells use after Ctrl-C
 ENGINE_WAS_TEMPORARY = (
-    "the engine ran for the time of this command only; what was created runs while an engine does: "
+    "the engine ran only for this command, and tasks run only while an engine does: "
     "start one with `headgate serve`"
 )
 
@@ -86,10 +86,10 @@ ENGINE_WAS_TEMPORARY = (
 @url_option
 @output_option
 def sql(file: Path | None, command: str | None, project: Path, url: str | None, output: Output) -> None:
-    """Send the statements of FILE (- is standard input) to the project's engine; without any, open a shell.
+    """Send the statements of FILE (- is standard input) to the project's engine. Without FILE and -c, open a shell.
 
-    A script is planned as a whole before anything of it is done. If no engine runs, one is started for the time of
-    the command. The exit status tells the family of an error.
+    The whole script is planned before any of it is done. If no engine runs, one is started for this command. The exit
+    status tells the family of an error.
     """
     if file is not None and command is not None:
         raise click.UsageError("give a file or -c, not both")
@@ -107,13 +107,13 @@ def sql(file: Path | None, command: str | None, project: Path, url: str | None, 
 def _send(connected: ConnectedEngine, text: str, output: Output) -> int:
     try:
         with closing(connected.client.run(text)) as events:
-            answered = print_answer(events, output)
+            result = print_answer(events, output)
     except KeyboardInterrupt:
         click.echo("cancelled", err=True)
         return INTERRUPTED
-    if connected.started and answered.changed:
+    if connected.started and result.changed:
         click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
-    return answered.status
+    return result.status
 
 
 def _open_shell(project: Path, url: str | None) -> None:
@@ -132,11 +132,11 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 @folder_option
 @output_option
 def doctor(folder: str, output: str) -> None:
-    """Check Python, Java, jars, ports, memory, disk and a world, and say how to repair what is wrong.
+    """Check Python, Java, jars, ports, memory, disk and the world, and say how to repair what is wrong.
 
-    The exit status is 1 if a check fails; a warning does not count.
+    The exit status is 1 if a check fails. Warnings do not count.
     """
-    # Imports the clients of every service, which the other commands do not need.
+    # Imported here, because it imports the clients of all services, which other commands do not need.
     from headgate.embedded.doctor import examine
 
     findings = list(examine(Path(folder)))
@@ -148,12 +148,12 @@ def doctor(folder: str, output: str) -> None:
 
 
 def _show(findings: list[Finding]) -> None:
-    """A repair stands under its finding, where it has room."""
+    """Print the findings. The repair is a line of its own below its finding, because it is long."""
     rows: list[tuple[str | Text, str, str | Text]] = []
     for one in findings:
         rows.append((Text(one.verdict, COLOURS[one.verdict]), one.check, one.found))
         if one.repair:
             rows.append(("", "", Text(one.repair, "dim")))
     print_table(("", "check", "found"), rows)
-    worst = [sum(one.verdict == verdict for one in findings) for verdict in ("fail", "warn")]
-    click.echo(f"\n{len(findings)} checks, {worst[0]} failed, {worst[1]} warnings")
+    failed, warnings = (sum(one.verdict == verdict for one in findings) for verdict in ("fail", "warn"))
+    click.echo(f"\n{len(findings)} checks, {failed} failed, {warnings} warnings")

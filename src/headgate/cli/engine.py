@@ -29,8 +29,8 @@ from headgate.sql.redact import redacted_text
 from headgate.sql.script import decode_source, parse_script
 
 TOKEN_VARIABLE = "HEADGATE_TOKEN"
-LAZY_SPARK = {"HEADGATE_SPARK_EAGER": "false"}  # most commands need no Spark, and it would cost them 10 s
-SCRIPT_TIMEOUT = 600.0  # seconds for a whole script to be planned and done; topics and schemas are made in it
+LAZY_SPARK = {"HEADGATE_SPARK_EAGER": "false"}  # most commands need no Spark, which takes 10 s to start
+SCRIPT_TIMEOUT = 600.0  # seconds to plan and do a whole script, which may create topics and schemas
 
 
 def _checked_url(_: click.Context, __: click.Parameter, url: str | None) -> str | None:
@@ -48,13 +48,13 @@ url_option = click.option(
     "--url",
     metavar="URL",
     callback=_checked_url,
-    help=f"Address of an engine elsewhere. Its token is taken from {TOKEN_VARIABLE}, or from the project's folder.",
+    help=f"Address of another engine. Its token is read from {TOKEN_VARIABLE}, or from the project folder.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectedEngine:
-    """``started`` if the engine was started for this command and ends with it."""
+    """An engine to send statements to. ``started``: it was started for this command and ends with it."""
 
     client: EngineClient
     started: bool = False
@@ -62,7 +62,7 @@ class ConnectedEngine:
 
 @contextmanager
 def connect_engine(project: Path, url: str | None) -> Iterator[ConnectedEngine]:
-    """The engine of the project's folder, or of the URL."""
+    """Connect to the engine of a URL, or to that of the project. If the project has none, start one for the block."""
     folder = project.absolute()
     if url is not None:
         yield ConnectedEngine(EngineClient(url, _read_token(folder)))
@@ -84,7 +84,7 @@ def connect_engine(project: Path, url: str | None) -> Iterator[ConnectedEngine]:
 
 @contextmanager
 def _close_uninterrupted() -> Iterator[ExitStack]:
-    """A stack that is closed whatever is typed meanwhile: an engine that was told to stop is waited for."""
+    """A stack that Ctrl-C does not interrupt while it is closed. Otherwise the engine that it stops would be left behind."""
     stack = ExitStack()
     try:
         yield stack
@@ -98,12 +98,12 @@ def _close_uninterrupted() -> Iterator[ExitStack]:
 
 
 def _status(message: str) -> Status:
-    """Shown on a terminal only, and gone afterwards."""
+    """A message with a spinner, on a terminal only. It disappears at the end of the block."""
     return Console(stderr=True).status(message)
 
 
 def send_script(client: EngineClient, path: str, sql: str) -> Iterator[Event]:
-    """The events of a script sent to another door than that of statements: `/api/plan` or `/api/apply`."""
+    """Send a script to `/api/plan` or `/api/apply`, and yield its events. Raises EngineUnreachable and others."""
     response = client.send("POST", path, timeout=SCRIPT_TIMEOUT, json={"sql": sql})
     client.raise_for_status(response)
     last: Event | None = None
@@ -124,16 +124,19 @@ def _read_token(folder: Path) -> str:
 
 
 def read_script(file: Path) -> str:
-    """The text of a file, or of standard input for `-`."""
+    """The text of a file, or of standard input for `-`. Raises ScriptUnreadable."""
     try:
         source = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as wrong:
-        raise ScriptUnreadable(str(file), (wrong.strerror or type(wrong).__name__).lower()) from wrong
+    except OSError as error:
+        raise ScriptUnreadable(str(file), (error.strerror or type(error).__name__).lower()) from error
     return decode_source(source)
 
 
 def check_script(text: str, output: Output) -> int:
-    """How many statements the script has. One that cannot be read is told and ends the command, engine or not."""
+    """Parse a script before an engine is started for it. Returns the number of statements.
+
+    A syntax error is printed and ends the command.
+    """
     try:
         return len(parse_script(text))
     except HeadgateError as error:
@@ -141,5 +144,6 @@ def check_script(text: str, output: Output) -> int:
 
 
 def exit_with(error: HeadgateError, text: str, output: Output) -> NoReturn:
+    """Print an error with its place in the script, secrets hidden, and exit."""
     print_diagnostic(error.diagnostic(redacted_text(text)), output)
     sys.exit(exit_status(error))

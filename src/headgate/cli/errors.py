@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class CommandError(HeadgateError):
-    """Family CLI."""
+    """An error of a command or its settings: CLI-…."""
 
 
 class SettingsUnreadable(CommandError, code="CLI-0201"):

@@ -1,4 +1,4 @@
-"""The command `headgate`. Commands are imported when they are called, so that `headgate --help` answers at once."""
+"""The command `headgate`. A command is imported when it is called, so that `headgate --help` is quick."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import click
 
 from headgate.errors import ErrorGroup, HeadgateError
 
-# Command -> the module and object that hold it, and the line of help that the list shows.
+# Command -> its module, its name there, and its line in the list of commands.
 COMMANDS = {
     "apply": (
         "headgate.cli.commands",
         "apply",
-        "Make what a script describes, and leave alone what is so already.",
+        "Create and change what a script describes.",
     ),
     "doctor": ("headgate.cli.commands", "doctor", "Check what Headgate needs, and say how to repair it."),
-    "plan": ("headgate.cli.commands", "plan", "Show what `apply` would do, and do nothing."),
-    "run": ("headgate.cli.run", "run", "Apply a script, and run it in the foreground."),
-    "serve": ("headgate.cli.serve", "serve", "Run the engine: take statements, and keep tasks running."),
+    "plan": ("headgate.cli.commands", "plan", "Show what `apply` would do, without doing it."),
+    "run": ("headgate.cli.run", "run", "Apply a script, and watch its tasks in the foreground."),
+    "serve": ("headgate.cli.serve", "serve", "Run the engine: accept statements, and keep tasks running."),
     "sql": ("headgate.cli.commands", "sql", "Send statements, or open a shell for them."),
     "test": ("headgate.cli.test", "test", "Run executable specs."),
     "world": ("headgate.cli.world", "world", "Start, stop and show an embedded world."),
 }
 
-# Exit status by family of error; 1 is any other failure, 2 is click's for wrong usage.
+# Exit status by family of errors. Any other failure is 1; click uses 2 for wrong usage.
 EXIT_STATUS = {
     "SQL": 10,
     "SCH": 11,
@@ -40,6 +40,8 @@ EXIT_STATUS = {
 
 
 class Commands(click.Group):
+    """A group that imports the module of a command when the command is called."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
@@ -66,6 +68,7 @@ def exit_status(error: HeadgateError) -> int:
 
 
 def exit_status_of(code: str) -> int:
+    """The exit status for the code of an error."""
     return EXIT_STATUS.get(code.partition("-")[0], 1)
 
 

@@ -1,4 +1,4 @@
-"""What commands print: answers of the engine and tables, for people or as JSON."""
+"""What commands print: the answers of the engine, and tables. For people as text, for programs as JSON."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ from headgate.serve.result_table import table_lines
 
 Output = Literal["table", "json"]
 
-PAGE_ROWS = 1000  # rows whose widths are measured together; a longer result is printed page by page
-SPINNER_DELAY = 0.3  # seconds after which a statement that runs still is said to run
+PAGE_ROWS = 1000  # a longer result is printed in pages of so many rows, each with column widths of its own
+SPINNER_DELAY = 0.3  # seconds until a running statement gets a spinner
 CHANGES = ("CREATE", "ALTER", "APPLY")
 
-# What a record brings must not reach the terminal as a command to it. Line feeds are those of the table itself.
+# Control characters in data must not reach the terminal, which would obey them. Line feeds belong to the table.
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
 
 
 class Printer(Protocol):
+    """Prints the events of a script in one of the forms of ``Output``."""
+
     def take(self, event: Event) -> None: ...
 
 
 class ScriptResult:
-    """What came of a script: the exit status, and whether something was made or changed."""
+    """The exit status of a script, and whether it created or changed an object."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -56,17 +58,17 @@ class ScriptResult:
 
 
 def print_answer(events: Iterator[Event], output: Output) -> ScriptResult:
-    """Print all events as they come. An interrupt ends the iterator, which cancels what runs, and goes on up."""
-    answered, printer = ScriptResult(), make_printer(output)
-    with Spinner() as waiting:
+    """Print all events as they arrive. The caller closes ``events`` after Ctrl-C, which cancels the statement."""
+    result, printer = ScriptResult(), make_printer(output)
+    with Spinner() as spinner:
         for event in events:
-            answered.take(event)
+            result.take(event)
             if isinstance(event, Progress):
-                waiting.say(event.message)
+                spinner.update(event.message)
             else:
-                with waiting.aside():
+                with spinner.hidden():
                     printer.take(event)
-    return answered
+    return result
 
 
 def make_printer(output: Output) -> Printer:
@@ -74,7 +76,7 @@ def make_printer(output: Output) -> Printer:
 
 
 class TablePrinter:
-    """Tables and tags on standard output; notices and errors on standard error."""
+    """Tables and tags go to standard output, notices and errors to standard error."""
 
     def __init__(self) -> None:
         self._columns: tuple[Column, ...] | None = None
@@ -120,7 +122,10 @@ class TablePrinter:
 
 
 class JsonPrinter:
-    """One document per line and statement: `columns` and `rows` if it has a result, `notices`, and `tag` or `error`."""
+    """One JSON document per statement and line: `columns` and `rows` of a result, `notices`, and `tag` or `error`.
+
+    Rows are printed as they arrive, so that a long result needs no memory.
+    """
 
     def __init__(self) -> None:
         self._notices: list[str] = []
@@ -132,8 +137,8 @@ class JsonPrinter:
             case Notice(message):
                 self._notices.append(message)
             case Columns(columns):
-                told = [{"name": one.name, "type": one.type} for one in columns]
-                click.echo(f'{{"columns": {_json(told)}, "rows": [', nl=False)
+                described = [{"name": one.name, "type": one.type} for one in columns]
+                click.echo(f'{{"columns": {_json(described)}, "rows": [', nl=False)
                 self._open, self._first = True, True
             case Rows(rows):
                 for row in rows:
@@ -155,6 +160,7 @@ class JsonPrinter:
 
 
 def print_diagnostic(diagnostic: Diagnostic, output: Output = "table") -> None:
+    """Print an error: as text on standard error, as JSON on standard output."""
     if output == "json":
         JsonPrinter().take(Failed(diagnostic))
         return
@@ -165,12 +171,12 @@ def print_diagnostic(diagnostic: Diagnostic, output: Output = "table") -> None:
 
 
 def escape_control(text: str) -> str:
-    """Text from anywhere, with control characters written out."""
+    """The text with control characters replaced by escapes such as ``\\x1b``."""
     return text.translate(_CONTROL)
 
 
 class Spinner:
-    """Says on a terminal that a statement runs, and for how long, once it has run for a moment."""
+    """Shows on a terminal that a statement runs and for how long. Appears after SPINNER_DELAY seconds."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
@@ -180,12 +186,12 @@ class Spinner:
         self._guard = threading.RLock()
         self._timer: threading.Timer | None = None
 
-    def say(self, message: str) -> None:
+    def update(self, message: str) -> None:
         self._bar.update(self._task, description=escape_control(message) or "running")
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Out of the way while something is printed."""
+    def hidden(self) -> Iterator[None]:
+        """Hide the spinner while something else is printed."""
         self._stop()
         yield
         self._start_soon()
@@ -221,15 +227,16 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-PIPED_WIDTH = 160  # without a terminal there is no width to keep to, and a cut address is of no use
+PIPED_WIDTH = 160  # without a terminal nothing needs to fit, and a folded address is hard to use
 
 
 def console() -> Console:
+    """The console of standard output."""
     return Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
-    """Cells are printed as they are; one with a colour is a Text."""
+    """Print a table. A text is printed as it is; for a colour, pass a ``Text``."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -239,7 +246,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) ->
 
 
 def print_json(value: Any) -> None:
-    """A dataclass, or a list of them."""
+    """Print a dataclass, or a list of them."""
     plain = (
         [dataclasses.asdict(one) for one in value] if isinstance(value, list) else dataclasses.asdict(value)
     )
@@ -247,7 +254,11 @@ def print_json(value: Any) -> None:
 
 
 output_option = click.option(
-    "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="Form of the output.",
 )
 folder_option = click.option(
     "--folder",
@@ -256,5 +267,5 @@ folder_option = click.option(
     show_default=True,
     envvar="HEADGATE_WORLD",
     show_envvar=True,
-    help="The world's folder.",
+    help="The world folder.",
 )

@@ -1,4 +1,8 @@
-"""`headgate run FILE`: apply, then run in the foreground."""
+"""`headgate run FILE`: apply a script, then watch its tasks in the foreground.
+
+The state of tasks is read with SHOW TASKS once per second and drawn as a table, or as lines without a terminal. With
+--once an ``IdleDetector`` decides when everything is processed.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +32,30 @@ from headgate.serve.client import EngineClient
 from headgate.serve.errors import EngineUnreachable
 from headgate.serve.protocol import Columns, Failed, Rows
 
-POLL_INTERVAL = 1.0  # seconds between looks
+POLL_INTERVAL = 1.0  # seconds between two reads of the tasks
+STATUS_TIMEOUT = 60.0  # seconds for SHOW TASKS
+IDLE_LOOKS = 2  # a task is idle if it has no lag so many times in a row
+COLOURS = {
+    "running": "green",
+    "starting": "yellow",
+    "halted": "bold red",
+    "disabled": "dim",
+    "stopped": "dim",
+}
+_CODE = re.compile(r"error ([A-Z]+-\d+):")
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--once", is_flag=True, help="Process what is there, and end.")
+@click.option("--once", is_flag=True, help="Process the records that exist, then end.")
 @project_option
 @url_option
 @output_option
 def run(file: Path, once: bool, project: Path, url: str | None, output: Output) -> None:
-    """Apply the script FILE, and run in the foreground with rows per second, lag and last error of each task.
+    """Apply the script FILE, and show rows per second, lag and last error of each task.
 
-    Ctrl-C stops in order; if an engine ran already, it goes on. With --once the command ends when all that was there
-    has been processed; its exit status is not 0 if a task halted.
+    Ctrl-C ends the command: tasks finish their batch. An engine that ran before goes on. With --once the command ends
+    when the existing records are processed; the exit status is not 0 if a task halted.
     """
     text = read_script(file)
     if url is None:
@@ -50,13 +64,13 @@ def run(file: Path, once: bool, project: Path, url: str | None, output: Output) 
     with connect_engine(project, url) as connected:
         status = apply_script(connected, text, output, runs_on=True)
         if status == 0:
-            settling = IdleDetector(began if connected.started else None) if once else None
-            status = _watch(connected.client, settling, output)
+            idle = IdleDetector(began if connected.started else None) if once else None
+            status = _watch(connected.client, idle, output)
     sys.exit(status)
 
 
-def _watch(client: EngineClient, settling: IdleDetector | None, output: Output) -> int:
-    """Look until all is processed, if there is an end to it, or until Ctrl-C."""
+def _watch(client: EngineClient, idle: IdleDetector | None, output: Output) -> int:
+    """Show the tasks until ``idle`` finds all of them idle, or until Ctrl-C. Returns the exit status."""
     tasks: tuple[Task, ...] = ()
     try:
         with _display() as display:
@@ -65,7 +79,7 @@ def _watch(client: EngineClient, settling: IdleDetector | None, output: Output) 
                 if not tasks:
                     raise NothingToRun
                 display.show(tasks)
-                if settling is not None and settling.look(tasks):
+                if idle is not None and idle.observe(tasks):
                     break
                 time.sleep(POLL_INTERVAL)
     except KeyboardInterrupt:
@@ -81,6 +95,8 @@ def _watch(client: EngineClient, settling: IdleDetector | None, output: Output) 
 
 
 class Display(Protocol):
+    """Shows the tasks each time they are read."""
+
     def show(self, tasks: tuple[Task, ...]) -> None: ...
 
 
@@ -95,18 +111,18 @@ def _display() -> Iterator[Display]:
 
 
 class LiveTable:
-    """One table that is drawn anew at each look."""
+    """A table that is drawn again in place, for a terminal."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
         self._rates = RowRates()
 
     def show(self, tasks: tuple[Task, ...]) -> None:
-        self._live.update(task_table(tasks, self._rates.look(tasks, time.monotonic())), refresh=True)
+        self._live.update(task_table(tasks, self._rates.observe(tasks, time.monotonic())), refresh=True)
 
 
 class LogLines:
-    """A line for each task that changed, for logs."""
+    """One line for each task that changed, for logs."""
 
     def __init__(self) -> None:
         self._last: tuple[Task, ...] = ()
@@ -117,21 +133,9 @@ class LogLines:
         self._last = tasks
 
 
-STATUS_TIMEOUT = 60.0
-IDLE_LOOKS = 2  # looks in a row that see no lag
-COLOURS = {
-    "running": "green",
-    "starting": "yellow",
-    "halted": "bold red",
-    "disabled": "dim",
-    "stopped": "dim",
-}
-_CODE = re.compile(r"error ([A-Z]+-\d+):")
-
-
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One row of SHOW TASKS. ``error`` is a whole diagnostic; ``lag`` and ``batch`` are None until one is known."""
+    """One row of SHOW TASKS. ``error`` is a whole diagnostic. ``lag`` and ``batch`` are None until they are known."""
 
     name: str
     kind: str
@@ -144,7 +148,7 @@ class Task:
 
 
 def read_tasks(client: EngineClient) -> tuple[Task, ...]:
-    """All tasks of the engine's catalog, in the order in which they were made."""
+    """All tasks of the catalog, in the order of their creation. Raises EngineUnreachable."""
     names: list[str] = []
     tasks: list[Task] = []
     for event in client.run("SHOW TASKS;", STATUS_TIMEOUT):
@@ -174,13 +178,13 @@ def _task(row: dict[str, object]) -> Task:
 
 
 class RowRates:
-    """Rows per second of each task, between one look and the next."""
+    """Computes the rows per second of each task between two reads."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[float, int]] = {}
 
-    def look(self, tasks: Sequence[Task], now: float) -> dict[str, float]:
-        """``now`` in seconds. A task that counts anew has no rate until the next look."""
+    def observe(self, tasks: Sequence[Task], now: float) -> dict[str, float]:
+        """The rates since the last call. ``now`` is in seconds. A task whose count started again has no rate."""
         found: dict[str, float] = {}
         for task in tasks:
             before, rows = self._seen.get(task.name, (now, task.rows))
@@ -191,14 +195,20 @@ class RowRates:
 
 
 class IdleDetector:
-    """Whether all that was there has been processed. What was reported before ``after`` is of an earlier engine."""
+    """Finds out when all existing records have been processed.
+
+    A state from before ``after`` is one that an earlier engine left in the catalog, and does not count.
+    """
 
     def __init__(self, after: datetime | None = None) -> None:
         self._after = after
         self._without_lag: dict[str, int] = {}
 
-    def look(self, tasks: Sequence[Task]) -> bool:
-        done = [self._is_done(task) for task in tasks]  # every task is counted at every look
+    def observe(self, tasks: Sequence[Task]) -> bool:
+        """Whether every task is idle, halted or disabled. Call it at each read of the tasks."""
+        done = [
+            self._is_done(task) for task in tasks
+        ]  # a list, because every task must be counted at every call
         return all(done)
 
     def _is_done(self, task: Task) -> bool:
@@ -212,6 +222,7 @@ class IdleDetector:
 
 
 def task_table(tasks: Sequence[Task], rates: dict[str, float]) -> Table:
+    """The table for a terminal. Of an error it shows the first line."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in ("task", "kind", "state", "rows/s", "rows", "lag", "last error"):
         table.add_column(
@@ -229,7 +240,7 @@ def task_table(tasks: Sequence[Task], rates: dict[str, float]) -> Table:
 
 
 def changed_lines(before: Sequence[Task], now: Sequence[Task]) -> Iterator[str]:
-    """What is new since the last look, where nothing can be redrawn."""
+    """A line for each task whose state, error or row count changed."""
     known = {task.name: task for task in before}
     for task in now:
         old = known.get(task.name)
@@ -239,7 +250,7 @@ def changed_lines(before: Sequence[Task], now: Sequence[Task]) -> Iterator[str]:
 
 
 def halted_status(tasks: Sequence[Task]) -> int:
-    """The exit status of the first task that halted; 0 if none did."""
+    """The exit status for the error of the first halted task, or 0."""
     for task in tasks:
         if task.state == "halted":
             found = _CODE.match(task.error or "")

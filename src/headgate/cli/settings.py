@@ -1,4 +1,4 @@
-"""Settings of a project: the file `headgate.toml` in its folder, and over it the environment.
+"""Settings of a project: the file `headgate.toml` in its folder. Environment variables override it.
 
     port = 8080
     world = false                  # true, false, or the folder of the embedded world
@@ -12,8 +12,8 @@
     level = "debug"
     file = "engine.log"
 
-In the environment the same are HEADGATE_PORT, HEADGATE_SPARK_MASTER, HEADGATE_LOG_LEVEL and so on;
-HEADGATE_SPARK_SETTINGS is a JSON object. Folders and files are relative to the project's folder.
+The variables are HEADGATE_PORT, HEADGATE_SPARK_MASTER, HEADGATE_LOG_LEVEL and so on. HEADGATE_SPARK_SETTINGS is a JSON
+object. Relative paths start at the project folder.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ project_option = click.option(
     default=Path(),
     envvar="HEADGATE_PROJECT",
     show_envvar=True,
-    help="The project's folder; the current one, if none is named.",
+    help="The project folder. The default is the current folder.",
 )
 MASTERS = ("local", "spark://", "yarn", "k8s://")
 
@@ -46,7 +46,7 @@ class SparkSettings(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     master: str = "local[8]"
-    eager: bool = True  # start Spark with the engine, and not only when something first needs it
+    eager: bool = True  # start Spark with the engine, not when a statement first needs it
     settings: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("master")
@@ -59,7 +59,7 @@ class SparkSettings(BaseModel):
     @field_validator("settings", mode="before")
     @classmethod
     def _texts(cls, given: object) -> object:
-        """Spark takes texts; a number or true in the file means the same as in quotes."""
+        """Spark's settings are texts. A number or boolean in the file means its text."""
         if not isinstance(given, dict):
             return given
         return {key: _text(value) for key, value in given.items()}
@@ -73,7 +73,7 @@ class LogSettings(BaseModel):
 
 
 class Settings(BaseSettings):
-    """What a project is set to. ``world`` is False, True for the folder in the project, or a folder."""
+    """All settings. ``world`` is False, a folder, or True for `.headgate/world` in the project."""
 
     model_config = SettingsConfigDict(
         extra="forbid", env_prefix="HEADGATE_", env_nested_delimiter="_", env_nested_max_split=1
@@ -101,7 +101,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment before the file, whose content is given as arguments."""
+        """The environment wins over the file, whose content comes as arguments."""
         return env_settings, init_settings
 
     def world_folder(self, project: Path) -> Path | None:
@@ -120,15 +120,15 @@ class Settings(BaseSettings):
 
 
 def read_settings(project: Path) -> Settings:
-    """The settings of a project's folder, which need not exist. Raises all that is wrong with them at once."""
+    """The settings of a project folder. The file need not exist. All errors are raised at once."""
     file = project / FILE
     given = _read_file(file)
     try:
         return Settings(**given)
-    except SettingsError as wrong:
-        raise InvalidSetting("spark.settings", "the environment", "it is a JSON object") from wrong
-    except ValidationError as wrong:
-        raise_all(_findings(wrong, given, str(file)))
+    except SettingsError as error:
+        raise InvalidSetting("spark.settings", "the environment", "it is a JSON object") from error
+    except ValidationError as error:
+        raise_all(_findings(error, given, str(file)))
         raise
 
 
@@ -137,20 +137,20 @@ def _read_file(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         return {}
-    except OSError as wrong:
-        raise SettingsUnreadable(str(file), wrong.strerror or type(wrong).__name__) from wrong
-    except ValueError as wrong:  # not TOML, or not UTF-8
-        reason = str(wrong) if isinstance(wrong, tomllib.TOMLDecodeError) else "it is not UTF-8"
-        raise SettingsUnreadable(str(file), reason[:1].lower() + reason[1:]) from wrong
+    except OSError as error:
+        raise SettingsUnreadable(str(file), error.strerror or type(error).__name__) from error
+    except ValueError as error:  # not TOML, or not UTF-8
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
+        raise SettingsUnreadable(str(file), reason[:1].lower() + reason[1:]) from error
 
 
-def _findings(wrong: ValidationError, given: dict[str, Any], file: str) -> Iterator[HeadgateError]:
-    seen: set[str] = set()
-    for finding in wrong.errors(include_url=False, include_input=False):
+def _findings(error: ValidationError, given: dict[str, Any], file: str) -> Iterator[HeadgateError]:
+    seen: set[str] = set()  # pydantic reports one error per branch of a union
+    for finding in error.errors(include_url=False, include_input=False):
         path = tuple(str(part) for part in finding["loc"][: _depth(finding["loc"])])
         name = ".".join(path)
         if name in seen:
-            continue  # one error per branch of a union
+            continue
         seen.add(name)
         place = f'file "{file}"' if _is_in(given, path) else "the environment"
         if finding["type"] == "extra_forbidden":
@@ -161,7 +161,7 @@ def _findings(wrong: ValidationError, given: dict[str, Any], file: str) -> Itera
 
 
 def _depth(loc: tuple[int | str, ...]) -> int:
-    """So many parts of a place name a setting; those after them are branches of its type."""
+    """How many parts of a location are the name of a setting. The rest are branches of its type."""
     return 2 if loc[0] in ("spark", "log") else 1
 
 
@@ -185,12 +185,12 @@ def _names_beside(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _near(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """By the last word alone: the table's name is the same for all of them."""
+    """Known settings with a similar last word. The name of the table before it is the same for all."""
     last = {one.rpartition(".")[2]: one for one in known}
     return tuple(last[one] for one in similar_names(name.rpartition(".")[2], last))
 
 
-def _reason(path: tuple[str, ...], told: str) -> str:
+def _reason(path: tuple[str, ...], message: str) -> str:
     match path:
         case ("port",):
             return "it is a number from 0 to 65535"
@@ -204,7 +204,7 @@ def _reason(path: tuple[str, ...], told: str) -> str:
         case ("spark", "settings"):
             return "it is a table of Spark's settings, each a text"
         case _:
-            plain = told.removeprefix("Value error, ").removeprefix("Input ")
+            plain = message.removeprefix("Value error, ").removeprefix("Input ")
             return plain if plain.startswith("it ") else f"it {plain[:1].lower()}{plain[1:]}"
 
 

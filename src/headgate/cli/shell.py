@@ -1,8 +1,7 @@
-"""The shell of `headgate sql`: lines typed by a person in, statements to an engine out.
+"""The interactive shell of `headgate sql`.
 
-``shell`` is the loop; ``input`` knows when what was typed is whole, and colours it; ``completion`` knows keywords and
-the names of the catalog; ``history`` keeps what was typed, without secrets; ``shortcuts`` are the commands that begin
-with a backslash. Imports what ``cli`` imports.
+``Shell`` is the loop: read, send, print. Below it are the keys and colours of the input, the commands that begin with a
+backslash, the completion of keywords and names, and the history, which never contains secrets.
 """
 
 from __future__ import annotations
@@ -42,6 +41,8 @@ MORE = "     ...> "
 
 
 class Shell:
+    """Reads statements from a terminal and sends them to an engine. An error does not end it."""
+
     def __init__(self, client: EngineClient, history: Path) -> None:
         self._client = client
         self._completer = SqlCompleter()
@@ -59,25 +60,25 @@ class Shell:
         )
 
     def run(self) -> bool:
-        """Until the person leaves. Whether something was made or changed meanwhile."""
+        """Run until the user quits. Returns whether a statement created or changed an object."""
         click.echo(f"connected to {self._client.url}; \\? for help, \\q to leave")
         self._refresh_names()
         while True:
             try:
-                if not self._take(self._session.prompt()):
+                if not self._handle(self._session.prompt()):
                     return self._changed
             except KeyboardInterrupt:
                 continue
             except EOFError:
                 return self._changed
 
-    def _take(self, text: str) -> bool:
-        """False to leave."""
+    def _handle(self, text: str) -> bool:
+        """Handle one input. Returns False to quit."""
         match shortcut(text):
             case Quit():
                 return False
-            case Print(told):
-                click.echo(told)
+            case Print(message):
+                click.echo(message)
             case Send(sql):
                 self._send(sql)
             case None:
@@ -88,26 +89,26 @@ class Shell:
     def _send(self, sql: str) -> None:
         try:
             with closing(self._client.run(sql)) as events:
-                answered = print_answer(events, "table")
+                result = print_answer(events, "table")
         except KeyboardInterrupt:
             click.echo("cancelled", err=True)
             return
         except HeadgateError as error:
             print_diagnostic(error.diagnostic())
             return
-        if answered.changed:
+        if result.changed:
             self._changed = True
             self._refresh_names()
 
     def _refresh_names(self) -> None:
-        """In the background: completion is for people, and may be a moment late."""
+        """Read the names for completion in the background, so that the prompt appears at once."""
         threading.Thread(target=self._read_names, daemon=True).start()
 
     def _read_names(self) -> None:
         try:
             self._completer.names = read_names(self._client)
         except HeadgateError:
-            return  # whatever is wrong is told when the next statement is sent
+            return  # the next statement reports the same problem
 
 
 STYLE = {
@@ -123,18 +124,18 @@ _TOKENS = re.compile(
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter sends the text: it is blank, a shortcut, or its last token is a semicolon."""
+    """Whether Enter sends the text: it is blank, a backslash command, or its last token is a semicolon."""
     if not text.strip() or text.lstrip().startswith("\\"):
         return True
     try:
         tokens = tokenize(text)
     except SqlError:
-        return False  # a string or a comment is open still
+        return False  # a string or comment is not closed
     return (len(tokens) > 1 and tokens[-2].word == ";") or len(tokens) == 1
 
 
 def key_bindings() -> KeyBindings:
-    """Enter sends what is whole and otherwise begins a new line; Escape, then Enter, sends whatever there is."""
+    """Enter sends a complete input and otherwise starts a new line. Escape, then Enter, sends any input."""
     bindings = KeyBindings()
 
     @bindings.add("enter")
@@ -149,13 +150,15 @@ def key_bindings() -> KeyBindings:
 
 
 class SqlLexer(Lexer):
-    """Line by line: a string over several lines is coloured on its first only, which costs nothing to compute."""
+    """Colours each line by itself. A string of several lines has its colour on the first line only, but typing stays
+    quick in a long script."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         return lambda line: highlight(document.lines[line]) if line < len(document.lines) else []
 
 
 def highlight(line: str) -> StyleAndTextTuples:
+    """The parts of a line with their styles."""
     parts: StyleAndTextTuples = []
     end = 0
     for found in _TOKENS.finditer(line):
@@ -167,13 +170,13 @@ def highlight(line: str) -> StyleAndTextTuples:
     return [*parts, ("", line[end:])]
 
 
-# Words of queries; those of statements are in their synopses.
+# Keywords of queries. Those of statements are taken from their synopses.
 _QUERY_WORDS = """AND AS ASC BETWEEN BY CASE CAST CROSS DESC DISTINCT ELSE END EXISTS FALSE FROM FULL GROUP HAVING IN INNER
 INTERVAL IS JOIN LEFT LIKE LIMIT NOT NULL OFFSET ON OR ORDER OUTER RIGHT SELECT THEN TRUE UNION USING VALUES WHEN WHERE
 WITH"""
 _WORD = re.compile(r"[\w\"`]*$")
 _OWNER = re.compile(r"([\w.\"`]+)\.[\w\"`]*$")
-MAX_DESCRIBED = 500  # relations whose columns are completed
+MAX_DESCRIBED = 500  # columns are completed for so many relations
 
 
 def _keywords() -> frozenset[str]:
@@ -193,14 +196,14 @@ KEYWORDS = _keywords()
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Objects as they can be written, with the columns of those that have some."""
+    """Names of objects, quoted where SQL needs it, and the columns of relations."""
 
     objects: Mapping[str, str] = field(default_factory=dict)  # name -> kind
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class SqlCompleter(Completer):
-    """``names`` may be replaced at any time."""
+    """Completes keywords, names and columns. ``names`` may be replaced by any thread."""
 
     def __init__(self, names: Names | None = None) -> None:
         self.names = names or Names()
@@ -241,7 +244,7 @@ def _matching(word: str, candidates: Iterable[str], what: str) -> Iterator[Compl
 
 
 def read_names(client: EngineClient) -> Names:
-    """The names of an engine's catalog, asked without Spark: SHOW, and DESCRIBE of all relations at once."""
+    """The names of an engine's catalog. Needs no Spark: one SHOW, and one script that describes all relations."""
     objects = dict(_objects(client.run("SHOW OBJECTS;")))
     relations = [name for name, kind in objects.items() if kind in RELATIONS][:MAX_DESCRIBED]
     if not relations:
@@ -258,7 +261,7 @@ def _objects(events: Iterable[Event]) -> Iterator[tuple[str, str]]:
 
 
 def _columns(events: Iterable[Event]) -> Iterator[tuple[str, ...]]:
-    """The columns of each relation that was described."""
+    """The columns of each relation of a script of DESCRIBE statements."""
     found: list[str] = []
     for event in events:
         match event:
@@ -286,10 +289,10 @@ def _rows(events: Iterable[Event]) -> Iterator[dict[str, Value]]:
 
 
 class RedactedHistory(FileHistory):
-    """Makes its file, of mode 0600, when it is first written to."""
+    """A history file that only its owner can read, without secrets. The file is created at the first entry."""
 
     def append_string(self, string: str) -> None:
-        """Redacted in memory too: what is called back is shown on the screen."""
+        """Hide secrets in memory too: an entry that is called back appears on the screen."""
         super().append_string(redacted_text(string))
 
     def store_string(self, string: str) -> None:
@@ -300,7 +303,7 @@ class RedactedHistory(FileHistory):
 
 
 def history_file(project: Path, url: str | None) -> Path:
-    """In the project's folder; for an engine elsewhere, in the user's state folder."""
+    """The history file: in the project folder, or in the user's state folder for an engine with a URL."""
     if url is None:
         return project / ".headgate" / "history"
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -309,7 +312,7 @@ def history_file(project: Path, url: str | None) -> Path:
 
 HELP = r"""statements end with a semicolon and may go over several lines
   \d            list all objects             \d name   describe one
-  \t            list tasks, and how each does
+  \t            list tasks with their state
   \q, Ctrl-D    leave                        \?        this help
   Ctrl-C        cancel the running statement, or what is typed
   Tab           complete keywords, names and columns
@@ -335,7 +338,7 @@ Shortcut: TypeAlias = Quit | Print | Send
 
 
 def shortcut(text: str) -> Shortcut | None:
-    """What a line means that begins with a backslash; None for anything else."""
+    """The meaning of a line that begins with a backslash. None for any other line."""
     line = text.strip().rstrip(";").rstrip()
     if not line.startswith("\\"):
         return None

@@ -1,4 +1,4 @@
-"""`headgate world up | down | status`: an embedded world for people who want only that."""
+"""`headgate world up | down | status`: an embedded world without an engine."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def world() -> None:
     "ports",
     multiple=True,
     metavar="SERVICE=PORT",
-    help="A fixed port; may be given more than once.",
+    help="A fixed port. May be given more than once.",
 )
 @output_option
 def up(services: tuple[str, ...], folder: str, ports: tuple[str, ...], output: str) -> None:
-    """Start services (kafka, registry, postgres, opensearch; all, if none is named), and let them run until `down`."""
+    """Start services (kafka, registry, postgres, opensearch; all if none is named). They run until `down`."""
     fixed = dict(map(_read_port, ports))
     names = [service_name(one) for one in services] or list(SERVICES)
     with _progress() as progress, World.open(folder, progress) as opened:
@@ -47,7 +47,7 @@ def up(services: tuple[str, ...], folder: str, ports: tuple[str, ...], output: s
 @world.command()
 @folder_option
 def down(folder: str) -> None:
-    """Stop a world, also one that other commands use. Its data stays."""
+    """Stop a world, even if other commands use it. Its data stays."""
     if World.running(folder) is None:
         click.echo(f"no world runs in {folder}")
         return
@@ -61,7 +61,7 @@ def down(folder: str) -> None:
 @folder_option
 @output_option
 def status(folder: str, output: str) -> None:
-    """Show a world. The exit status is 1 if none runs in the folder."""
+    """Show the services of a world. The exit status is 1 if no world runs in the folder."""
     found = World.running(folder)
     if found is None:
         click.echo("null" if output == "json" else f"no world runs in {folder}")
@@ -85,9 +85,7 @@ def _show(status: WorldStatus, output: str) -> None:
         [(one.service, one.state, one.address or "", str(one.pid or "")) for one in status.services],
     )
     until = (
-        "until `headgate world down`"
-        if status.pinned
-        else f"as long as a command uses it, {status.leases} now"
+        "until `headgate world down`" if status.pinned else f"while a command uses it ({status.leases} now)"
     )
     click.echo(f"\n{status.folder} runs {until}\nlogs: {Path(status.folder) / 'logs'}")
     if any(one.service == "postgres" and one.pid for one in status.services):
@@ -96,7 +94,7 @@ def _show(status: WorldStatus, output: str) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """What is going on, in one line that goes away; line by line where there is no terminal."""
+    """Shows progress: on a terminal in one line that disappears, otherwise line by line."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda line: click.echo(line, err=True)

@@ -9,7 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH, resolve
-from headgate.catalog.objects import Kind, Object, Use
+from headgate.catalog.objects import Object, Use
 from headgate.catalog.secrets import Secret, SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.kafka import KafkaCluster
@@ -18,7 +18,7 @@ from headgate.connectors.registry import registry_client
 from headgate.registry.client import RegistryClient
 from headgate.sql.connections import ConnectionKind, CreateConnection
 from headgate.sql.options import SecretReference
-from headgate.sql.statement import ObjectName
+from headgate.sql.statement import Kind, ObjectName
 
 EMBEDDED = "embedded"  # stands for the address of a service of the embedded world
 SERVICES: dict[ConnectionKind, str] = {

@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class ConnectorError(HeadgateError):
-    """Family CON."""
+    """An error of a connection: CON-…."""
 
 
 class OptionMissing(ConnectorError, code="CON-0101"):
@@ -18,7 +18,7 @@ class OptionMissing(ConnectorError, code="CON-0101"):
     CURE = "Add the option with ALTER CONNECTION."
 
 
-class OptionsExclude(ConnectorError, code="CON-0102"):
+class ConflictingOptions(ConnectorError, code="CON-0102"):
     """A connection has two options of which only one can hold."""
 
     first: str
@@ -28,7 +28,7 @@ class OptionsExclude(ConnectorError, code="CON-0102"):
     CURE = "Leave one of the two out."
 
 
-class OptionUnfit(ConnectorError, code="CON-0103"):
+class InvalidOption(ConnectorError, code="CON-0103"):
     """An option of a connection has a value that cannot be used."""
 
     option: str
@@ -47,8 +47,8 @@ class BrokerUnreachable(ConnectorError, code="CON-0201"):
     MESSAGE = "could not reach Kafka at {brokers}"
     DETAIL = "{reason}"
     HINT = (
-        "Check the address and that the broker runs. CREATE CONNECTION … WITH (VALIDATE = false) makes a "
-        "connection without asking it."
+        "Check the address and that the broker runs. CREATE CONNECTION … WITH (VALIDATE = false) creates "
+        "the connection without asking the broker."
     )
 
 

@@ -32,10 +32,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from headgate.connectors.errors import (
     BrokerRefusedLogin,
     BrokerUnreachable,
+    ConflictingOptions,
     ConnectorError,
     KafkaFailed,
     OptionMissing,
-    OptionsExclude,
     TopicNotFound,
     TopicRefused,
 )
@@ -307,7 +307,7 @@ def _offset(message: Message) -> int:
 def _brokers(options: ConnectionOptions) -> str:
     one, several = options.get("BROKER"), options.all("BROKERS")
     if one is not None and several:
-        raise OptionsExclude("BROKER", "BROKERS", options.connection)
+        raise ConflictingOptions("BROKER", "BROKERS", options.connection)
     brokers: Sequence[str] = several or ((one,) if one is not None else ())
     if not brokers:
         raise OptionMissing("BROKER", options.connection)

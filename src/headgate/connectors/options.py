@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
-from headgate.connectors.errors import OptionMissing, OptionUnfit
+from headgate.connectors.errors import InvalidOption, OptionMissing
 from headgate.errors import InternalError
 from headgate.sql.options import (
     BooleanLiteral,
@@ -50,14 +50,14 @@ class ConnectionOptions:
         return value
 
     def number(self, name: str) -> int | None:
-        """The value as an integer, or None if it is not set. Raises OptionUnfit."""
+        """The value as an integer, or None if it is not set. Raises InvalidOption."""
         value = self.get(name)
         if value is None:
             return None
         try:
             return int(value)
         except ValueError:
-            raise OptionUnfit(name, self.connection, "is no whole number") from None
+            raise InvalidOption(name, self.connection, "is no whole number") from None
 
 
 def pem_text(options: ConnectionOptions, name: str) -> str | None:
@@ -68,7 +68,7 @@ def pem_text(options: ConnectionOptions, name: str) -> str | None:
     try:
         return Path(given).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise OptionUnfit(name, options.connection, "names a file that cannot be read") from error
+        raise InvalidOption(name, options.connection, "names a file that cannot be read") from error
 
 
 def reveal_options(connection: str, options: Iterable[Option], reveal: Reveal) -> ConnectionOptions:

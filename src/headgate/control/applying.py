@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from textwrap import fill
 
 from headgate.catalog.changes import DefinitionChanged, ObjectCreated
-from headgate.catalog.objects import Column, Kind, Object
+from headgate.catalog.objects import Column, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
@@ -22,6 +22,7 @@ from headgate.errors import HeadgateError
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
 from headgate.schema.render import print_type
 from headgate.sql.queries import SetSearchPath
+from headgate.sql.statement import Kind
 
 COLUMNS = ResultColumns(tuple((name, "text") for name in ("object", "kind", "action", "detail")))
 WIDTH = 80  # of a line of details

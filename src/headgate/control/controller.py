@@ -15,7 +15,7 @@ from pathlib import Path
 from headgate.catalog.definitions import definition_mark
 from headgate.catalog.errors import CatalogBusy, CatalogFull, LeaseLost
 from headgate.catalog.graph import upstream
-from headgate.catalog.objects import Desired, Kind
+from headgate.catalog.objects import Desired
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import State, TaskStatus
@@ -29,6 +29,7 @@ from headgate.runtime.session import SparkSession
 from headgate.runtime.sink_task import Progress, SinkTask
 from headgate.runtime.source import Arrived, Follow
 from headgate.runtime.task_group import TaskGroup
+from headgate.sql.statement import Kind
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
-from headgate.catalog.objects import Column, ColumnRef, Kind, Object
+from headgate.catalog.objects import Column, ColumnRef, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import sound_query, source_of
 from headgate.plan.definitions import (
@@ -40,7 +40,7 @@ from headgate.sql.options import ListLiteral, NumberLiteral, option
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Query
+from headgate.sql.statement import Kind, Query
 
 
 def source_definition(catalog: Catalog, source: Object) -> SourceDefinition:

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from headgate.catalog.definitions import search_path_of, stored_statement
 from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_column_of, search_path
-from headgate.catalog.objects import RELATIONS, Comment, Desired, Kind, Object
+from headgate.catalog.objects import RELATIONS, Comment, Desired, Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret
 from headgate.catalog.snapshot import Catalog
 from headgate.control.likeness import differences
@@ -28,7 +28,7 @@ from headgate.sql.objects import ChangeTaskState, CommentOn
 from headgate.sql.queries import SetSearchPath
 from headgate.sql.script import parse_script
 from headgate.sql.sinks import CreateSink
-from headgate.sql.statement import ObjectName, Statement
+from headgate.sql.statement import Kind, ObjectName, Statement
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 
@@ -224,15 +224,15 @@ class _Comparing:
         said = self._said(statement)
         if said is not None and said.explicit == statement.comment:
             action = "keep" if statement.comment is not None or said.suppressed else "change"
-        kind = f"comment on {statement.kind.lower()}"
+        kind = f"comment on {statement.kind or 'column'}"
         return Wish(_shown(statement.name), kind, action, statement.span)
 
     def _said(self, statement: CommentOn) -> Comment | None:
         """None if there is nothing yet to comment on."""
         try:
-            if statement.kind == "COLUMN":
+            if statement.kind is None:
                 return resolve_column_of(self.catalog, self.path, statement.name)[1].comment
-            found = self._named(Kind(statement.kind.lower()), statement.name)
+            found = self._named(statement.kind, statement.name)
         except CatalogError:
             return None
         return found.comment
@@ -241,14 +241,14 @@ class _Comparing:
         wanted = Desired.PAUSED if statement.action == "PAUSE" else Desired.RUNNING
         action: Action = "change"
         try:
-            found = self._named(Kind(statement.kind.lower()), statement.name)
+            found = self._named(statement.kind, statement.name)
             told = self.catalog.desired.get(found.id)
         except CatalogError:
             told = None
         if statement.binding is None and told is wanted:
             action = "keep"
         return Wish(
-            _shown(statement.name), statement.kind.lower(), action, statement.span, statement.action.lower()
+            _shown(statement.name), statement.kind.value, action, statement.span, statement.action.lower()
         )
 
     def _named(self, kind: Kind, name: ObjectName) -> Object:

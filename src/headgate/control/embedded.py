@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 from headgate.catalog.changes import ObjectCreated
 from headgate.catalog.names import DEFAULT_PATH, find, place
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import EMBEDDED
 from headgate.sql.connections import ConnectionKind, CreateConnection
 from headgate.sql.json import to_json
 from headgate.sql.options import Option, StringLiteral
-from headgate.sql.statement import ObjectName, print_statement
+from headgate.sql.statement import Kind, ObjectName, print_statement
 from headgate.text.cursor import Identifier
 
 CONNECTIONS: dict[str, tuple[ConnectionKind, str]] = {

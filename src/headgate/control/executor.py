@@ -10,7 +10,6 @@ from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ObjectCreated
 from headgate.catalog.definitions import facts_of, purified_text
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, search_path
-from headgate.catalog.objects import Kind
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
@@ -49,7 +48,7 @@ from headgate.sql.script import parse_script
 from headgate.sql.show import ReplayQuarantine
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange
-from headgate.sql.statement import Statement
+from headgate.sql.statement import Kind, Statement
 from headgate.sql.views import CreateView
 
 
@@ -132,7 +131,7 @@ class Executor:
         if isinstance(statement, ReplayQuarantine):
             quarantining(statement, catalog, path)
             return Step(statement, written, path), catalog, path
-        if isinstance(statement, AcceptSchemaChange) and statement.kind == "SOURCE":
+        if isinstance(statement, AcceptSchemaChange) and statement.kind is Kind.SOURCE:
             if not statement.if_exists:
                 resolve(catalog, path, statement.name, Kind.SOURCE)
             return Step(statement, written, path), catalog, path

@@ -6,10 +6,9 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-
 from headgate.catalog.changes import DefinitionChanged, Unit
 from headgate.catalog.definitions import statement_of
-from headgate.catalog.errors import CatalogMoved
+from headgate.catalog.errors import CatalogChanged
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.connectors.connections import Connections
@@ -23,6 +22,8 @@ from headgate.runtime.source import Arrived, SourceReader
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.evolve.arriving import breaking_fields
 from headgate.sql.sources import CreateSource
+
+
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Follower:
             for _ in range(TRIES):
                 try:
                     return self._follow(self._store.load(), source_id, arrived)
-                except CatalogMoved:  # a statement came in between
+                except CatalogChanged:  # a statement came in between
                     continue
             return self._follow(self._store.load(), source_id, arrived)
 
@@ -62,7 +63,10 @@ class Follower:
                     (needed.change(self._register(catalog, needed)),), "the registry takes its schema now"
                 )
                 self._store.commit_all([unit], planned=catalog.version)
-            except (IncompatibleSchema, CatalogMoved):  # if the catalog moved, the sink is tried again anyway
+            except (
+                IncompatibleSchema,
+                CatalogChanged,
+            ):  # if the catalog moved, the sink is tried again anyway
                 return False
             return True
 

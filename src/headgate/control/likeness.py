@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import SearchPath, find, type_name
-from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.respell import kinds_named
@@ -17,7 +16,7 @@ from headgate.schema.types import Named
 from headgate.sql.formats import DocOn, SchemaStrategy, SeedSchema
 from headgate.sql.json import from_json, to_json
 from headgate.sql.options import Option
-from headgate.sql.statement import Expression, ObjectName, Query, Statement
+from headgate.sql.statement import Expression, Kind, ObjectName, Query, Statement
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import TokenKind, tokenize
 

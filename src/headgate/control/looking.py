@@ -13,7 +13,7 @@ from headgate.catalog.definitions import statement_of, stored_statement
 from headgate.catalog.graph import upstream
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_schema
-from headgate.catalog.objects import RELATIONS, Column, Kind, Object, Use
+from headgate.catalog.objects import RELATIONS, Column, Object, Use
 from headgate.catalog.snapshot import Catalog, fold
 from headgate.catalog.store import Reader
 from headgate.catalog.system import SystemRelation
@@ -32,9 +32,17 @@ from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
 from headgate.sql.queries import Select, ShowSearchPath
-from headgate.sql.show import Describe, Explain, ExplainSchema, ShowCreate, ShowLineage, ShowObjects
+from headgate.sql.show import (
+    LISTED_KINDS,
+    Describe,
+    Explain,
+    ExplainSchema,
+    ShowCreate,
+    ShowLineage,
+    ShowObjects,
+)
 from headgate.sql.sinks import CreateSink
-from headgate.sql.statement import ObjectName, Statement, print_statement
+from headgate.sql.statement import Kind, ObjectName, Statement, print_statement
 from headgate.sql.views import CreateView
 
 # SHOW of what the engine records is a short form of a query over these.
@@ -79,7 +87,7 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Json]], types: Sequence
 def _show(statement: ShowObjects, catalog: Catalog, path: SearchPath, reader: Reader) -> Table:
     if statement.what in _RECORDED:
         return _recorded(statement, catalog, reader)
-    kind = Kind(_singular(statement.what))
+    kind = LISTED_KINDS[statement.what]
     within = resolve_schema(catalog, path, statement.within).id if statement.within else None
     found = [o for o in catalog.of_kind(kind) if within is None or o.parent == within]
     rows = [
@@ -88,11 +96,6 @@ def _show(statement: ShowObjects, catalog: Catalog, path: SearchPath, reader: Re
         if _like(o.name, statement.like)
     ]
     return _table(["name", "schema", "comment"], cast("list[list[Json]]", rows))
-
-
-def _singular(listing: str) -> str:
-    word = listing.lower()
-    return word.removesuffix("ies") + "y" if word.endswith("ies") else word.removesuffix("s")
 
 
 def _recorded(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table:
@@ -139,14 +142,14 @@ def _like(name: str, pattern: str | None) -> bool:
 
 
 def _show_create(statement: ShowCreate, catalog: Catalog, path: SearchPath) -> Table:
-    found = named_object(catalog, path, Kind(statement.kind.lower()), statement.name)
+    found = named_object(catalog, path, statement.kind, statement.name)
     return _table(["name", "create_sql"], [[catalog.shown(found.id), create_sql(catalog, found)]])
 
 
 def create_sql(catalog: Catalog, entry: Object) -> str:
     """The statement that means the same for ever, printed under the object's present name; secrets never."""
     if entry.kind in (Kind.DATABASE, Kind.SCHEMA):
-        return f"CREATE {entry.kind.upper()} {print_name((entry.name,))};"
+        return f"CREATE {entry.kind.words} {print_name((entry.name,))};"
     statement = stored_statement(entry)
     if statement is None:
         return entry.statement
@@ -170,7 +173,7 @@ def _present_name(catalog: Catalog, entry: Object, statement: Statement) -> Obje
 
 
 def _lineage(statement: ShowLineage, catalog: Catalog, path: SearchPath) -> Table:
-    kinds = [Kind(statement.kind.lower())] if statement.kind else []
+    kinds = [statement.kind] if statement.kind else []
     start = resolve(catalog, path, statement.name, *kinds)
     rows = []
     for entry in [start, *upstream(catalog, start.id)]:
@@ -191,7 +194,7 @@ def _describe(statement: Describe, catalog: Catalog, path: SearchPath, reader: R
     if system is not None:
         return _describe_system(system)
     found = (
-        named_object(catalog, path, Kind(statement.kind.lower()), statement.name)
+        named_object(catalog, path, statement.kind, statement.name)
         if statement.kind
         else resolve(catalog, path, statement.name)
     )

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headgate.catalog.graph import upstream
 from headgate.catalog.names import SearchPath, find, resolve
-from headgate.catalog.objects import Kind
 from headgate.catalog.snapshot import Catalog
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.errors import HeadgateError
 from headgate.runtime.replay import Replayed
 from headgate.sql.show import ReplayQuarantine
+from headgate.sql.statement import Kind
 
 COLUMNS = (("task", "text"), ("replayed", "bigint"), ("outdated", "bigint"), ("kept", "bigint"))
 
 
 def quarantining(statement: ReplayQuarantine, catalog: Catalog, path: SearchPath) -> Sequence[int]:
     """The tasks that are meant. A name that both a sink and a source have means the sink."""
-    kinds = (Kind(statement.kind.lower()),) if statement.kind else (Kind.SINK, Kind.SOURCE)
+    kinds = (statement.kind,) if statement.kind else (Kind.SINK, Kind.SOURCE)
     found = None if statement.kind else find(catalog, path, statement.name, Kind.SINK)
     if found is None:
         found = resolve(catalog, path, statement.name, *kinds)

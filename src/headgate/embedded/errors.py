@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class WorldError(HeadgateError):
-    """Family WLD."""
+    """An error of the embedded world: WLD-…."""
 
     retryable = True
 
@@ -252,8 +252,8 @@ class JavaTooNew(WorldError, code="WLD-0309"):
 class RefusedBySupervisor(WorldError, code="WLD-0401"):
     """The supervisor gave an answer that this version does not know."""
 
-    told: str
-    MESSAGE = "the world's supervisor refused: {told}"
+    reason: str
+    MESSAGE = "the world's supervisor refused: {reason}"
     HINT = "A supervisor of another version may be running. Run `headgate world down`, then try again."
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headgate.catalog.definitions import search_path_of, statement_of
-from headgate.catalog.objects import ColumnRef, Kind, Object
+from headgate.catalog.objects import ColumnRef, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
-from headgate.plan.errors import FieldWithheld, NotSupportedYet, ViewOutgrown
+from headgate.plan.errors import ColumnNameTaken, NotSupportedYet, ViewNoLongerValid
 from headgate.plan.relations import analyse_query, origin_ref, relations_read
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.statement import Kind
 from headgate.sql.views import CreateView
 
 
@@ -40,13 +41,13 @@ def sound_query(catalog: Catalog, view: Object) -> AnalysedQuery:
     except HeadgateError as error:
         raise outgrown(catalog, view, error) from error
     if wrong := _misfit(analysed, view):
-        raise ViewOutgrown(catalog.shown(view.id), wrong)
+        raise ViewNoLongerValid(catalog.shown(view.id), wrong)
     return analysed
 
 
-def outgrown(catalog: Catalog, view: Object, error: HeadgateError) -> ViewOutgrown:
-    advice = error.hint() if isinstance(error, FieldWithheld) else None
-    return ViewOutgrown(catalog.shown(view.id), error.message(), advice or "")
+def outgrown(catalog: Catalog, view: Object, error: HeadgateError) -> ViewNoLongerValid:
+    advice = error.hint() if isinstance(error, ColumnNameTaken) else None
+    return ViewNoLongerValid(catalog.shown(view.id), error.message(), advice or "")
 
 
 def _misfit(analysed: AnalysedQuery, view: Object) -> str | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from headgate.plan.definitions import AFTER, OP
-from headgate.plan.errors import DebeziumKeyUnfit, NoChangeEvents
+from headgate.plan.errors import InvalidDebeziumKey, NoChangeEvents
 from headgate.schema.encodings import Encoding, fields_of
 from headgate.schema.render import print_type
 from headgate.schema.types import Enum, Field, Record, Text
+
+
 
 BEFORE = "before"
 
@@ -29,12 +31,12 @@ def row_key(key: Encoding, row: Record, source: str) -> dict[str, Field]:
     """The key's fields by name; each is a field of the row too, of the same type."""
     fields = fields_of(key)
     if not fields:
-        raise DebeziumKeyUnfit(source, "it has no fields")
+        raise InvalidDebeziumKey(source, "it has no fields")
     types = {field.name: print_type(field.type) for field in row.fields}
     for field in fields:
         if field.name not in types:
-            raise DebeziumKeyUnfit(source, f'field "{field.name}" of it is no field of "after"')
+            raise InvalidDebeziumKey(source, f'field "{field.name}" of it is no field of "after"')
         if print_type(field.type) != types[field.name]:
             told = f"{print_type(field.type)} in the key and {types[field.name]} in the row"
-            raise DebeziumKeyUnfit(source, f'field "{field.name}" is {told}')
+            raise InvalidDebeziumKey(source, f'field "{field.name}" is {told}')
     return {field.name: field for field in fields}

@@ -1,4 +1,5 @@
-"""What is wrong with a statement that reads well: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks, PLN-05xx scripts for apply."""
+"""What is wrong with a statement that is well formed: PLN-01xx any statement, PLN-02xx sources, PLN-03xx sinks, PLN-05xx
+scripts for apply."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ INLINE_ERRORS = "VALUE DECODING ERRORS"  # where the column of inline errors com
 
 
 class PlanError(HeadgateError):
-    """Family PLN."""
+    """An error of a statement that is well formed: PLN-…."""
 
 
 class NotSupportedYet(PlanError, code="PLN-0101"):
@@ -56,7 +57,7 @@ class ViewInUse(PlanError, code="PLN-0105"):
     HINT = "Keep the names and types of its columns, or create a view of another name."
 
 
-class NameCaptured(PlanError, code="PLN-0106"):
+class NameShadowed(PlanError, code="PLN-0106"):
     """A new name means something else in the statement of an object that uses the renamed one."""
 
     kind: str
@@ -72,24 +73,22 @@ class NameCaptured(PlanError, code="PLN-0106"):
     HINT = "Choose another name, or first replace {user_kind} {user} by one that gives the relation an alias."
 
 
-class ViewOutgrown(PlanError, code="PLN-0107"):
+class ViewNoLongerValid(PlanError, code="PLN-0107"):
     """A source that a view reads follows a schema change, and the view's query is not valid for the new columns."""
 
     view: str
     reason: str
     advice: str = ""
-    MESSAGE = 'view "{view}" does not fit the changed columns of what it reads: {reason}'
-    DETAIL = (
-        "A source below it takes up a change of its schema. What does not read the view is not concerned."
-    )
+    MESSAGE = 'view "{view}" does not fit the changed columns of its relations: {reason}'
+    DETAIL = "The schema of a source that the view reads has changed. Objects that do not read the view are not affected."
     HINT = (
-        "Write CREATE OR REPLACE VIEW {view} with a query that gives its columns again, for example SELECT * EXCEPT "
-        "(column) for one that a new field brings; what reads it then goes on where it stopped."
+        "Write CREATE OR REPLACE VIEW {view} with a query that returns the same columns, for example SELECT * EXCEPT "
+        "(column) for a column that a new field adds; tasks that read it then continue where they stopped."
     )
 
     def hint(self) -> str | None:
         if self.advice:
-            return f"Write CREATE OR REPLACE VIEW {self.view}; what reads it then goes on where it stopped. {self.advice}"
+            return f"Write CREATE OR REPLACE VIEW {self.view}; tasks that read it then continue where they stopped. {self.advice}"
         return super().hint()
 
 
@@ -108,50 +107,6 @@ class ColumnCollision(PlanError, code="PLN-0201"):
             return "Write VALUE DECODING ERRORS = INLINE AS <name> to give the column of errors another name."
         if self.first.startswith("key") or self.second.startswith("key"):
             return "Write INCLUDE KEY AS <name> to keep the key in one column of its own, or name the columns in a list."
-        return super().hint()
-
-
-class FieldWithheld(PlanError, code="PLN-0216"):
-    """A source followed a schema with a new field, and the source already has a column of that name from another part
-    of the record."""
-
-    source: str
-    column: str
-    field: str
-    other: str
-    cure: str
-    MESSAGE = (
-        'cannot take all columns of source "{source}": {field} has no column, because column "{column}" is '
-        "{other}"
-    )
-    DETAIL = (
-        "The field came with a schema that the source followed. What names its columns goes on without it."
-    )
-    HINT = (
-        "Name the columns, or leave it out with * EXCEPT ({column}); a sink reads a view that does. To have the "
-        "field, create the source again with {cure}."
-    )
-
-
-class SchemaCannotChange(PlanError, code="PLN-0409"):
-    """ON SCHEMA CHANGE is written for a source whose schema cannot change."""
-
-    source: str
-    policy: str
-    format: str
-    inline: bool  # whether the schema is written in the statement, so that PIN is what happens
-    MESSAGE = 'ON SCHEMA CHANGE = {policy} of source "{source}" would have no effect'
-    DETAIL = "FORMAT {format} has no schema that could change."
-    HINT = "Leave the option out. What does not fit the format is left to ON ERROR."
-
-    def detail(self) -> str | None:
-        if self.inline:
-            return f"The schema of its values stands in the statement (FORMAT {self.format}), and nobody else can change it."
-        return super().detail()
-
-    def hint(self) -> str | None:
-        if self.inline:
-            return "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to learn of other schemas."
         return super().hint()
 
 
@@ -178,7 +133,7 @@ class UpsertKeyUnknown(PlanError, code="PLN-0204"):
     column: str
     source: str
     similar: tuple[str, ...] = ()
-    MESSAGE = 'key column "{column}" is no column of the values of source "{source}"'
+    MESSAGE = 'key column "{column}" is not a column of the values of source "{source}"'
 
 
 class NoChangeEvents(PlanError, code="PLN-0206"):
@@ -187,7 +142,7 @@ class NoChangeEvents(PlanError, code="PLN-0206"):
     source: str
     missing: tuple[str, ...]
     reason: str = ""
-    MESSAGE = 'the values of source "{source}" are no change events of Debezium: {problem}'
+    MESSAGE = 'the values of source "{source}" are not change events of Debezium: {problem}'
     HINT = "A change event is a record with before, after and op. For values that are the rows write ENVELOPE UPSERT."
 
     @property
@@ -197,12 +152,12 @@ class NoChangeEvents(PlanError, code="PLN-0206"):
         return self.reason or f"{verb} missing"
 
 
-class DebeziumKeyUnfit(PlanError, code="PLN-0207"):
+class InvalidDebeziumKey(PlanError, code="PLN-0207"):
     """The fields of the record's key are missing in the rows of the change events, or have other types there."""
 
     source: str
     reason: str
-    MESSAGE = 'the key of source "{source}" is no key of its rows: {reason}'
+    MESSAGE = 'the key of source "{source}" is not a key of its rows: {reason}'
     DETAIL = (
         "Under ENVELOPE DEBEZIUM every field of the record's key is a field of the row, of the same type."
     )
@@ -247,6 +202,23 @@ class PatternWithoutGroups(PlanError, code="PLN-0215"):
 
     MESSAGE = "the pattern of FORMAT REGEX has no group"
     HINT = "Put what shall be a column in parentheses, with a name if you like: (?<name>…)."
+
+
+class ColumnNameTaken(PlanError, code="PLN-0216"):
+    """A source followed a schema with a new field, and the source already has a column of that name from another part
+    of the record."""
+
+    source: str
+    column: str
+    field: str
+    other: str
+    cure: str
+    MESSAGE = 'cannot select * from source "{source}": {field} has the name of column "{column}", which holds {other}'
+    DETAIL = "The field came with a schema change that the source followed. Queries that name their columns are not affected."
+    HINT = (
+        "Name the columns, or leave it out with * EXCEPT ({column}); a sink reads a view that does. To have the "
+        "field, create the source again with {cure}."
+    )
 
 
 class SinkKeyMissing(PlanError, code="PLN-0301"):
@@ -317,37 +289,57 @@ class SinkFeedsItself(PlanError, code="PLN-0306"):
     topic: str
     over: tuple[str, ...] = ()  # other sinks that bring the records back to it
     MESSAGE = 'sink "{sink}" cannot write to topic "{topic}", which source "{source}" reads for {reader}'
-    DETAIL = "Every record that it writes would come back as one to be written, without end."
+    DETAIL = "Every record that the sink writes would be read and written again, without end."
     HINT = "Write to a topic of another name."
 
     @property
     def reader(self) -> str:
         sinks = " and ".join(f'"{name}"' for name in self.over)
-        return f"sink {sinks}, whose records come back to it" if self.over else "it"
+        return f"sink {sinks}, whose records it reads again" if self.over else "it"
 
 
-class DesiredStateError(HeadgateError):
-    """Family PLN."""
+class SchemaCannotChange(PlanError, code="PLN-0409"):
+    """ON SCHEMA CHANGE is written for a source whose schema cannot change."""
+
+    source: str
+    policy: str
+    format: str
+    inline: bool  # whether the schema is written in the statement, so that PIN is what happens
+    MESSAGE = 'ON SCHEMA CHANGE = {policy} of source "{source}" would have no effect'
+    DETAIL = "FORMAT {format} has no schema that could change."
+    HINT = "Leave the option out. What does not fit the format is left to ON ERROR."
+
+    def detail(self) -> str | None:
+        if self.inline:
+            return (
+                f"The schema of its values stands in the statement (FORMAT {self.format}) and cannot change."
+            )
+        return super().detail()
+
+    def hint(self) -> str | None:
+        if self.inline:
+            return "Leave the option out, or write USING CONFLUENT SCHEMA REGISTRY to follow the schemas of a registry."
+        return super().hint()
 
 
-class ObjectDiffers(DesiredStateError, code="PLN-0501"):
+class ObjectDiffers(PlanError, code="PLN-0501"):
     """A script for apply defines an object that exists with another definition, and no statement can change one into
     the other."""
 
     kind: str
     name: str
     parts: tuple[str, ...] = ()
-    MESSAGE = '{kind} "{name}" exists already and is not what the script says'
+    MESSAGE = '{kind} "{name}" already exists with another definition'
     DETAIL = "They differ in {parts:list}."
     HINT = (
-        "Nothing alters a {kind} in place. Run `DROP {kind:upper} {name};` (with CASCADE, if others use it) with "
+        "A {kind} cannot be altered in place. Run `DROP {kind:upper} {name};` (with CASCADE, if others use it) with "
         "`headgate sql`, then apply the script again; or write the statement as it was."
     )
 
 
-class NotDesiredState(DesiredStateError, code="PLN-0502"):
+class NotDesiredState(PlanError, code="PLN-0502"):
     """A script for apply contains a statement that does something once instead of describing an object."""
 
     statement: str
-    MESSAGE = "{statement} does not describe what shall be there"
+    MESSAGE = "{statement} is not allowed in a script for apply"
     HINT = "Run it with `headgate sql`. A script to apply has CREATE, COMMENT ON, ALTER … PAUSE or RESUME, and SET."

@@ -16,13 +16,13 @@ from headgate.catalog.definitions import facts_of, purified_text, statement_of
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Column, Comment, Kind, Object
+from headgate.catalog.objects import Column, Comment, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.chain import moved, outgrown, view_query
 from headgate.plan.columns import evolved_columns, source_columns, withheld_facts
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
-from headgate.plan.errors import FieldWithheld, PlanError, ViewOutgrown
+from headgate.plan.errors import ColumnNameTaken, PlanError, ViewNoLongerValid
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.relations import WITHHELD
 from headgate.plan.sink import plan_sink
@@ -44,7 +44,7 @@ from headgate.sql.formats import (
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Statement
+from headgate.sql.statement import Kind, Statement
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 from headgate.text.errors import SqlError
@@ -92,7 +92,7 @@ def plan_follow(
         if relation.kind is Kind.VIEW:
             try:
                 change = _view_change(catalog, after, relation, ask)
-            except ViewOutgrown:
+            except ViewNoLongerValid:
                 if all_fit:
                     raise
                 continue
@@ -107,7 +107,7 @@ def plan_follow(
 def _sink_change(catalog: Catalog, sink: Object, all_fit: bool) -> SinkChange | None:
     try:
         return sink_change(catalog, sink)
-    except (ViewOutgrown, FieldWithheld):
+    except (ViewNoLongerValid, ColumnNameTaken):
         if all_fit:
             raise
         return None
@@ -130,7 +130,7 @@ def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: AskTypes)
         raise outgrown(catalog, view, error) from error
     origins = {column.id: column.origin for column in evolved}
     if wrong := moved(view, [origins.get(column.id) for column in view.columns]):
-        raise ViewOutgrown(catalog.shown(view.id), wrong)
+        raise ViewNoLongerValid(catalog.shown(view.id), wrong)
     old = [replace(c, comment=Comment()) for c in view.columns]
     return (
         ColumnsChanged(view.id, evolved) if [replace(c, comment=Comment()) for c in evolved] != old else None

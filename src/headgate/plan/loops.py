@@ -9,7 +9,7 @@ from typing import TypeAlias
 from headgate.catalog.definitions import search_path_of, stored_statement
 from headgate.catalog.graph import upstream
 from headgate.catalog.names import resolve
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import SinkFeedsItself
 from headgate.purify.topics import topic_name
@@ -18,6 +18,7 @@ from headgate.sql.kafka import Kafka, KafkaConnection
 from headgate.sql.options import ListLiteral, StringLiteral
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Kind
 
 LOCAL = ("localhost", "[::1]")
 

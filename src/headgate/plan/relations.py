@@ -8,20 +8,20 @@ from headgate.catalog.comments import column_comment
 from headgate.catalog.graph import type_at
 from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import SearchPath, resolve, type_name
-from headgate.catalog.objects import RELATIONS, ColumnRef, Kind, Object
+from headgate.catalog.objects import RELATIONS, ColumnRef, Object
 from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.system import SystemRelation
 from headgate.errors import HeadgateError, InternalError, Span
 from headgate.plan.definitions import spark_name
-from headgate.plan.errors import FieldWithheld
+from headgate.plan.errors import ColumnNameTaken
 from headgate.plan.type_names import looked_through
 from headgate.schema.names import print_name
 from headgate.schema.types import Named, Type
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, NamePart, Relation
 from headgate.sql.query.select import analyse
-from headgate.sql.statement import ObjectName, Query
+from headgate.sql.statement import Kind, ObjectName, Query
 from headgate.text.cursor import Identifier
 
 WITHHELD = "withheld"  # the fact of a source that tells of fields without a column
@@ -61,12 +61,12 @@ def dropped_key(relation: Object) -> tuple[tuple[str, str], ...]:
     return tuple((str(name), hint) for name in dropped)
 
 
-def withheld_fields(relation: Object) -> tuple[FieldWithheld, ...]:
+def withheld_fields(relation: Object) -> tuple[ColumnNameTaken, ...]:
     """What a source that follows could not give a column: an error for whoever takes all its columns."""
     stored = relation.purified_json().get(WITHHELD) if relation.kind is Kind.SOURCE else None
     if not isinstance(stored, list):
         return ()
-    return tuple(FieldWithheld(relation.name, *map(str, each)) for each in stored)
+    return tuple(ColumnNameTaken(relation.name, *map(str, each)) for each in stored)
 
 
 def find_relation(catalog: Catalog, path: SearchPath) -> FindRelation:

@@ -9,13 +9,13 @@ from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ObjectRenamed, StatementRespelled
 from headgate.catalog.definitions import respelled_text, search_path_of, stored_statement
 from headgate.catalog.errors import AlreadyExists
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
-from headgate.plan.errors import NameCaptured
+from headgate.plan.errors import NameShadowed
 from headgate.plan.respell import respell
 from headgate.plan.respell_query import Captured
 from headgate.plan.spelling import Spelling, renamed_path
-from headgate.sql.statement import print_statement
+from headgate.sql.statement import Kind, print_statement
 from headgate.text.cursor import Identifier
 
 
@@ -51,7 +51,7 @@ def _respelled(
     try:
         statement = respell(written, spelling)
     except Captured:
-        raise NameCaptured(
+        raise NameShadowed(
             target.kind, before.shown(target.id), name, user.kind, before.shown(user.id)
         ) from None
     if statement is written and spelling.path_after == spelling.path:

@@ -6,13 +6,13 @@ import dataclasses
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headgate.catalog.objects import RELATIONS, Kind
+from headgate.catalog.objects import RELATIONS
 from headgate.plan.respell_query import respell_query
 from headgate.plan.spelling import Spelling
 from headgate.schema.types import Array, Map, Named, Record
 from headgate.sql.formats import DocTarget
 from headgate.sql.options import SecretReference
-from headgate.sql.statement import ObjectName, Query, Statement
+from headgate.sql.statement import Kind, ObjectName, Query, Statement
 
 _RELATIONS = tuple(sorted(RELATIONS))
 # Fields of statements that name another object, and the kinds that it may have.

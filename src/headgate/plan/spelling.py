@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import SearchPath, find, type_name
-from headgate.catalog.objects import ROOT, Kind, Namespace
+from headgate.catalog.objects import ROOT, Namespace
 from headgate.catalog.snapshot import Catalog
 from headgate.errors import InternalError
 from headgate.schema.names import needs_quotes
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.statement import ObjectName
+from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 
 

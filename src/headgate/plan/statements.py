@@ -5,32 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice, takewhile
-from typing import cast
-
 from headgate.catalog.apply import apply
-from headgate.catalog.changes import (
-    Change,
-    CommentSet,
-    DefinitionChanged,
-    ObjectCreated,
-    ObjectDropped,
-    SecretChanged,
-    TaskTold,
-)
+from headgate.catalog.changes import Change, CommentSet, DefinitionChanged, ObjectCreated, ObjectDropped, SecretChanged, TaskTold
 from headgate.catalog.definitions import SEARCH_PATH, purified_text
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.graph import check_droppable, downstream, drop_order
-from headgate.catalog.names import (
-    SearchPath,
-    find,
-    place,
-    resolve,
-    resolve_column_of,
-    resolve_database,
-    resolve_schema,
-)
-from headgate.catalog.objects import Comment, Dependency, Desired, Growth, Kind, Object, Use
+from headgate.catalog.names import SearchPath, find, place, resolve, resolve_column_of, resolve_database, resolve_schema
+from headgate.catalog.objects import Comment, Dependency, Desired, Growth, Object, Use
 from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.columns import source_columns, withheld_facts
@@ -43,13 +24,7 @@ from headgate.plan.relations import WITHHELD
 from headgate.plan.rename import rename
 from headgate.plan.sink import plan_sink, subjects
 from headgate.plan.source import SourcePlan, check_schema_change, plan_source
-from headgate.plan.views import (
-    derive_growth,
-    query_dependencies,
-    replaced_columns,
-    type_definition,
-    view_columns,
-)
+from headgate.plan.views import derive_growth, query_dependencies, replaced_columns, type_definition, view_columns
 from headgate.purify.sinks import sink_name
 from headgate.schema.encodings import fields_of
 from headgate.schema.types import Type
@@ -57,20 +32,17 @@ from headgate.schema.written import CompatibilityLevel
 from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
 from headgate.sql.formats import RegistryFormat
 from headgate.sql.kafka import KafkaConnection
-from headgate.sql.objects import (
-    ChangeTaskState,
-    CommentOn,
-    CreateDatabase,
-    CreateSchema,
-    DropObject,
-    RenameObject,
-)
+from headgate.sql.objects import ChangeTaskState, CommentOn, CreateDatabase, CreateSchema, DropObject, RenameObject
 from headgate.sql.options import Choice, MapLiteral, NumberLiteral, SecretReference, option
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import ObjectName, Statement, print_statement
+from headgate.sql.statement import Kind, ObjectName, Statement, print_statement
 from headgate.sql.types import CreateType
 from headgate.sql.views import CreateView
+from itertools import islice, takewhile
+from typing import cast
+
+
 
 CREATED: dict[type[Statement], Kind] = {
     CreateDatabase: Kind.DATABASE,
@@ -111,7 +83,7 @@ def skipped(statement: Statement, catalog: Catalog, path: SearchPath) -> Planned
     if known is None:
         return None
     notice = f'{known.kind} "{known.name}" exists already, skipped'
-    return Planned(statement, f"CREATE {kind.value.upper()}", notices=(notice,), skipped=True)
+    return Planned(statement, f"CREATE {kind.words}", notices=(notice,), skipped=True)
 
 
 def named_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> Object:
@@ -197,7 +169,7 @@ class _Planner:
         **more: object,
     ) -> Planned:
         made = self._object(name, kind, statement, **more)
-        return Planned(statement, f"CREATE {kind.value.upper()}", (ObjectCreated(made, secret),))
+        return Planned(statement, f"CREATE {kind.words}", (ObjectCreated(made, secret),))
 
     def _container(self, statement: Statement, name: ObjectName, kind: Kind) -> Planned:
         return self._create(statement, name, kind)
@@ -287,7 +259,7 @@ class _Planner:
     # what changes them
 
     def _comment(self, statement: CommentOn) -> Planned:
-        if statement.kind == "COLUMN":
+        if statement.kind is None:
             owner, column = resolve_column_of(self.catalog, self.path, statement.name)
             change = CommentSet(owner.id, column.id, statement.comment)
         else:
@@ -295,19 +267,19 @@ class _Planner:
             change = CommentSet(owner.id, None, statement.comment)
         return Planned(statement, "COMMENT", (change,))
 
-    def _named(self, kind: str, name: ObjectName) -> Object:
-        return named_object(self.catalog, self.path, Kind(kind.lower()), name)
+    def _named(self, kind: Kind, name: ObjectName) -> Object:
+        return named_object(self.catalog, self.path, kind, name)
 
     def _missing(self, statement: DropObject | RenameObject | ChangeTaskState, tag: str) -> Planned | None:
         """The plan of an IF EXISTS of what does not exist."""
-        kind = Kind(statement.kind.lower())
+        kind = statement.kind
         if not statement.if_exists or find_object(self.catalog, self.path, kind, statement.name) is not None:
             return None
         notice = f'{kind} "{statement.name}" does not exist, skipped'
         return Planned(statement, tag, notices=(notice,), skipped=True)
 
     def _drop(self, statement: DropObject) -> Planned:
-        tag = f"DROP {statement.kind}"
+        tag = f"DROP {statement.kind.words}"
         if missing := self._missing(statement, tag):
             return missing
         target = self._named(statement.kind, statement.name)
@@ -321,7 +293,7 @@ class _Planner:
         return Planned(statement, tag, tuple(ObjectDropped(o.id) for o in order), notices=notices)
 
     def _rename(self, statement: RenameObject) -> Planned:
-        tag = f"ALTER {statement.kind}"
+        tag = f"ALTER {statement.kind.words}"
         if missing := self._missing(statement, tag):
             return missing
         target = self._named(statement.kind, statement.name)
@@ -333,7 +305,7 @@ class _Planner:
     def _task_state(self, statement: ChangeTaskState) -> Planned:
         if statement.binding is not None:
             raise NotSupportedYet("a binding of a capture")
-        tag = f"ALTER {statement.kind}"
+        tag = f"ALTER {statement.kind.words}"
         if missing := self._missing(statement, tag):
             return missing
         target = self._named(statement.kind, statement.name)

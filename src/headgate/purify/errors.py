@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class PurifyError(HeadgateError):
-    """Family PLN: found before planning, but about the statement."""
+    """An error that is found by asking the systems outside: PLN-…."""
 
 
 class NoSchemaForTopic(PurifyError, code="PLN-0401"):
@@ -54,7 +54,7 @@ class SecretWrittenOut(PurifyError, code="PLN-0405"):
     option: str
     connection: str
     MESSAGE = 'option "{option}" of connection "{connection}" must be a secret'
-    DETAIL = "The catalog keeps statements as they are written, and what is written in one is not secret."
+    DETAIL = "The catalog stores statements as they are written, so what is written in one is not secret."
     HINT = "Write CREATE SECRET s AS '…', and then {option} SECRET s."
 
     def hint(self) -> str | None:
@@ -68,7 +68,7 @@ class PasswordInAddress(PurifyError, code="PLN-0406"):
 
     topic: str
     MESSAGE = 'the address of the registry of topic "{topic}" holds a password'
-    DETAIL = "The catalog keeps statements as they are written, and what is written in one is not secret."
+    DETAIL = "The catalog stores statements as they are written, so what is written in one is not secret."
     HINT = "Write CREATE CONNECTION c TO CONFLUENT SCHEMA REGISTRY (…, PASSWORD SECRET s), and then CONNECTION c."
 
 
@@ -93,10 +93,10 @@ class StartTwice(PurifyError, code="PLN-0408"):
     HINT = "Write one of them: both say where to begin."
 
 
-class NoTimestamp(PurifyError, code="PLN-0205"):
+class InvalidTimestamp(PurifyError, code="PLN-0205"):
     """An option that takes a time has a value that is none."""
 
     option: str
     topic: str
-    MESSAGE = 'option "{option}" of topic "{topic}" is no time'
+    MESSAGE = 'option "{option}" of topic "{topic}" is not a time'
     HINT = "Write milliseconds since 1970, or a time such as '2026-11-15T12:30:00Z'."

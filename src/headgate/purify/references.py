@@ -8,7 +8,7 @@ from typing import cast
 
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, type_name
-from headgate.catalog.objects import Kind, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import ConnectionRef
 from headgate.purify.errors import ConnectionOfOtherKind
@@ -17,7 +17,7 @@ from headgate.sql.connections import ConnectionKind
 from headgate.sql.formats import Format, Formats, RegistryFormat, RegistryUrl
 from headgate.sql.kafka import Kafka, KafkaConnection
 from headgate.sql.options import Option, SecretReference
-from headgate.sql.statement import ObjectName
+from headgate.sql.statement import Kind, ObjectName
 from headgate.sql.types import ListBody, MapBody, OtherBody, RecordBody, TypeBody
 from headgate.text.cursor import Identifier
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from headgate.connectors.kafka import Topic
-from headgate.purify.errors import NoTimestamp, StartTwice, TooManyOffsets
+from headgate.purify.errors import InvalidTimestamp, StartTwice, TooManyOffsets
 from headgate.sql.kafka import Kafka
 from headgate.sql.options import Choice, ListLiteral, NumberLiteral, Option, StringLiteral, Value, option
 
@@ -58,7 +58,7 @@ def _milliseconds(given: Value, topic: str) -> int:
         case _:
             found = -1
     if not 0 <= found <= LAST_MOMENT:
-        raise NoTimestamp("START TIMESTAMP", topic)
+        raise InvalidTimestamp("START TIMESTAMP", topic)
     return found
 
 

@@ -8,7 +8,7 @@ from headgate.errors import HeadgateError
 
 
 class RegistryError(HeadgateError):
-    """Family REG."""
+    """An error of a schema registry: REG-…."""
 
 
 # REG-01xx: a schema's text and what it refers to.
@@ -281,7 +281,7 @@ class RegistryAnswerUnreadable(RegistryError, code="REG-0235"):
     DETAIL = "HTTP status {status}, content type {received}."
     HINT = (
         "Check the URL, its base path too (Apicurio: /apis/ccompat/v7), and whether a proxy or a login page "
-        "stands before it."
+        "is in front of it."
     )
 
     @property

@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class RunError(HeadgateError):
-    """Family RUN."""
+    """An error of a task or query that runs: RUN-…."""
 
 
 class BadRecord(RunError, code="RUN-0101"):
@@ -25,7 +25,7 @@ class BadRecord(RunError, code="RUN-0101"):
         '{part} of a record of source "{source}" cannot be decoded '
         '(topic "{topic}" partition {partition} offset {offset})'
     )
-    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source to go on without such records."
+    HINT = "Set ON ERROR = QUARANTINE or SKIP on the source to continue without such records."
 
     @property
     def part(self) -> str:
@@ -44,7 +44,7 @@ class TopicReplaced(RunError, code="RUN-0102"):
     task: str
     begins: str | None = None  # the source, if its statement names offsets of the old topic
     MESSAGE = 'topic "{topic}" was deleted and created again while {task} was reading it'
-    DETAIL = "Its records have other offsets now, so going on would skip or repeat some in silence."
+    DETAIL = "Its records have other offsets now, so continuing would silently skip or repeat records."
     HINT = "Drop {task} and create it again: it then reads the new topic from its start. The source may stay."
 
     def hint(self) -> str | None:
@@ -65,31 +65,9 @@ class RecordsLost(RunError, code="RUN-0103"):
         "read; the earliest is {earliest}"
     )
     HINT = (
-        "Raise the topic's retention. To go on without them, drop the task and create it again: it then reads "
+        "Raise the topic's retention. To continue without them, drop the task and create it again: it then reads "
         "all that the topic still has."
     )
-
-
-class TopicCut(RunError, code="RUN-0110"):
-    """A topic with the same id ends before the offset up to which it was read: the broker has lost records."""
-
-    topic: str
-    partition: int
-    read: int
-    end: int
-    task: str
-    MESSAGE = (
-        'topic "{topic}" partition {partition} ends at offset {end}, and {task} has read it up to {read}'
-    )
-    DETAIL = "The topic has lost records. New ones get their offsets, so going on would skip them in silence."
-    HINT = "Drop {task} and create it again: it then reads all that the topic still has."
-
-
-class RecordsWentAway(RunError, code="RUN-0111"):
-    """Retention removed records while a query was reading them, after rows were returned or at each attempt."""
-
-    MESSAGE = "records were deleted while the query read them"
-    HINT = "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
 
 
 class SchemaChanged(RunError, code="RUN-0104"):
@@ -107,9 +85,7 @@ class SchemaChanged(RunError, code="RUN-0104"):
         '(topic "{topic}" partition {partition} offset {offset})'
     )
     DETAIL = "{differences:clauses}."
-    HINT = (
-        "ALTER SOURCE {source} ACCEPT SCHEMA CHANGE takes the change; what uses the field is checked first."
-    )
+    HINT = "ALTER SOURCE {source} ACCEPT SCHEMA CHANGE accepts the change; objects that use the field are checked first."
 
     def hint(self) -> str | None:
         if self.side == "key":
@@ -123,7 +99,7 @@ class SinkCannotFollow(RunError, code="RUN-0105"):
     sink: str
     columns: tuple[str, ...]
     MESSAGE = 'sink "{sink}" has no schema for {columns:list}'
-    DETAIL = "They came or changed with a schema that its source followed, and the registry refused the one for them."
+    DETAIL = "The source followed a schema change that added or changed these columns. The registry refused the sink's new schema."
     HINT = "Let the subject's compatibility level take new fields, then write ALTER SINK {sink} RESUME."
 
 
@@ -135,9 +111,18 @@ class TargetTopicGone(RunError, code="RUN-0106"):
     MESSAGE = 'topic "{topic}", which sink "{sink}" writes to, was deleted'
     DETAIL = "What was written to it is gone. Nothing was read since."
     HINT = (
-        "Drop sink {sink} and create it again: it then writes everything anew. To go on from where it stopped, "
+        "Drop sink {sink} and create it again: it then writes everything again. To continue where it stopped, "
         "create the topic and write ALTER SINK {sink} RESUME."
     )
+
+
+class ComputationFailed(RunError, code="RUN-0107"):
+    """A query computes a value that does not exist or does not fit its type. The message tells the reason, never the
+    value."""
+
+    reason: str
+    MESSAGE = "a value cannot be computed: {reason}"
+    HINT = "TRY_CAST, and Spark's functions whose names begin with try_, give NULL for what does not fit."
 
 
 class RecordTooLarge(RunError, code="RUN-0108"):
@@ -146,10 +131,32 @@ class RecordTooLarge(RunError, code="RUN-0108"):
     topic: str
     sink: str
     MESSAGE = 'sink "{sink}" has a record that is larger than topic "{topic}" takes'
-    DETAIL = (
-        "Others of the same batch may be written already; they are written once more when the sink goes on."
-    )
+    DETAIL = "Other records of the same batch may already be written; they are written again when the sink continues."
     HINT = "Raise max.message.bytes of the topic, then write ALTER SINK {sink} RESUME."
+
+
+class TopicTruncated(RunError, code="RUN-0110"):
+    """A topic with the same id ends before the offset up to which it was read: the broker has lost records."""
+
+    topic: str
+    partition: int
+    read: int
+    end: int
+    task: str
+    MESSAGE = (
+        'topic "{topic}" partition {partition} ends at offset {end}, and {task} has read it up to {read}'
+    )
+    DETAIL = (
+        "The topic has lost records. New records reuse their offsets, so continuing would silently skip them."
+    )
+    HINT = "Drop {task} and create it again: it then reads all that the topic still has."
+
+
+class RecordsDeleted(RunError, code="RUN-0111"):
+    """Retention removed records while a query was reading them, after rows were returned or at each attempt."""
+
+    MESSAGE = "records were deleted while the query read them"
+    HINT = "Send the query again: it reads what is there then. If this repeats, the topic's retention is too short."
 
 
 class TaskFailed(RunError, code="RUN-0201"):
@@ -197,6 +204,13 @@ class SparkGone(RunError, code="RUN-0302"):
     HINT = "The engine starts Spark again by itself. If this repeats, look at its log and at the machine's memory."
 
 
+class QueryCancelled(RunError, code="RUN-0303"):
+    """The client of a query went away or cancelled it."""
+
+    MESSAGE = "the query was cancelled"
+    CURE = "Send the query again."
+
+
 class DiskFull(RunError, code="RUN-0304"):
     """The disk that holds Spark's files or the state of tasks is full."""
 
@@ -206,19 +220,3 @@ class DiskFull(RunError, code="RUN-0304"):
     HINT = (
         "Make room there. Tasks try again by themselves and have lost nothing; a query has to be sent again."
     )
-
-
-class NotANumber(RunError, code="RUN-0107"):
-    """A query computes a value that does not exist or does not fit its type. The message tells the reason, never the
-    value."""
-
-    reason: str
-    MESSAGE = "a value cannot be computed: {reason}"
-    HINT = "TRY_CAST, and Spark's functions whose names begin with try_, give NULL for what does not fit."
-
-
-class QueryCancelled(RunError, code="RUN-0303"):
-    """The client of a query went away or cancelled it."""
-
-    MESSAGE = "the query was cancelled"
-    CURE = "Send the query again."

@@ -7,31 +7,23 @@ import json
 import logging
 import re
 import tempfile
-from collections.abc import Iterable
-from pathlib import Path
-
 import fastavro
+from collections.abc import Iterable
 from fastavro.schema import parse_schema
-from pyspark.errors import AnalysisException, PySparkException
-
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import (
-    BadRecord,
-    DiskFull,
-    NotANumber,
-    RecordsWentAway,
-    SchemaChanged,
-    SparkGone,
-    SparkRefused,
-)
+from headgate.runtime.errors import BadRecord, ComputationFailed, DiskFull, RecordsDeleted, SchemaChanged, SparkGone, SparkRefused
 from headgate.runtime.formats.avro_reader import tree_of
 from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
 from headgate.schema.casts import CAST_ERROR
 from headgate.schema.written import WrittenSchema
+from pathlib import Path
+from pyspark.errors import AnalysisException, PySparkException
+
+
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +103,7 @@ def translated(
     ):
         return SparkGone(_short(text))
     if records_are_gone(error):
-        return RecordsWentAway()
+        return RecordsDeleted()
     if full := _NO_SPACE.search(text):
         return DiskFull(_folder(full["path"]))
     if unanswered := _NO_ANSWER.search(text):
@@ -119,11 +111,11 @@ def translated(
     if isinstance(error, AnalysisException):  # no record was read yet
         return SparkRefused(_short(text))
     if own := _OWN.search(text):
-        return NotANumber(own[1])
+        return ComputationFailed(own[1])
     if conditions := _CONDITION.findall(text):
         states = _SQLSTATE.findall(text)
         if not states or states[-1] not in _MACHINERY:
-            return NotANumber(_without_values(conditions[-1]))
+            return ComputationFailed(_without_values(conditions[-1]))
     return SparkRefused(_cause(text) or _said(error, text))
 
 

@@ -25,7 +25,13 @@ from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.decode import number_of
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
-from headgate.runtime.errors import RecordsLost, RecordTooLarge, TargetTopicGone, TopicCut, TopicReplaced
+from headgate.runtime.errors import (
+    RecordsLost,
+    RecordTooLarge,
+    TargetTopicGone,
+    TopicReplaced,
+    TopicTruncated,
+)
 from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
 from headgate.runtime.frames import RelationFrames
 from headgate.runtime.source import SourceReader, Suspect
@@ -247,14 +253,14 @@ class SinkTask:
                 return RecordsLost(self.topic.name, partition, wanted, first)
         return None
 
-    def _cut(self, reached: Offsets) -> TopicCut | None:
+    def _cut(self, reached: Offsets) -> TopicTruncated | None:
         """A partition that ends before what was read of it. One that begins at an offset which it does not have yet was
         not read."""
         begins = self.source.start_at
         for partition, offset in sorted(reached.items()):
             end = self.there[partition]
             if offset > end and offset > begins.get(partition, 0):
-                return TopicCut(self.topic.name, partition, offset, end, f'sink "{self.name}"')
+                return TopicTruncated(self.topic.name, partition, offset, end, f'sink "{self.name}"')
         return None
 
     def _replaced(self) -> TopicReplaced:

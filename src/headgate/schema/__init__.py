@@ -1,7 +1,9 @@
 """The neutral type system: what a column is, whatever format it came in and whatever target it goes to.
 
-In: foreign schemas (Avro, JSON Schema, Protobuf, Spark, PostgreSQL, Elasticsearch) through ``formats``, and type
-names in SQL through ``parse``. Out: frozen values of ``types``, their one printed form, and ``evolve``'s list of
-changes between two of them, each safe or breaking per reader and target. Pure: no I/O anywhere in this package,
-and pyspark only in ``formats/spark.py``. Imports only ``headgate.errors``.
+Enters: foreign schemas (Avro, JSON Schema, Protobuf, Spark, PostgreSQL, Elasticsearch) through `formats`, and the
+text of types through `parse`. Leaves: frozen values of `types`, their printed form (`render`), values of these types
+(`values`, `casts`), and through `evolve` the changes between two types, each safe or breaking per target. `written`
+holds schemas from outside that are still text.
+
+No I/O. pyspark is imported only by `formats/spark.py`. Imports `errors` and `text`.
 """

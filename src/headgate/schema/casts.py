@@ -1,7 +1,8 @@
-"""Checked casts: of JSON values, already parsed, to a type, and of values of a type to a wider one.
+"""Checked casts: of parsed JSON values to a type, and of values of a type to a wider type.
 
-No cast is silent and none rounds, but for the nearest binary number of a decimal one. A value that does not fit
-raises `ValueDoesNotFit` with its path, what was expected and the kind of value that was found, never the value.
+No cast fails silently, and none rounds, except that a decimal number becomes the nearest binary one. A value that
+does not fit raises ValueDoesNotFit with its path, the expected type and the kind of the value, never the value
+itself.
 """
 
 from __future__ import annotations
@@ -13,36 +14,15 @@ import decimal
 import math
 import re
 import uuid
-from typing import NoReturn, assert_never
-
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT, field_path, value_path
 from headgate.schema.render import print_type
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Scalar,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
+from headgate.schema.types import Array, Bigint, Boolean, Bytes, Date, Decimal, Double, Enum, Integer, Json, Map, Named, Real, Record, Scalar, Text, Time, Timestamp, TimestampTz, Type, Uuid
 from headgate.schema.values import BITS, dumps, fits_bits, single, to_json, to_text
+from typing import NoReturn, assert_never
+
+
 
 # Queries raise this text, followed by the type, where Spark casts a text that does not fit. The runtime finds the text
 # in Spark's error and may show it, because it holds nothing of the value.
@@ -57,7 +37,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\Z", re.A)
 
 
 def kind_of(value: object) -> str:
-    """What a JSON value is, in JSON's own words."""
+    """The kind of a JSON value, in JSON's words."""
     match value:
         case None:
             return "null"
@@ -78,9 +58,9 @@ def kind_of(value: object) -> str:
 
 
 def from_json(value: object, type_: Type, path: str = ROOT) -> object:
-    """The canonical value of the type that a JSON value says. Fields that a record does not have are left out.
+    """The canonical value of the type for a JSON value. Fields that the record does not have are ignored.
 
-    Numbers may come as int, float or Decimal; with Decimal, no digit is lost on the way. A missing field is null.
+    Numbers may be int, float or Decimal. With Decimal no digit is lost. A missing field is null.
     """
     match type_:
         case Array(element, nullable):
@@ -100,7 +80,7 @@ def from_json(value: object, type_: Type, path: str = ROOT) -> object:
 
 
 def widen_value(value: object, old: Type, new: Type, path: str = ROOT) -> object:
-    """A canonical value of a type as one of a wider type (`evolve.widen`). A field that it lacks is null."""
+    """A canonical value of a type as a value of a wider type (see `evolve.widen`). A missing field is null."""
     if value is None or old == new:
         return value
     match old, new:
@@ -185,13 +165,13 @@ def _from_string(
 
 
 def _integer(value: object, type_: Integer | Bigint, path: str) -> int:
-    """Exact integers only: 1.0 is 1, 1.5 is not."""
+    """Only exact integers: 1.0 is 1, 1.5 is refused."""
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         _misfit(value, type_, path)
     if isinstance(value, int):
         whole = value
     else:
-        # Tested before it is converted: int(Decimal("1e999999")) would take minutes and megabytes.
+        # Tested before the conversion, because int(Decimal("1e999999")) would take minutes and megabytes.
         if not math.isfinite(value) or not -(1 << 64) < value < 1 << 64:
             _misfit(value, type_, path, "it is out of range")
         whole = int(value)
@@ -213,7 +193,7 @@ def _float(value: object, type_: Real | Double, path: str) -> float:
 
 
 def _decimal(value: object, type_: Decimal, path: str) -> decimal.Decimal:
-    """From a number, or from a string that holds one: that is how decimals travel in JSON."""
+    """From a number, or from a string that contains one, because that is how JSON carries decimals."""
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal | str):
         _misfit(value, type_, path)
     if isinstance(value, str) and not _NUMBER.match(value):
@@ -240,7 +220,7 @@ def _json(value: object, path: str) -> str:
 
 
 def _text(value: object, path: str) -> str:
-    """Half of a surrogate pair is valid in JSON's escapes and in no encoding of text."""
+    """Refuse half of a surrogate pair: it is valid in the escapes of JSON, but no encoding of text has it."""
     if not isinstance(value, str):
         _misfit(value, Text(), path)
     if not value.isascii():

@@ -1,7 +1,7 @@
-"""Docs in a type tree: where they are, where they are missing, and how they are set.
+"""The docs in a type: where they are, where they are missing, and how they are set.
 
-A record or an enum can have a doc, and so can each field, whatever its type; both may share one path (`$.address` is
-the field, and the record it holds). Arrays and maps carry none of their own, but what is inside them does.
+A record, an enum and a field of any type can have a doc. A field and its type share one path: `$.address` is both
+the field and the record in it. Arrays and maps have no docs, but the types inside them can have some.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
 
 class DocumentedPart(StrEnum):
-    """What is documented."""
+    """Which of the two things at one path has the doc."""
 
     FIELD = "field"
     TYPE = "type"
@@ -25,12 +25,14 @@ class DocumentedPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DocPath:
+    """A field or a type that can have a doc."""
+
     path: str
     of: DocumentedPart
 
 
 def doc_paths(type_: Type, path: str = ROOT) -> Iterator[tuple[DocPath, str | None]]:
-    """Every place that can have a doc, with the doc it has; a field before its type, in order."""
+    """Everything that can have a doc, with its doc, in order. A field comes before its type."""
     match type_:
         case Record():
             yield DocPath(path, DocumentedPart.TYPE), type_.doc
@@ -49,17 +51,17 @@ def doc_paths(type_: Type, path: str = ROOT) -> Iterator[tuple[DocPath, str | No
 
 
 def docs(type_: Type) -> dict[DocPath, str]:
-    """The docs that there are."""
+    """The docs of a type, by path."""
     return {place: doc for place, doc in doc_paths(type_) if doc is not None}
 
 
 def undocumented(type_: Type, of: DocumentedPart) -> tuple[str, ...]:
-    """The paths of all fields, or of all record and enum types, without a doc."""
+    """The paths of all fields, or of all records and enums, without a doc."""
     return tuple(place.path for place, doc in doc_paths(type_) if place.of is of and not doc)
 
 
 def with_docs(type_: Type, docs_: Mapping[DocPath, str | None]) -> Type:
-    """The type with these docs set; None takes a doc away. A place that the type does not have is an error."""
+    """The type with these docs. None removes a doc. Raises UnknownPath for a path that the type does not have."""
     known = {place for place, _ in doc_paths(type_)}
     for place in docs_:
         if place not in known:
@@ -70,7 +72,7 @@ def with_docs(type_: Type, docs_: Mapping[DocPath, str | None]) -> Type:
 
 
 def without_docs(type_: Type) -> Type:
-    """The type with its names and without any doc."""
+    """The type with its names and without docs."""
     return _with_docs(type_, {place: None for place, _ in doc_paths(type_)}, ROOT)
 
 

@@ -7,7 +7,7 @@ from headgate.schema.types import MAX_DEPTH, MAX_PRECISION
 
 
 class SchemaError(HeadgateError):
-    """Family SCH."""
+    """An error of a schema, type or value: SCH-…."""
 
 
 class TypeSyntax(SchemaError, code="SCH-0101"):
@@ -85,7 +85,7 @@ class LimitedType(SchemaError, code="SCH-0109"):
 
     written: str
     instead: str
-    MESSAGE = 'type "{written}" has a limit that headgate does not keep'
+    MESSAGE = 'type "{written}" has a limit that Headgate does not enforce'
     HINT = "Write {instead}."
 
 
@@ -222,7 +222,7 @@ class UnsupportedUnion(SchemaError, code="SCH-0208"):
     HINT = "Put the union into a field of a record."
 
 
-class NullOnly(SchemaError, code="SCH-0209"):
+class NullTypeOnly(SchemaError, code="SCH-0209"):
     """A part of a schema has only the type null, which no column can have."""
 
     format: str
@@ -292,7 +292,7 @@ class MalformedPattern(SchemaError, code="PLN-0214"):
     """The pattern of FORMAT REGEX is not a valid regular expression."""
 
     reason: str
-    MESSAGE = "the pattern of FORMAT REGEX is no regular expression"
+    MESSAGE = "the pattern of FORMAT REGEX is not a regular expression"
     DETAIL = "{sentence}."
     CURE = "Correct the pattern as the detail says."
 

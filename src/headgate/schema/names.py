@@ -1,7 +1,7 @@
-"""Identifiers: how a name is written, how it is found, and how it is made to fit a format's own rules.
+"""Identifiers: how a name is written, how it is found, and how it is changed to fit the rules of a format.
 
-Names keep the case they were written in. Written without quotes, a name finds its candidate whatever the case if
-there is exactly one, and must otherwise match exactly; written in quotes it always matches exactly.
+Names keep the case they were written in. A name without quotes matches a candidate in any case if there is only one;
+otherwise it must match exactly. A name in quotes always matches exactly.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from headgate.errors import similar_names
 
-POSTGRES_LIMIT = 63  # bytes of UTF-8 in an identifier; PostgreSQL cuts longer ones in silence
+POSTGRES_LIMIT = 63  # bytes of UTF-8; PostgreSQL cuts longer identifiers without an error
 
-# Words that mean something else than a column where an expression may stand, here or in PostgreSQL. A name equal to
-# one of them is printed in quotes.
+# Words that are not read as a column in an expression, here or in PostgreSQL. Such a name is printed in quotes.
 _RESERVED = """
 all alter and any array as asc between both by case cast check collate column constraint create cross
 current_date current_time current_timestamp current_user default desc distinct drop else end except exists
@@ -30,12 +29,12 @@ _NOT_AVRO = re.compile(r"[^A-Za-z0-9_]")
 
 
 def needs_quotes(name: str, reserved: frozenset[str] = RESERVED) -> bool:
-    """Whether the name is read back as itself only in quotes. Upper case alone needs none: names keep their case."""
+    """Whether the name must be quoted to be read back. Upper case needs no quotes, because names keep their case."""
     return _PLAIN.match(name) is None or name.lower() in reserved
 
 
 def quote_identifier(name: str, reserved: frozenset[str] = RESERVED) -> str:
-    """The name as it is printed in SQL: bare where possible, otherwise in double quotes."""
+    """The name as it is printed in SQL: without quotes if possible."""
     return force_quotes(name) if needs_quotes(name, reserved) else name
 
 
@@ -44,12 +43,12 @@ def force_quotes(name: str) -> str:
 
 
 def quote_literal(text: str) -> str:
-    """A string literal of standard SQL: only the single quote is special."""
+    """A string literal of standard SQL. Only the single quote is special."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def print_name(parts: Sequence[str], reserved: frozenset[str] = RESERVED) -> str:
-    """A dotted name, each part quoted where it must be."""
+    """A dotted name, each part quoted if necessary."""
     return ".".join(quote_identifier(part, reserved) for part in parts)
 
 
@@ -60,7 +59,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Several candidates differ only in case, and none is written as the name was."""
+    """Several candidates differ from the name only in case, and none is equal to it."""
 
     candidates: tuple[str, ...]
 
@@ -74,12 +73,12 @@ Lookup = Found | Ambiguous | NotFound
 
 
 def find(name: str, quoted: bool, candidates: Iterable[str]) -> Lookup:
-    """Which candidate the name means. For many look-ups among the same candidates, keep a `NameIndex`."""
+    """The candidate that the name means. For many look-ups among the same candidates use a `NameIndex`."""
     return NameIndex(candidates).find(name, quoted)
 
 
 class NameIndex:
-    """Candidates prepared for look-up in constant time; only the near names of a miss look at all of them."""
+    """Candidates prepared for look-up in constant time. Only the similar names of a miss need all of them."""
 
     def __init__(self, candidates: Iterable[str]) -> None:
         self._by_folded: dict[str, list[str]] = {}
@@ -102,10 +101,10 @@ class NameIndex:
 
 
 def avro_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Each name made valid for Avro, in order, no two alike.
+    """Each name in a form that is valid in Avro, in order, without duplicates.
 
-    Invalid characters become `_`, a leading digit gets `_`. A name that is valid already is never changed; another
-    that would clash gets the smallest number that is free, also among the names that come later.
+    Invalid characters become `_`, and a leading digit gets a `_` in front. A valid name is never changed. A name
+    that clashes with another one gets the smallest free number; names that come later count as well.
     """
     taken = {name for name in names if avro_name(name) == name}
     made: list[str] = []
@@ -119,7 +118,7 @@ def avro_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def avro_name(name: str) -> str:
-    """One name made valid for Avro; two different names may become the same, which `avro_names` cures."""
+    """One name in a form that is valid in Avro. Two names may become the same: see `avro_names`."""
     valid = _NOT_AVRO.sub("_", name)
     return "_" + valid if not valid or valid[0].isdigit() else valid
 

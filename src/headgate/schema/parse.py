@@ -91,7 +91,7 @@ def parse_type(text: str, *, known: Known | None = None) -> Type:
 
     A name that is not built in is a `Named` type. With ``known``, a name that it does not know is an error.
     """
-    parser = _Parser(Cursor(text, tokenize(text)), known)
+    parser = _Parser(Cursor(text, tokenize(text, foreign=True)), known)
     found = parser.whole()
     parser.end()
     return found

@@ -1,4 +1,4 @@
-"""How a place in a type is written: `$.a.b` a field, `$.a[]` an array's elements, `$.m{}` a map's values."""
+"""The path of a part of a type: `$.a.b` is a field, `$.a[]` the elements of an array, `$.m{}` the values of a map."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ROOT = "$"
 
 
 def field_path(path: str, name: str) -> str:
-    """The path of a field; a name that could be taken for something else is quoted."""
+    """The path of a field. A name that could be misread is quoted."""
     return f"{path}.{name}" if name.isidentifier() else f"{path}.{force_quotes(name)}"
 
 

@@ -1,8 +1,8 @@
-"""The one printed form of a type; `parse` is its inverse.
+"""The printed form of a type. `parse` is its inverse.
 
-The short form leaves docs and foreign names out and is what `DESCRIBE` shows: `parse_type(print_type(t))` is
-`plain(t)`. The full form is what the catalog stores: `parse_type(print_type(t, full=True))` is `t` itself. It puts
-what a record or an enum is called and said to be before its parenthesis, so that a field's own comment can follow:
+The short form leaves out docs and foreign names. DESCRIBE shows it, and `parse_type(print_type(t))` is `plain(t)`.
+The full form is stored in the catalog, and `parse_type(print_type(t, full=True))` is `t` itself. Name and doc of a
+record or an enum stand before the parenthesis, so that the comment of a field can follow it:
 
     record "shop.Order" comment 'one order' (id bigint not null comment 'from the till', size enum "shop.Size"
     default 's' ('s', 'm'))
@@ -52,8 +52,7 @@ WORDS: dict[type, str] = {
     Json: "json",
 }
 
-# Every word that, unquoted and alone, is read as a built-in type or refused: a type of the catalog that is called
-# so is printed in quotes.
+# Words that `parse` reads as a built-in type, or refuses. A type of the catalog with such a name is printed in quotes.
 _TYPE_WORDS = """
 any array bigint bool boolean bytea bytes char character date decimal double enum float float4 float8 f32 f64
 i32 i64 int int2 int4 int8 integer json jsonb list long map numeric object real record short smallint string
@@ -64,6 +63,7 @@ _RESERVED_ALONE = RESERVED | TYPE_WORDS
 
 
 def print_type(type_: Type, *, full: bool = False) -> str:
+    """The short form, or with `full` the form that keeps docs and foreign names."""
     match type_:
         case Decimal(precision, scale):
             return f"decimal({precision},{scale})"
@@ -91,7 +91,7 @@ def print_type(type_: Type, *, full: bool = False) -> str:
 
 
 def print_field(field: Field, *, full: bool = False) -> str:
-    """A field as it stands inside a record, and a column as it stands in a list of columns."""
+    """A field of a record, or a column in a list of columns."""
     comment = f" comment {quote_literal(field.doc)}" if full and field.doc is not None else ""
     type_ = print_type(field.type, full=full)
     return f"{quote_identifier(field.name)} {type_}{_not_null(field.nullable)}{comment}"
@@ -111,12 +111,13 @@ def _about(name: str | None, default: str | None, doc: str | None) -> str:
         f"default {quote_literal(default)}" if default is not None else "",
         f"comment {quote_literal(doc)}" if doc is not None else "",
     ]
-    said = " ".join(part for part in parts if part)
-    return f" {said} " if said else ""
+    text = " ".join(part for part in parts if part)
+    return f" {text} " if text else ""
 
 
 def _print_named(type_: Named) -> str:
-    """What was written in quotes stays so: it means one name exactly. Only a name alone can be a built-in type."""
+    """A part that was written in quotes keeps them, because it matches exactly. Only a name of one part can be
+    mistaken for a built-in type."""
     reserved = _RESERVED_ALONE if len(type_.parts) == 1 else RESERVED
     quoted = type_.quoted or (False,) * len(type_.parts)
     return ".".join(

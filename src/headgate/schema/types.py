@@ -1,9 +1,9 @@
-"""The neutral types. Every format maps to and from these; everything past a boundary speaks only them.
+"""The neutral types. Every format is mapped to and from these, and all other code uses only them.
 
-Types are frozen values. Nullability belongs to the place that holds a value (a field, an array's element, a map's
-value), not to the type. Docs and foreign names are part of the value, because they must reach every target; they
-are left out of the short printed form (`print_type`), which is what `DESCRIBE` shows, and kept in the full one
-(`print_type(t, full=True)`), which is what the catalog stores and which `parse_type` reads back exactly.
+Types are frozen values. Nullability belongs to the field, the array or the map that holds a value, not to the type.
+Docs and foreign names are part of a type, because they must reach every target. The short printed form
+(`print_type`), which DESCRIBE shows, leaves them out. The full one (`print_type(t, full=True)`), which the catalog
+stores, keeps them, and `parse_type` reads it back exactly.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-MAX_PRECISION = 38  # Spark's; a decimal beyond it is refused by the mappers, never rounded
-MAX_DEPTH = (
-    100  # levels of arrays, maps and records; every walk over a type is a recursion, and Python's is finite
-)
+MAX_PRECISION = 38  # of Spark; the mappers refuse a wider decimal and never round
+MAX_DEPTH = 100  # levels of arrays, maps and records; walks over a type recurse, and Python limits recursion
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +43,8 @@ class Double:
 
 @dataclass(frozen=True, slots=True)
 class Decimal:
+    """`precision` digits, of which `scale` are after the point."""
+
     precision: int = 38
     scale: int = 18
 
@@ -56,7 +56,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """Bytes; with a length, exactly so many (Avro's fixed)."""
+    """Bytes. With a length, exactly that many, like Avro's fixed."""
 
     length: int | None = None
 
@@ -88,19 +88,23 @@ class Uuid:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """Any JSON value, kept as the text it came in."""
+    """Any JSON value, kept as the text in which it came."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enum:
+    """One of several texts."""
+
     symbols: tuple[str, ...]
-    name: str | None = None  # full name in the format it came from
-    default: str | None = None  # what an unknown symbol is read as
+    name: str | None = None  # full name in its original format
+    default: str | None = None  # the symbol that stands for unknown ones
     doc: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
+    """A list. `element_nullable` says whether it may contain nulls."""
+
     element: Type
     element_nullable: bool = True
 
@@ -124,19 +128,19 @@ class Field:
 @dataclass(frozen=True, slots=True)
 class Record:
     fields: tuple[Field, ...]
-    name: str | None = None  # full name in the format it came from (Avro `namespace.name`, Protobuf message)
+    name: str | None = None  # full name in its original format (Avro `namespace.name`, Protobuf message)
     doc: str | None = None
 
     def field(self, name: str) -> Field | None:
-        """The field of exactly this name."""
+        """The field with exactly this name."""
         return next((f for f in self.fields if f.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A type of the catalog, by its full name parts, e.g. ("headgate", "public", "point").
+    """A type of the catalog, by the parts of its full name, for example ("headgate", "public", "point").
 
-    ``quoted`` says which parts were written in quotes, and so must match exactly; empty for a name that is exact.
+    `quoted` says which parts were written in quotes and must match exactly. It is empty for a resolved name.
     """
 
     parts: tuple[str, ...]
@@ -151,7 +155,7 @@ Type: TypeAlias = Scalar | Array | Map | Record | Named
 
 
 def plain(type_: Type) -> Type:
-    """The type without docs and foreign names: what two relations must share to be of one type."""
+    """The type without docs and foreign names. Two relations have the same type if their plain types are equal."""
     match type_:
         case Record():
             return Record(tuple(Field(f.name, plain(f.type), f.nullable) for f in type_.fields))
@@ -166,7 +170,7 @@ def plain(type_: Type) -> Type:
 
 
 def map_named(type_: Type, change: Callable[[Named], Type]) -> Type:
-    """The type with another in place of every name of a type of the catalog."""
+    """The type with every named type replaced by what `change` returns for it."""
     match type_:
         case Named():
             return change(type_)
@@ -182,7 +186,7 @@ def map_named(type_: Type, change: Callable[[Named], Type]) -> Type:
 
 
 def depth(type_: Type) -> int:
-    """How many arrays, maps and records are inside each other; a scalar has depth 0. Safe for any depth."""
+    """How deep arrays, maps and records are nested, 0 for a scalar. It does not recurse, so any depth is safe."""
     deepest, waiting = 0, [(type_, 0)]
     while waiting:
         current, level = waiting.pop()

@@ -1,8 +1,9 @@
-"""The one Python value of each type, and how it is written as JSON and as text.
+"""The canonical Python value of each type, and how it is written as JSON and as text.
 
-boolean bool; integer, bigint int; real, double float; decimal decimal.Decimal with exactly its scale; text,
-enum str; json str (the JSON text); bytes bytes; date, time datetime.date, time; timestamp datetime without
-zone; timestamptz datetime in UTC; uuid uuid.UUID; array list; map, record dict. Null is None, at nullable places.
+boolean is bool; integer and bigint are int; real and double are float; decimal is decimal.Decimal with exactly its
+scale; text and enum are str; json is str (the JSON text); bytes is bytes; date and time are datetime.date and
+datetime.time; timestamp is datetime without zone; timestamptz is datetime in UTC; uuid is uuid.UUID; array is list;
+map and record are dict. Null is None, where the type allows it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ BITS: dict[type, int] = {Integer: 32, Bigint: 64}
 
 
 def is_value(value: object, type_: Type) -> bool:
-    """Whether this is the canonical value of the type; at any depth, null only where it may be."""
+    """Whether this is a canonical value of the type, at any depth."""
     match type_:
         case Array(element, nullable):
             return isinstance(value, list) and all(_is_at(v, element, nullable) for v in value)
@@ -112,7 +113,7 @@ def fits_bits(value: int, bits: int) -> bool:
 
 
 def single(value: float) -> float:
-    """The nearest number of 32 bits; infinite when there is none."""
+    """The nearest number of 32 bits, or infinity if there is none."""
     try:
         nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
@@ -134,7 +135,7 @@ def _is_json(text: str) -> bool:
 
 
 def to_json(value: object, type_: Type) -> object:
-    """A canonical value as a JSON value: what JSON has no type for is a string, and json is what it says."""
+    """A canonical value as a JSON value. Types that JSON does not have become strings; json is parsed."""
     if value is None:
         return None
     match type_:
@@ -156,7 +157,7 @@ def to_json(value: object, type_: Type) -> object:
 
 
 def to_text(value: object, type_: Type) -> str:
-    """A canonical value as text: a string as it is, anything else the text of its JSON value."""
+    """A canonical value as text. A string stays as it is; other values are the text of their JSON."""
     written = value if isinstance(type_, Json) else to_json(value, type_)
     return written if isinstance(written, str) else dumps(written)
 
@@ -176,7 +177,7 @@ def _string(value: object) -> str:
 
 
 def dumps(value: object) -> str:
-    """JSON text, compact, every digit of a number kept. Numbers that JSON does not have are an error."""
+    """Compact JSON text with every digit of a number. Raises ValueDoesNotFit for infinity and NaN."""
     match value:
         case dict():
             return "{" + ",".join([f"{dumps(key)}:{dumps(inner)}" for key, inner in value.items()]) + "}"

@@ -6,7 +6,7 @@ from headgate.errors import HeadgateError
 
 
 class EngineError(HeadgateError):
-    """Between a client and an engine."""
+    """An error between a client and an engine: CLI-…."""
 
 
 class EngineNotRunning(EngineError, code="CLI-0101"):
@@ -71,9 +71,23 @@ class EngineDidNotStart(EngineError, code="CLI-0106"):
         return super().detail() or f"Its log, {self.log}, is empty."
 
 
+class MalformedBody(EngineError, code="CLI-0107"):
+    """The body of a request to the engine's HTTP interface is empty or not a JSON object."""
+
+    MESSAGE = "the body of the request is not a JSON object"
+    CURE = 'Send a JSON object, for example {"sql": "SHOW SOURCES"}.'
+
+
 class TooManyStatements(EngineError, code="CLI-0108"):
     """The engine already answers as many statements as it takes at the same time."""
 
     url: str
     MESSAGE = "the engine at {url} could not take the statement: it answers too many others at this moment"
     HINT = "Try again when some of them have ended. An answer that nobody reads counts too: close it."
+
+
+class TokenRequired(EngineError, code="RUN-0403"):
+    """A request to the engine's HTTP interface has no token, or a wrong one."""
+
+    MESSAGE = "the token is missing or wrong"
+    HINT = "It is in the file .headgate/token of the project."

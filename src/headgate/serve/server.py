@@ -27,8 +27,8 @@ from headgate.control.applying import apply, plan
 from headgate.control.cancellation import Cancellation
 from headgate.control.engine import Engine
 from headgate.control.executor import Session
-from headgate.errors import Diagnostic, HeadgateError, InternalError
-from headgate.serve.errors import TooManyStatements
+from headgate.errors import HeadgateError, InternalError
+from headgate.serve.errors import MalformedBody, TokenRequired, TooManyStatements
 from headgate.serve.metrics import CONTENT_TYPE, metrics
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Rows, write_event
 from headgate.sql.redact import redacted_text
@@ -181,17 +181,11 @@ def _url(request: Request) -> str:
 
 
 def _bad_request() -> Response:
-    diagnostic = Diagnostic(
-        "CLI-0107", "the body of the request is no JSON object of the form that is asked for"
-    )
-    return JSONResponse(diagnostic.as_json(), status_code=400)
+    return JSONResponse(MalformedBody().diagnostic().as_json(), status_code=400)
 
 
 def _unauthorized() -> Response:
-    diagnostic = Diagnostic(
-        "RUN-0403", "the token is missing or wrong", None, "It is in the file .headgate/token of the project."
-    )
-    return JSONResponse(diagnostic.as_json(), status_code=401)
+    return JSONResponse(TokenRequired().diagnostic().as_json(), status_code=401)
 
 
 class StatementStreams:

@@ -72,7 +72,7 @@ class UnopenedBracket(SqlError, code="SQL-0209"):
     """A closing bracket has no opening one."""
 
     bracket: str
-    MESSAGE = '"{bracket}" closes nothing'
+    MESSAGE = '"{bracket}" has no opening bracket'
     CURE = "Remove the bracket that the caret points at, or open it earlier."
 
 
@@ -133,7 +133,7 @@ class TooFewNameParts(SqlError, code="SQL-0217"):
     """A column is named alone where the name of its object is needed too."""
 
     name: str
-    MESSAGE = 'column "{name}" does not say of which object it is'
+    MESSAGE = 'column "{name}" is named without its object'
     HINT = "Write object.column."
 
 

@@ -32,7 +32,7 @@ from headgate.sql import (
     views,
 )
 from headgate.sql.errors import InvalidStatementJson
-from headgate.sql.statement import Statement
+from headgate.sql.statement import Kind, Statement
 from headgate.text.cursor import Identifier
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -49,6 +49,7 @@ _NODES: dict[str, type] = {
 } | {Identifier.__name__: Identifier}
 _TYPES = get_args(Type)
 _TYPE = "Type"
+_KIND = "Kind"
 
 
 def to_json(statement: Statement) -> dict[str, Json]:
@@ -72,6 +73,8 @@ def _node(node: object) -> dict[str, Json]:
 
 
 def _stored(value: object) -> Json:
+    if isinstance(value, Kind):
+        return {"node": _KIND, "value": value.value}
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, tuple):
@@ -93,6 +96,8 @@ def _read_node(stored: dict[str, Json]) -> object:
     name = stored.get("node")
     if name == _TYPE:
         return parse_type(str(stored.get("text")))
+    if name == _KIND:
+        return _read_kind(stored.get("value"))
     cls = _NODES.get(name) if isinstance(name, str) else None
     if cls is None:
         raise InvalidStatementJson(f"there is no node {name!r}")
@@ -104,6 +109,13 @@ def _read_node(stored: dict[str, Json]) -> object:
         problem = f"does not know {unknown[0]!r}" if unknown else f"lacks {missing[0]!r}"
         raise InvalidStatementJson(f"node {name} {problem}")
     return cls(**given)
+
+
+def _read_kind(value: Json) -> Kind:
+    try:
+        return Kind(str(value))
+    except ValueError as error:
+        raise InvalidStatementJson(f"there is no kind {value!r}") from error
 
 
 def _stored_fields(cls: type) -> list[dataclasses.Field[object]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from headgate.sql.options import (
     BooleanLiteral,
@@ -16,7 +16,7 @@ from headgate.sql.options import (
     with_options,
 )
 from headgate.sql.statement import (
-    ObjectKind,
+    Kind,
     ObjectName,
     Statement,
     column_name,
@@ -33,13 +33,13 @@ from headgate.text.cursor import Cursor, Identifier
 
 @dataclass(frozen=True, slots=True)
 class RenameObject(Statement):
-    kind: ObjectKind
+    kind: Kind
     name: ObjectName
     new_name: Identifier
     if_exists: bool = False
 
     def sql(self) -> str:
-        target = words(f"ALTER {self.kind}", print_if_exists(self.if_exists), print_name(self.name))
+        target = words(f"ALTER {self.kind.words}", print_if_exists(self.if_exists), print_name(self.name))
         return f"{target} RENAME TO {print_identifier(self.new_name)}"
 
 
@@ -47,14 +47,14 @@ class RenameObject(Statement):
 class ChangeTaskState(Statement):
     """PAUSE (also written DISABLE) or RESUME (ENABLE) of a task, or of one stream of a capture."""
 
-    kind: ObjectKind
+    kind: Kind
     name: ObjectName
     action: Literal["PAUSE", "RESUME"]
     binding: str | None = None
     if_exists: bool = False
 
     def sql(self) -> str:
-        target = words(f"ALTER {self.kind}", print_if_exists(self.if_exists), print_name(self.name))
+        target = words(f"ALTER {self.kind.words}", print_if_exists(self.if_exists), print_name(self.name))
         return words(
             target, self.action, f"BINDING {print_string(self.binding)}" if self.binding is not None else ""
         )
@@ -62,15 +62,18 @@ class ChangeTaskState(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CommentOn(Statement):
-    """A comment of None (``IS NULL``) takes the comment away and suppresses an imported one."""
+    """Set the comment of an object or, without a kind, of a column.
 
-    kind: ObjectKind | Literal["COLUMN"]
+    A comment of None (``IS NULL``) removes the comment and suppresses an imported one.
+    """
+
+    kind: Kind | None
     name: ObjectName
     comment: str | None
 
     def sql(self) -> str:
         comment = "NULL" if self.comment is None else print_string(self.comment)
-        return f"COMMENT ON {self.kind} {print_name(self.name)} IS {comment}"
+        return f"COMMENT ON {self.kind.words if self.kind else 'COLUMN'} {print_name(self.name)} IS {comment}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class CreateSchema(Statement):
 class DropObject(Statement):
     """``delete_topic`` is for streams and tables, ``drop_target`` for materializations."""
 
-    kind: ObjectKind
+    kind: Kind
     name: ObjectName
     if_exists: bool = False
     cascade: bool = False
@@ -104,7 +107,7 @@ class DropObject(Statement):
 
     def sql(self) -> str:
         return words(
-            f"DROP {self.kind}",
+            f"DROP {self.kind.words}",
             print_if_exists(self.if_exists),
             print_name(self.name),
             "DELETE TOPIC" if self.delete_topic else "",
@@ -118,7 +121,7 @@ def longest_first(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(words, key=lambda phrase: -phrase.count(" ")))
 
 
-_KINDS: dict[str, ObjectKind] = {kind: kind for kind in get_args(ObjectKind)}
+_KINDS = {kind.words: kind for kind in Kind}
 _KIND_PHRASES = longest_first(tuple(_KINDS))
 
 RULES = {
@@ -127,18 +130,18 @@ RULES = {
 }
 
 
-def kind(cursor: Cursor) -> ObjectKind:
+def kind(cursor: Cursor) -> Kind:
     """The kind that must come next. ``SINK policy`` is a policy only if a name follows, otherwise a sink called so."""
     if cursor.at("SINK", "POLICY") and not cursor.at_name(2):
         cursor.step()
-        return "SINK"
+        return Kind.SINK
     found = cursor.choose(*_KIND_PHRASES)
     if found is None:
         raise cursor.unexpected()
     return _KINDS[found]
 
 
-def kind_before_name(cursor: Cursor) -> ObjectKind | None:
+def kind_before_name(cursor: Cursor) -> Kind | None:
     """A kind, if a name follows it; alone, the word is itself the name: ``DESCRIBE source``."""
     for phrase in _KIND_PHRASES:
         words = phrase.split(" ")
@@ -152,7 +155,7 @@ def kind_before_name(cursor: Cursor) -> ObjectKind | None:
 class Target:
     """What an ALTER statement alters."""
 
-    kind: ObjectKind
+    kind: Kind
     name: ObjectName
     if_exists: bool
 
@@ -168,7 +171,7 @@ _STATES: dict[str, Literal["PAUSE", "RESUME"]] = {
 }
 
 
-def alter(cursor: Cursor, kind: ObjectKind, actions: tuple[Action, ...]) -> Statement:
+def alter(cursor: Cursor, kind: Kind, actions: tuple[Action, ...]) -> Statement:
     """The rest of ``ALTER <kind>``: the name, and the one action that fits."""
     exists = cursor.take("IF EXISTS")
     target = Target(kind, object_name(cursor), exists)
@@ -189,7 +192,7 @@ def change_state(cursor: Cursor, target: Target) -> ChangeTaskState | None:
     word = cursor.choose(*_STATES)
     if word is None:
         return None
-    binding = cursor.string() if target.kind == "CAPTURE" and cursor.take("BINDING") else None
+    binding = cursor.string() if target.kind is Kind.CAPTURE and cursor.take("BINDING") else None
     return ChangeTaskState(target.kind, target.name, _STATES[word], binding, target.if_exists)
 
 
@@ -210,7 +213,7 @@ def comment_on(cursor: Cursor) -> CommentOn:
     cursor.expect("COMMENT ON")
     if cursor.take("COLUMN"):
         column = column_name(cursor)
-        return CommentOn("COLUMN", column, _comment(cursor))
+        return CommentOn(None, column, _comment(cursor))
     kind_ = kind(cursor)
     name = object_name(cursor)
     return CommentOn(kind_, name, _comment(cursor))
@@ -241,10 +244,10 @@ def drop(cursor: Cursor) -> DropObject:
     kind_ = kind(cursor)
     exists = cursor.take("IF EXISTS")
     name = object_name(cursor)
-    owns_topic = kind_ in ("STREAM", "TABLE")
+    owns_topic = kind_ in (Kind.STREAM, Kind.TABLE)
     delete_topic = owns_topic and cursor.take("DELETE TOPIC")
     cascade = cursor.take("CASCADE")
     delete_topic = delete_topic or (owns_topic and cursor.take("DELETE TOPIC"))
-    options = with_options(cursor, DROP_OPTIONS) if kind_ == "MATERIALIZATION" else ()
+    options = with_options(cursor, DROP_OPTIONS) if kind_ is Kind.MATERIALIZATION else ()
     drop_target = option(options, "DROP TARGET") == BooleanLiteral(True)
     return DropObject(kind_, name, exists, cascade, delete_topic, drop_target)

@@ -22,7 +22,7 @@ from headgate.sql import (
 )
 from headgate.sql.errors import EmptyStatement, ReplaceNotSupported, SeveralStatements, UnknownStatement
 from headgate.sql.objects import Action, alter, change_state, kind, rename
-from headgate.sql.statement import ObjectKind, Statement
+from headgate.sql.statement import Kind, Statement
 from headgate.text.cursor import Cursor
 from headgate.text.errors import InvalidUtf8
 from headgate.text.lexer import Token, TokenKind, describe, tokenize
@@ -87,42 +87,42 @@ def _one_statement(cursor: Cursor) -> Statement:
 
 Parse = Callable[[Cursor], Statement]
 
-CREATE: dict[ObjectKind, Parse] = {
-    "DATABASE": objects.create_database,
-    "SCHEMA": objects.create_schema,
-    "SECRET": connections.create_secret,
-    "CONNECTION": connections.create_connection,
-    "SOURCE": sources.create_source,
-    "TYPE": types.create_type,
-    "SINK": sinks.create_sink,
-    "SINK POLICY": sinks.create_sink_policy,
-    "COLLECTION": collections.create_collection,
-    "CAPTURE": captures.create_capture,
-    "MATERIALIZATION": materializations.create_materialization,
+CREATE: dict[Kind, Parse] = {
+    Kind.DATABASE: objects.create_database,
+    Kind.SCHEMA: objects.create_schema,
+    Kind.SECRET: connections.create_secret,
+    Kind.CONNECTION: connections.create_connection,
+    Kind.SOURCE: sources.create_source,
+    Kind.TYPE: types.create_type,
+    Kind.SINK: sinks.create_sink,
+    Kind.SINK_POLICY: sinks.create_sink_policy,
+    Kind.COLLECTION: collections.create_collection,
+    Kind.CAPTURE: captures.create_capture,
+    Kind.MATERIALIZATION: materializations.create_materialization,
 }
-CREATE_OR_REPLACE: dict[ObjectKind, Callable[[Cursor, bool], Statement]] = {
-    "VIEW": views.create_view,
-    "MATERIALIZED VIEW": views.create_materialized_view,
-    "STREAM": streams.create_stream,
-    "TABLE": streams.create_table,
+CREATE_OR_REPLACE: dict[Kind, Callable[[Cursor, bool], Statement]] = {
+    Kind.VIEW: views.create_view,
+    Kind.MATERIALIZED_VIEW: views.create_materialized_view,
+    Kind.STREAM: streams.create_stream,
+    Kind.TABLE: streams.create_table,
 }
 _STREAM_ACTIONS: tuple[Action, ...] = (sources.accept_schema_change, change_state, rename)
-ALTER: dict[ObjectKind, tuple[Action, ...]] = {
-    "DATABASE": (rename,),
-    "SCHEMA": (rename,),
-    "SECRET": (connections.alter_secret, rename),
-    "CONNECTION": (connections.alter_connection, rename),
-    "SOURCE": (sources.accept_schema_change, rename),
-    "TYPE": (rename,),
-    "VIEW": (rename,),
-    "MATERIALIZED VIEW": (change_state, rename),
-    "SINK": (sinks.alter_sink_docs, sinks.alter_sink_from, change_state, rename),
-    "SINK POLICY": (sinks.alter_sink_policy, rename),
-    "STREAM": _STREAM_ACTIONS,
-    "TABLE": _STREAM_ACTIONS,
-    "COLLECTION": (collections.reset_collection, collections.set_schema, rename),
-    "CAPTURE": (change_state, captures.discover_capture, rename),
-    "MATERIALIZATION": (materializations.backfill, change_state, materializations.set_fields, rename),
+ALTER: dict[Kind, tuple[Action, ...]] = {
+    Kind.DATABASE: (rename,),
+    Kind.SCHEMA: (rename,),
+    Kind.SECRET: (connections.alter_secret, rename),
+    Kind.CONNECTION: (connections.alter_connection, rename),
+    Kind.SOURCE: (sources.accept_schema_change, rename),
+    Kind.TYPE: (rename,),
+    Kind.VIEW: (rename,),
+    Kind.MATERIALIZED_VIEW: (change_state, rename),
+    Kind.SINK: (sinks.alter_sink_docs, sinks.alter_sink_from, change_state, rename),
+    Kind.SINK_POLICY: (sinks.alter_sink_policy, rename),
+    Kind.STREAM: _STREAM_ACTIONS,
+    Kind.TABLE: _STREAM_ACTIONS,
+    Kind.COLLECTION: (collections.reset_collection, collections.set_schema, rename),
+    Kind.CAPTURE: (change_state, captures.discover_capture, rename),
+    Kind.MATERIALIZATION: (materializations.backfill, change_state, materializations.set_fields, rename),
 }
 
 
@@ -147,7 +147,7 @@ def _create(cursor: Cursor) -> Statement:
     if replaceable is not None:
         return replaceable(cursor, or_replace)
     if or_replace:
-        raise ReplaceNotSupported(kind_.lower()).at(start.span)
+        raise ReplaceNotSupported(kind_.value).at(start.span)
     return CREATE[kind_](cursor)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
@@ -13,7 +14,7 @@ from headgate.sql.objects import kind, kind_before_name, longest_first
 from headgate.sql.queries import STARTS, ShowSearchPath
 from headgate.sql.sinks import CreateSink, create_sink
 from headgate.sql.statement import (
-    ObjectKind,
+    Kind,
     ObjectName,
     Statement,
     object_name,
@@ -28,6 +29,8 @@ Listing: TypeAlias = Literal[
     "SINK POLICIES", "STREAMS", "TABLES", "COLLECTIONS", "CAPTURES", "MATERIALIZATIONS", "OBJECTS", "COMMENTS",
     "DEPENDENCIES", "TASKS", "EVENTS", "HISTORY", "QUARANTINE",
 ]  # fmt: skip
+# The kind of objects that a listing shows; the other listings show system tables.
+LISTED_KINDS = {re.sub("Y$", "IE", kind.words) + "S": kind for kind in Kind}
 CollectionSchema: TypeAlias = Literal["WRITE", "READ", "INFERRED"]
 
 
@@ -51,20 +54,20 @@ class ShowObjects(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowCreate(Statement):
-    kind: ObjectKind
+    kind: Kind
     name: ObjectName
 
     def sql(self) -> str:
-        return f"SHOW CREATE {self.kind} {print_name(self.name)}"
+        return f"SHOW CREATE {self.kind.words} {print_name(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
 class ShowLineage(Statement):
     name: ObjectName
-    kind: ObjectKind | None = None
+    kind: Kind | None = None
 
     def sql(self) -> str:
-        return words("SHOW LINEAGE FOR", self.kind or "", print_name(self.name))
+        return words("SHOW LINEAGE FOR", self.kind.words if self.kind else "", print_name(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,29 +82,34 @@ class ShowCollectionSchema(Statement):
 @dataclass(frozen=True, slots=True)
 class ShowSchemaHistory(Statement):
     name: ObjectName
-    kind: ObjectKind | None = None
+    kind: Kind | None = None
 
     def sql(self) -> str:
-        return words("SHOW SCHEMA HISTORY FOR", self.kind or "", print_name(self.name))
+        return words("SHOW SCHEMA HISTORY FOR", self.kind.words if self.kind else "", print_name(self.name))
 
 
 @dataclass(frozen=True, slots=True)
 class Describe(Statement):
     name: ObjectName
-    kind: ObjectKind | None = None
+    kind: Kind | None = None
     extended: bool = False
 
     def sql(self) -> str:
-        return words("DESCRIBE", "EXTENDED" if self.extended else "", self.kind or "", print_name(self.name))
+        return words(
+            "DESCRIBE",
+            "EXTENDED" if self.extended else "",
+            self.kind.words if self.kind else "",
+            print_name(self.name),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayQuarantine(Statement):
     name: ObjectName
-    kind: ObjectKind | None = None
+    kind: Kind | None = None
 
     def sql(self) -> str:
-        return words("REPLAY QUARANTINE FOR", self.kind or "", print_name(self.name))
+        return words("REPLAY QUARANTINE FOR", self.kind.words if self.kind else "", print_name(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +126,11 @@ class Explain(Statement):
 class ExplainObject(Statement):
     """How an object that exists is run."""
 
-    kind: ObjectKind
+    kind: Kind
     name: ObjectName
 
     def sql(self) -> str:
-        return f"EXPLAIN {self.kind} {print_name(self.name)}"
+        return f"EXPLAIN {self.kind.words} {print_name(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +218,7 @@ def _show_objects(cursor: Cursor) -> Statement:
         return (
             ShowObjects("SINK POLICIES")
             if cursor.at_end()
-            else ShowCreate("SINK POLICY", object_name(cursor))
+            else ShowCreate(Kind.SINK_POLICY, object_name(cursor))
         )
     raise cursor.unexpected()
 

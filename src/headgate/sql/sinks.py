@@ -36,6 +36,7 @@ from headgate.sql.options import (
     with_options,
 )
 from headgate.sql.statement import (
+    Kind,
     ObjectName,
     Statement,
     block,
@@ -141,7 +142,7 @@ class AlterSinkFrom(Statement):
 class PolicyScope:
     """Where a policy holds; without one, everywhere in the current database."""
 
-    kind: Literal["SCHEMA", "DATABASE"]
+    kind: Kind
     name: ObjectName
 
 
@@ -157,7 +158,7 @@ class CreateSinkPolicy(Statement):
         return clauses(
             words("CREATE SINK POLICY", print_if_not_exists(self.if_not_exists), print_name(self.name)),
             _print_requirements(self.format, self.requires),
-            f"ON {self.scope.kind} {print_name(self.scope.name)}" if self.scope is not None else "",
+            f"ON {self.scope.kind.words} {print_name(self.scope.name)}" if self.scope is not None else "",
         )
 
 
@@ -312,9 +313,9 @@ def _scope(cursor: Cursor) -> PolicyScope | None:
     if not cursor.take("ON"):
         return None
     if cursor.take("DATABASE"):
-        return PolicyScope("DATABASE", object_name(cursor, most=1))
+        return PolicyScope(Kind.DATABASE, object_name(cursor, most=1))
     cursor.expect("SCHEMA")
-    return PolicyScope("SCHEMA", object_name(cursor, most=2))
+    return PolicyScope(Kind.SCHEMA, object_name(cursor, most=2))
 
 
 def _print_key(node: SinkKey) -> str:

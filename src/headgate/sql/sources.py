@@ -22,6 +22,7 @@ from headgate.sql.options import (
     with_options,
 )
 from headgate.sql.statement import (
+    Kind,
     ObjectName,
     Statement,
     block,
@@ -105,13 +106,13 @@ class CreateSource(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AcceptSchemaChange(Statement):
-    kind: Literal["SOURCE", "STREAM", "TABLE"]
+    kind: Kind
     name: ObjectName
     with_options: tuple[Option, ...] = ()
     if_exists: bool = False
 
     def sql(self) -> str:
-        target = words(f"ALTER {self.kind}", print_if_exists(self.if_exists), print_name(self.name))
+        target = words(f"ALTER {self.kind.words}", print_if_exists(self.if_exists), print_name(self.name))
         return words(target, "ACCEPT SCHEMA CHANGE", print_with_options(self.with_options))
 
 
@@ -228,9 +229,9 @@ def _inline(cursor: Cursor) -> Identifier | None:
 def accept_schema_change(cursor: Cursor, target: Target) -> AcceptSchemaChange | None:
     if not cursor.take("ACCEPT SCHEMA CHANGE"):
         return None
-    kind = target.kind
-    assert kind == "SOURCE" or kind == "STREAM" or kind == "TABLE"
-    return AcceptSchemaChange(kind, target.name, with_options(cursor, CHANGE_OPTIONS), target.if_exists)
+    return AcceptSchemaChange(
+        target.kind, target.name, with_options(cursor, CHANGE_OPTIONS), target.if_exists
+    )
 
 
 def _print_include(node: Include) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
 from headgate.errors import Span
 from headgate.schema.names import force_quotes, quote_literal
@@ -115,10 +115,29 @@ def print_if_exists(flag: bool) -> str:
     return "IF EXISTS" if flag else ""
 
 
-ObjectKind: TypeAlias = Literal[
-    "DATABASE", "SCHEMA", "SECRET", "CONNECTION", "SOURCE", "TYPE", "VIEW", "MATERIALIZED VIEW", "SINK",
-    "SINK POLICY", "STREAM", "TABLE", "COLLECTION", "CAPTURE", "MATERIALIZATION",
-]  # fmt: skip
+class Kind(enum.StrEnum):
+    """The kinds of objects. The value is how texts name a kind, ``words`` how a statement does."""
+
+    DATABASE = "database"
+    SCHEMA = "schema"
+    SECRET = "secret"
+    CONNECTION = "connection"
+    SOURCE = "source"
+    TYPE = "type"
+    VIEW = "view"
+    MATERIALIZED_VIEW = "materialized view"
+    SINK = "sink"
+    SINK_POLICY = "sink policy"
+    STREAM = "stream"
+    TABLE = "table"
+    COLLECTION = "collection"
+    CAPTURE = "capture"
+    MATERIALIZATION = "materialization"
+
+    @property
+    def words(self) -> str:
+        """The keywords: ``MATERIALIZED VIEW``."""
+        return self.value.upper()
 
 
 @dataclass(frozen=True, slots=True)

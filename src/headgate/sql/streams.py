@@ -22,6 +22,7 @@ from headgate.sql.options import (
 from headgate.sql.queries import read_expression, read_query, take_emit_changes
 from headgate.sql.statement import (
     Expression,
+    Kind,
     ObjectName,
     Query,
     Statement,
@@ -37,7 +38,6 @@ from headgate.sql.statement import (
 from headgate.sql.types import print_full_type
 from headgate.text.cursor import Cursor, Identifier
 
-StreamKind: TypeAlias = Literal["STREAM", "TABLE"]
 ColumnRole: TypeAlias = Literal["KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
 
 
@@ -53,7 +53,7 @@ class StreamColumn:
 
 @dataclass(frozen=True, slots=True)
 class CreateStream(Statement):
-    kind: StreamKind
+    kind: Kind
     name: ObjectName
     columns: tuple[StreamColumn, ...] = ()
     properties: tuple[Option, ...] = ()
@@ -67,7 +67,7 @@ class CreateStream(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateStreamAs(Statement):
-    kind: StreamKind
+    kind: Kind
     name: ObjectName
     query: Query
     properties: tuple[Option, ...] = ()
@@ -141,14 +141,14 @@ SYNOPSES = {
 
 
 def create_stream(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStreamAs:
-    return _create(cursor, "STREAM", or_replace)
+    return _create(cursor, Kind.STREAM, or_replace)
 
 
 def create_table(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStreamAs:
-    return _create(cursor, "TABLE", or_replace)
+    return _create(cursor, Kind.TABLE, or_replace)
 
 
-def _create(cursor: Cursor, kind: StreamKind, or_replace: bool) -> CreateStream | CreateStreamAs:
+def _create(cursor: Cursor, kind: Kind, or_replace: bool) -> CreateStream | CreateStreamAs:
     exists = if_not_exists(cursor, or_replace)
     name = object_name(cursor)
     columns = _columns(cursor)
@@ -199,7 +199,7 @@ def _partition_by(cursor: Cursor) -> tuple[Expression, ...]:
 
 
 def _print_head(node: CreateStream | CreateStreamAs) -> str:
-    create = f"CREATE OR REPLACE {node.kind}" if node.or_replace else f"CREATE {node.kind}"
+    create = f"CREATE OR REPLACE {node.kind.words}" if node.or_replace else f"CREATE {node.kind.words}"
     return words(create, print_if_not_exists(node.if_not_exists), print_name(node.name))
 
 

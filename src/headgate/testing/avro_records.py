@@ -24,7 +24,7 @@ from headgate.schema.formats.avro.tree import (
 )
 from headgate.schema.formats.documents import Json as PlainJson
 from headgate.testing import notation
-from headgate.testing.errors import UnfitRecord
+from headgate.testing.errors import InvalidRecord
 from headgate.testing.notation import Branch, Json
 
 _SPECIAL = ("NaN", "Infinity", "-Infinity")
@@ -32,7 +32,7 @@ _UNITS = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 
 
 def read(node: Primitive | Fixed, value: Json, path: str) -> object:
-    """What fastavro writes for a value. Raises UnfitRecord."""
+    """What fastavro writes for a value. Raises InvalidRecord."""
     kind, logical = _kind(node), node.attributes.get("logicalType")
     try:
         if logical == "decimal" and kind in ("bytes", "fixed"):
@@ -41,7 +41,7 @@ def read(node: Primitive | Fixed, value: Json, path: str) -> object:
             return _read_moment(logical, value)
         return _read_plain(node, kind, value)
     except (ValueError, InvalidOperation, OverflowError, TypeError) as error:
-        raise UnfitRecord(path, f"a value of type {logical or kind} is wanted ({error})") from error
+        raise InvalidRecord(path, f"a value of type {logical or kind} is wanted ({error})") from error
 
 
 def write(node: Primitive | Fixed, datum: Any) -> Json:
@@ -179,20 +179,20 @@ class AvroCodec:
         self._schema = fastavro.parse_schema(root, named_schemas=known)
 
     def encode(self, value: Json) -> bytes:
-        """Raises UnfitRecord."""
+        """Raises InvalidRecord."""
         out = io.BytesIO()
         fastavro.schemaless_writer(out, self._schema, {"it": _datum(self._node, value, "$")})
         return out.getvalue()
 
     def decode(self, data: bytes) -> Json:
-        """Raises UnfitRecord where the bytes are not a record of the schema, also when there are more than it has."""
+        """Raises InvalidRecord where the bytes are not a record of the schema, also when there are more than it has."""
         source = io.BytesIO(data)
         try:
             found = fastavro.schemaless_reader(source, self._schema, None, return_named_type=True)
         except Exception as error:
-            raise UnfitRecord("$", f"the bytes are no such record ({type(error).__name__})") from error
+            raise InvalidRecord("$", f"the bytes are no such record ({type(error).__name__})") from error
         if source.read(1):
-            raise UnfitRecord("$", "there are more bytes than the schema has")
+            raise InvalidRecord("$", "there are more bytes than the schema has")
         assert isinstance(found, dict)
         return _shown(self._node, found["it"])
 
@@ -267,15 +267,15 @@ def _datum(node: AvroType, value: Json, path: str) -> object:
             return read(node, value, path)
         case Enum():
             if value not in node.symbols:
-                raise UnfitRecord(path, f"a symbol of enum {node.name.full} is wanted")
+                raise InvalidRecord(path, f"a symbol of enum {node.name.full} is wanted")
             return value
         case Array():
             if not isinstance(value, list):
-                raise UnfitRecord(path, "an array is wanted")
+                raise InvalidRecord(path, "an array is wanted")
             return [_datum(node.items, item, f"{path}[{index}]") for index, item in enumerate(value)]
         case Map():
             if not isinstance(value, dict):
-                raise UnfitRecord(path, "an object is wanted")
+                raise InvalidRecord(path, "an object is wanted")
             return {key: _datum(node.values, item, f"{path}.{key}") for key, item in value.items()}
         case Record():
             return _record(node, value, path)
@@ -288,10 +288,10 @@ def _datum(node: AvroType, value: Json, path: str) -> object:
 
 def _record(node: Record, value: Json, path: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise UnfitRecord(path, f"an object for record {node.name.full} is wanted")
+        raise InvalidRecord(path, f"an object for record {node.name.full} is wanted")
     unknown = value.keys() - {field.name for field in node.fields}
     if unknown:
-        raise UnfitRecord(path, f'record {node.name.full} has no field "{sorted(unknown)[0]}"')
+        raise InvalidRecord(path, f'record {node.name.full} has no field "{sorted(unknown)[0]}"')
     return {field.name: _field(field, value, path) for field in node.fields}
 
 
@@ -299,7 +299,7 @@ def _field(field: Field, value: dict[str, Json], path: str) -> object:
     if field.name in value:
         return _datum(field.type, value[field.name], f"{path}.{field.name}")
     if not field.has_default:
-        raise UnfitRecord(path, f'field "{field.name}" is missing and has no default')
+        raise InvalidRecord(path, f'field "{field.name}" is missing and has no default')
     return _default(field.type, field.default)
 
 
@@ -333,14 +333,14 @@ def _choose(union: Union, value: Json, path: str) -> tuple[AvroType, object]:
                 return branch, _datum(branch, inner, f"{path}.{name}")
     if not fitting:
         names = ", ".join(branch_names(branch)[0] for branch in union.branches)
-        raise UnfitRecord(path, f"no branch of the union ({names}) takes the value")
+        raise InvalidRecord(path, f"no branch of the union ({names}) takes the value")
     return fitting[0]
 
 
 def _fits(branch: AvroType, value: Json) -> tuple[object] | None:
     try:
         return (_datum(branch, value, "$"),)
-    except UnfitRecord:
+    except InvalidRecord:
         return None
 
 
@@ -381,7 +381,7 @@ def _shown(node: AvroType, datum: Any) -> Json:
 def _shown_branch(union: Union, datum: Any) -> Json:
     taken = [branch for branch in union.branches if _is_of(branch, datum)]
     if not taken:
-        raise UnfitRecord("$", "a branch of a union is not known")
+        raise InvalidRecord("$", "a branch of a union is not known")
     branch = taken[0]
     value = _shown(branch, datum[1] if isinstance(datum, tuple) else datum)
     if value is None:

@@ -8,7 +8,7 @@ from headgate.errors import HeadgateError
 
 
 class SpecError(HeadgateError):
-    """Of a spec file or one of its steps."""
+    """An error of a spec file or one of its steps: CLI-…."""
 
 
 class MalformedSpec(SpecError, code="CLI-0401"):
@@ -60,9 +60,9 @@ class StepFailed(SpecError, code="CLI-0406"):
     """A step of a spec failed."""
 
     what: str
-    told: str | None = None
+    reason: str | None = None
     MESSAGE = "{what}"
-    DETAIL = "{told}"
+    DETAIL = "{reason}"
     CURE = "Read the detail. Correct the spec if its expectation is wrong."
 
 
@@ -100,7 +100,7 @@ class ServiceFailed(SpecError, code="CLI-0409"):
     CURE = "Read the message, and run `headgate doctor` if the service does not run."
 
 
-class UnfitRecord(SpecError, code="CLI-0410"):
+class InvalidRecord(SpecError, code="CLI-0410"):
     """A record in a spec does not fit the schema that it is written with."""
 
     path: str

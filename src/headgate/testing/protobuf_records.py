@@ -22,7 +22,7 @@ from headgate.schema.formats.proto_text import resolve
 from headgate.schema.formats.proto_text.well_known import well_known
 from headgate.testing import notation
 from headgate.testing.avro_records import shortest_float
-from headgate.testing.errors import UnfitRecord
+from headgate.testing.errors import InvalidRecord
 from headgate.testing.notation import Json, read_json, write_json
 
 _SPECIAL = ("NaN", "Infinity", "-Infinity")
@@ -35,7 +35,7 @@ _RANGES = {
 
 
 def read_scalar(field: FieldDescriptor, value: Json, path: str) -> Any:
-    """What the message's field takes. Raises UnfitRecord."""
+    """What the message's field takes. Raises InvalidRecord."""
     kind = field.cpp_type
     match value:
         case bool() if kind == FieldDescriptor.CPPTYPE_BOOL:
@@ -54,7 +54,7 @@ def read_scalar(field: FieldDescriptor, value: Json, path: str) -> Any:
             return value
         case str() | int() if field.enum_type is not None and not isinstance(value, bool):
             return _symbol(field, value, path)
-    raise UnfitRecord(path, "another kind of value is wanted")
+    raise InvalidRecord(path, "another kind of value is wanted")
 
 
 def write_scalar(field: FieldDescriptor, value: Any) -> Json:
@@ -76,7 +76,7 @@ def read_key(field: FieldDescriptor, name: str, path: str) -> Any:
         try:
             return read_scalar(field, int(name), path)
         except ValueError as error:
-            raise UnfitRecord(path, "a number is wanted for a key") from error
+            raise InvalidRecord(path, "a number is wanted for a key") from error
     return read_scalar(field, name, path)
 
 
@@ -91,7 +91,7 @@ def _bytes(value: str, path: str) -> bytes:
     try:
         return bytes.fromhex(value)
     except ValueError as error:
-        raise UnfitRecord(path, "bytes are written as hex digits") from error
+        raise InvalidRecord(path, "bytes are written as hex digits") from error
 
 
 def _symbol(field: FieldDescriptor, value: str | int, path: str) -> int:
@@ -100,7 +100,7 @@ def _symbol(field: FieldDescriptor, value: str | int, path: str) -> int:
     assert field.enum_type is not None
     known = field.enum_type.values_by_name.get(value)
     if known is None:
-        raise UnfitRecord(path, f"a value of enum {field.enum_type.full_name} is wanted")
+        raise InvalidRecord(path, f"a value of enum {field.enum_type.full_name} is wanted")
     return int(known.number)
 
 
@@ -150,7 +150,7 @@ def read_well_known(message: Message, value: Json, path: str) -> bool:
             case _:
                 return False
     except (ValueError, TypeError, json_format.ParseError) as error:
-        raise UnfitRecord(path, f"a value for {message.DESCRIPTOR.full_name} is wanted") from error
+        raise InvalidRecord(path, f"a value for {message.DESCRIPTOR.full_name} is wanted") from error
     return True
 
 
@@ -209,19 +209,19 @@ class ProtobufCodec:
 
     def encode(self, value: Json, message: str | None = None) -> bytes:
         """The message with its place before it; the first one of the file unless ``message`` names another, by its
-        full name or as it is called within the package. Raises UnfitRecord."""
+        full name or as it is called within the package. Raises InvalidRecord."""
         descriptor = self._message(message)
         made = _read_message(descriptor, value, "$")
         return wire.encode_message_indexes(_place(descriptor)) + made.SerializeToString()
 
     def decode(self, data: bytes) -> Json:
-        """Raises UnfitRecord."""
+        """Raises InvalidRecord."""
         try:
             indexes, rest = wire.decode_message_indexes(data)
             descriptor = self._at(indexes)
             return _write_message(GetMessageClass(descriptor).FromString(rest))
         except (DecodeError, IndexError, RegistryError) as error:
-            raise UnfitRecord("$", f"the bytes are no such message ({error})") from error
+            raise InvalidRecord("$", f"the bytes are no such message ({error})") from error
 
     def _message(self, name: str | None) -> Descriptor:
         known = _messages(self._file)
@@ -231,7 +231,9 @@ class ProtobufCodec:
         found = known.get(name) or known.get(package + name)
         if found is None:
             similar = ", ".join(similar_names(name, known))
-            raise UnfitRecord("$", f'there is no message "{name}"' + (f", but {similar}" if similar else ""))
+            raise InvalidRecord(
+                "$", f'there is no message "{name}"' + (f", but {similar}" if similar else "")
+            )
         return found
 
     def _at(self, indexes: tuple[int, ...]) -> Descriptor:
@@ -293,11 +295,11 @@ def _read_message(descriptor: Descriptor, value: Json, path: str) -> Message:
     if read_well_known(message, value, path):
         return message
     if not isinstance(value, dict):
-        raise UnfitRecord(path, f"an object for message {descriptor.full_name} is wanted")
+        raise InvalidRecord(path, f"an object for message {descriptor.full_name} is wanted")
     for name, member in value.items():
         field = descriptor.fields_by_name.get(name)
         if field is None:
-            raise UnfitRecord(path, f'message {descriptor.full_name} has no field "{name}"')
+            raise InvalidRecord(path, f'message {descriptor.full_name} has no field "{name}"')
         if member is not None:
             _set(message, field, member, f"{path}.{name}")
     return message
@@ -308,7 +310,7 @@ def _set(message: Message, field: FieldDescriptor, value: Json, path: str) -> No
         _set_map(message, field, value, path)
     elif field.is_repeated:
         if not isinstance(value, list):
-            raise UnfitRecord(path, "an array is wanted")
+            raise InvalidRecord(path, "an array is wanted")
         items = [_read_one(field, item, f"{path}[{index}]") for index, item in enumerate(value)]
         getattr(message, field.name).extend(items)
     elif field.message_type is not None:
@@ -321,7 +323,7 @@ def _set(message: Message, field: FieldDescriptor, value: Json, path: str) -> No
 
 def _set_map(message: Message, field: FieldDescriptor, value: Json, path: str) -> None:
     if not isinstance(value, dict):
-        raise UnfitRecord(path, "an object is wanted")
+        raise InvalidRecord(path, "an object is wanted")
     key, inner = _entry(field)
     target = getattr(message, field.name)
     for name, member in value.items():

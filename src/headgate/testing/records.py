@@ -11,7 +11,7 @@ from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import avro_types
 from headgate.schema.written import SchemaFormat
 from headgate.testing.avro_records import AvroCodec
-from headgate.testing.errors import MalformedSpec, UnfitRecord
+from headgate.testing.errors import InvalidRecord, MalformedSpec
 from headgate.testing.notation import Json, Written, read_json
 from headgate.testing.protobuf_records import ProtobufCodec
 
@@ -67,7 +67,7 @@ class Records:
         framed = wire.decode(data)
         codec, found = self._codec(framed.schema_id), self._formats[framed.schema_id]
         if format_ is not None and format_ != found:
-            raise UnfitRecord(
+            raise InvalidRecord(
                 "$", f"its frame names schema {framed.schema_id}, which is {found} and not {format_}"
             )
         match codec:
@@ -105,9 +105,9 @@ def encode_plain(format_: str, written: Written) -> bytes:
             try:
                 return bytes.fromhex(value)
             except ValueError as error:
-                raise UnfitRecord("$", "bytes are written as a string of hex digits") from error
+                raise InvalidRecord("$", "bytes are written as a string of hex digits") from error
         case _:
-            raise UnfitRecord("$", f"a record of format {format_} is written as a string")
+            raise InvalidRecord("$", f"a record of format {format_} is written as a string")
 
 
 def decode_plain(format_: str, data: bytes) -> Json:
@@ -116,10 +116,10 @@ def decode_plain(format_: str, data: bytes) -> Json:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UnfitRecord("$", "it is no UTF-8 text") from error
+        raise InvalidRecord("$", "it is no UTF-8 text") from error
     if format_ == "text":
         return text
     try:
         return read_json(text)
     except MalformedSpec as error:
-        raise UnfitRecord("$", "it is no JSON") from error
+        raise InvalidRecord("$", "it is no JSON") from error

@@ -11,7 +11,7 @@ from headgate.errors import HeadgateError
 
 
 class SqlError(HeadgateError):
-    """Any error in the text of a statement."""
+    """An error in the text of a statement: SQL-…."""
 
 
 class UnterminatedString(SqlError, code="SQL-0101"):
@@ -107,7 +107,7 @@ class UnexpectedToken(SqlError, code="SQL-0201"):
     found: str
     similar: tuple[str, ...] = ()
     MESSAGE = "expected {expected:or}, found {found}"
-    DETAIL = "Expected was {expected:or}."
+    DETAIL = "Expected {expected:or}."
     CURE = (
         "Write one of the words that the message or the detail lists. The page on statements shows the whole "
         "grammar."

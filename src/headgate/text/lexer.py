@@ -96,9 +96,14 @@ _ESCAPE = re.compile(
 _NAMED_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def tokenize(text: str) -> list[Token]:
-    """All tokens of the text, ended by one of kind END whose place is the end of the text."""
-    _refuse_what_is_no_text(text)
+def tokenize(text: str, *, foreign: bool = False) -> list[Token]:
+    """All tokens of the text. The last one is of kind END and stands at the end of the text.
+
+    ``foreign``: the text holds names and strings of a foreign schema. Those may be empty or contain NUL and halves of
+    surrogate pairs, all of which are errors in what a person writes.
+    """
+    if not foreign:
+        _refuse_what_is_no_text(text)
     tokens: list[Token] = []
     position = 0
     while True:
@@ -122,6 +127,8 @@ def tokenize(text: str) -> list[Token]:
             return tokens
         else:
             token = _literal(text, kind or "", start, position)
+            if not token.value and token.kind is TokenKind.QUOTED and not foreign:
+                raise EmptyIdentifier().at(token.span)
             tokens.append(token)
             position = token.end
 
@@ -162,8 +169,6 @@ def _literal(text: str, kind: str, start: int, end: int) -> Token:
 def _quoted_identifier(raw: str, start: int, end: int) -> Token:
     quote = raw[0]
     name = raw[1:-1].replace(quote * 2, quote)
-    if not name:
-        raise EmptyIdentifier().at(Span(start, end))
     return Token(TokenKind.QUOTED, name, "", start, end)
 
 

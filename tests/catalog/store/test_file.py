@@ -18,11 +18,11 @@ from headgate.catalog.errors import (
     LeaseHeld,
     NotACatalog,
 )
-from headgate.catalog.objects import Kind
 from headgate.catalog.store import database as opening
 from headgate.catalog.store.migrations import format_of, migrations
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.errors import InternalError
+from headgate.sql.statement import Kind
 from tests.catalog.building import created
 
 pytestmark = pytest.mark.unit

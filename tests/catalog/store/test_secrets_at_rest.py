@@ -18,11 +18,11 @@ from headgate.catalog.errors import (
     SecretSourceMissing,
     SecretUnreadable,
 )
-from headgate.catalog.objects import Kind
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret, SecretSource, Vault, new_key
 from headgate.catalog.store.keys import VARIABLE, Keys, key_file_beside
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.errors import HeadgateError
+from headgate.sql.statement import Kind
 from tests.catalog.building import created
 
 pytestmark = pytest.mark.unit

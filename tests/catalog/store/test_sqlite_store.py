@@ -23,8 +23,8 @@ from headgate.catalog.changes import (
     TaskTold,
     Unit,
 )
-from headgate.catalog.errors import AlreadyExists, CatalogMoved, NotUnicode
-from headgate.catalog.objects import Desired, Kind
+from headgate.catalog.errors import AlreadyExists, CatalogChanged, NotUnicode
+from headgate.catalog.objects import Desired
 from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader, Store
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
@@ -39,6 +39,7 @@ from headgate.catalog.tasks import (
     TaskStatus,
 )
 from headgate.errors import InternalError
+from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, START, created
 from tests.catalog.strategies import commits
 
@@ -101,7 +102,7 @@ def test_a_commit_that_fails_stores_nothing(store: SqliteStore) -> None:
 def test_changes_planned_for_an_older_catalog_are_refused(store: SqliteStore) -> None:
     planned = store.load()
     create(store, Kind.VIEW, "v")
-    with pytest.raises(CatalogMoved):
+    with pytest.raises(CatalogChanged):
         store.commit([ObjectRenamed(2, "main")], cause="statement", planned=planned.version)
     assert store.load().version == 1
 

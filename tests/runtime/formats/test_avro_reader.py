@@ -5,22 +5,22 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
-from typing import Any
-
 import pytest
-from pyspark.sql import SparkSession
-
 from headgate.runtime.formats.avro_schemas import varint
 from headgate.runtime.formats.side import Writers
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.written import SchemaFormat
+from pyspark.sql import SparkSession
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
+from typing import Any
+
+
 
 pytestmark = pytest.mark.spark
 
-MALFORMED = Bad("it is not what its schema says")
+MALFORMED = Bad("the bytes are not a record of their schema")
 NOT_UTF8 = "is not valid UTF-8"
 MILLIS = {"type": "int", "logicalType": "time-millis"}
 MICROS = {"type": "long", "logicalType": "time-micros"}

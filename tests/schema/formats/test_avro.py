@@ -20,7 +20,7 @@ from headgate.schema.errors import (
     DecimalTooWide,
     InvalidAvroName,
     MalformedAvro,
-    NullOnly,
+    NullTypeOnly,
     RecursiveSchema,
     SchemaError,
     SchemaTooDeep,
@@ -224,9 +224,9 @@ def test_a_key_that_is_not_a_record_is_called_as_asked() -> None:
 
 
 REFUSED: list[tuple[object, type[HeadgateError], str]] = [
-    ("null", NullOnly, "$"),
-    (["null"], NullOnly, "$"),
-    (a_record(a_field("a", "null")), NullOnly, "$.a"),
+    ("null", NullTypeOnly, "$"),
+    (["null"], NullTypeOnly, "$"),
+    (a_record(a_field("a", "null")), NullTypeOnly, "$.a"),
     ([], MalformedAvro, "$"),
     (a_record(a_field("a", {"type": "array", "items": ["int", "string"]})), UnsupportedUnion, "$.a[]"),
     (a_record(a_field("a", {"type": "map", "values": ["int", "null", "string"]})), UnsupportedUnion, "$.a{}"),

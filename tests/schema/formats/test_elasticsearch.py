@@ -10,7 +10,7 @@ from headgate.schema.errors import InvalidColumnName, InvalidMapping, Unresolved
 from headgate.schema.formats.elasticsearch import (
     DecimalAs,
     JsonAs,
-    Options,
+    MappingOptions,
     from_elasticsearch,
     to_elasticsearch,
     to_elasticsearch_field,
@@ -114,7 +114,7 @@ def test_the_values_of_a_map_are_typed_by_a_template() -> None:
 
 
 def test_a_decimal_may_be_scaled_as_far_as_doubles_are_exact() -> None:
-    options = Options(decimal=DecimalAs.SCALED)
+    options = MappingOptions(decimal=DecimalAs.SCALED)
     assert to_elasticsearch_field(parse_type("decimal(15,2)"), options) == {
         "type": "scaled_float",
         "scaling_factor": 100,
@@ -124,7 +124,9 @@ def test_a_decimal_may_be_scaled_as_far_as_doubles_are_exact() -> None:
 
 
 def test_elasticsearch_has_its_own_word_for_any_object() -> None:
-    assert to_elasticsearch_field(parse_type("json"), Options(json=JsonAs.FLATTENED)) == {"type": "flattened"}
+    assert to_elasticsearch_field(parse_type("json"), MappingOptions(json=JsonAs.FLATTENED)) == {
+        "type": "flattened"
+    }
 
 
 @pytest.mark.parametrize("name", ["a.b", "", " ", "_id"])

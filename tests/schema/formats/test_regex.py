@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import re
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from headgate.plan.encodings import encodings
-from headgate.plan.errors import (
-    CsvWithoutColumns,
-    DelimiterNotOneCharacter,
-    FormatColumnTwice,
-    PatternWithoutGroups,
-)
+from headgate.plan.errors import CsvWithoutColumns, DelimiterNotOneCharacter, FormatColumnTwice, PatternWithoutGroups
 from headgate.schema.encodings import CsvEncoding, Encoding, RegexEncoding
 from headgate.schema.errors import MalformedPattern
-from headgate.schema.formats.regex import marked, read_pattern
+from headgate.schema.formats.regex import group_pattern, read_pattern
 from headgate.sql.script import parse_statement
 from headgate.sql.sources import CreateSource
+from hypothesis import given, strategies as st
 from tests.laws import examples
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -65,7 +59,7 @@ def test_what_is_no_pattern_is_refused(pattern: str) -> None:
     [("(a)(b)+", ()), ("(a)?", (1,)), ("(a)|(b)", (1, 2)), ("(?:(a)(b?))*", (1, 2)), ("((a)|b)", (1, 2)), ("(?!(a))(b)", (1,)), ("(a){0,2}", (1,))],
 )  # fmt: skip
 def test_groups_that_may_be_left_out_are_marked(pattern: str, unsure: tuple[int, ...]) -> None:
-    assert tuple(n for n, mark in enumerate(marked(pattern).marks, 1) if mark is not None) == unsure
+    assert tuple(n for n, mark in enumerate(group_pattern(pattern).marks, 1) if mark is not None) == unsure
 
 
 PIECES = st.sampled_from(["(a)", "(b)?", "(a|b)", "(?:(a)|b)", "(a*)", "((a)|(b))*", ".", "b", "(?:a(b)?)+"])
@@ -75,7 +69,7 @@ PIECES = st.sampled_from(["(a)", "(b)?", "(a|b)", "(?:(a)|b)", "(a*)", "((a)|(b)
 @examples(400)
 def test_marks_tell_which_groups_took_part(pattern: str, text: str) -> None:
     """Python's engine and Java's agree on such patterns; that Java does too is tested with Spark."""
-    plain, told = re.compile(pattern).search(text), marked(pattern)
+    plain, told = re.compile(pattern).search(text), group_pattern(pattern)
     found = re.compile(told.java).search(text)
     assert (plain is None) == (found is None)
     if plain is None or found is None:

@@ -57,7 +57,7 @@ class Store(Reader, Protocol):
         planned: int | None = None,
     ) -> Catalog:
         """All the changes or none, durable on return. `planned` is the version that the changes were made for;
-        `CatalogMoved` if it is no longer the present one. The text of a statement that carries a secret is
+        `CatalogChanged` if it is no longer the present one. The text of a statement that carries a secret is
         replaced by one that does not."""
 
     def commit_all(self, units: Sequence[Unit], *, planned: int | None = None) -> Catalog:

@@ -17,12 +17,12 @@ from headgate.catalog.objects import (
     Dependency,
     Desired,
     Growth,
-    Kind,
     Object,
     Use,
 )
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, SecretSource
 from headgate.catalog.snapshot import Catalog, assemble
+from headgate.sql.statement import Kind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 
 from headgate.catalog.apply import steps
 from headgate.catalog.changes import Change, SecretChanged, Unit
-from headgate.catalog.errors import CatalogDamaged, CatalogError, CatalogFull, CatalogMoved
+from headgate.catalog.errors import CatalogChanged, CatalogDamaged, CatalogError, CatalogFull
 from headgate.catalog.events import Event
 from headgate.catalog.history import Entry
 from headgate.catalog.lease import Lease
@@ -168,7 +168,7 @@ class SqliteStore(SqliteReader):
         with self._lock:
             before = after = self.load()
             if planned is not None and planned != before.version:
-                raise CatalogMoved(planned, before.version)
+                raise CatalogChanged(planned, before.version)
             with self._writing() as database:
                 for unit in units:
                     after, done = steps(after, unit.changes)

@@ -129,7 +129,7 @@ class InvalidVersion(Refusal, code="REG-0313", status=422, registry_code=42202):
     """A request names a version that is neither a number nor the word latest."""
 
     version: str
-    MESSAGE = '"{version:.40}" is no version; write a number from 1 to 2147483647, or latest'
+    MESSAGE = '"{version:.40}" is not a version; write a number from 1 to 2147483647, or latest'
     HINT = "Write a number from 1, or latest."
 
 
@@ -138,7 +138,7 @@ class InvalidLevel(Refusal, code="REG-0314", status=422, registry_code=42203):
 
     level: str
     MESSAGE = (
-        '"{level:.40}" is no compatibility level; write BACKWARD, BACKWARD_TRANSITIVE, FORWARD, '
+        '"{level:.40}" is not a compatibility level; write BACKWARD, BACKWARD_TRANSITIVE, FORWARD, '
         "FORWARD_TRANSITIVE, FULL, FULL_TRANSITIVE or NONE"
     )
     HINT = "Write one of the levels that the message lists."
@@ -148,7 +148,9 @@ class InvalidMode(Refusal, code="REG-0315", status=422, registry_code=42204):
     """A request sets a mode that does not exist."""
 
     mode: str
-    MESSAGE = '"{mode:.40}" is no mode; write READWRITE, READONLY, READONLY_OVERRIDE (global only) or IMPORT'
+    MESSAGE = (
+        '"{mode:.40}" is not a mode; write READWRITE, READONLY, READONLY_OVERRIDE (global only) or IMPORT'
+    )
     HINT = "Write one of the modes that the message lists."
 
 

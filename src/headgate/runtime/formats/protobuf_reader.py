@@ -60,7 +60,7 @@ class ProtobufBodies:
         except DecodeError as wrong:
             utf8 = "UTF-8" in str(wrong)
             raise Bad(
-                "a text in it is not valid UTF-8" if utf8 else "it is no message of its schema"
+                "a text in it is not valid UTF-8" if utf8 else "the bytes are not a message of their schema"
             ) from None
         if self._has_required and not message.IsInitialized():
             missing = ", ".join(message.FindInitializationErrors())

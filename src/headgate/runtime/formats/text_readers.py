@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from headgate.runtime.formats.json_reader import json_problem
 from headgate.runtime.formats.side import NOT_UTF8
 from headgate.schema.encodings import CsvEncoding, RegexEncoding
-from headgate.schema.formats.regex import marked
+from headgate.schema.formats.regex import group_pattern
+from pyspark.sql import Column, functions as F
+
 
 
 class BytesReader:
@@ -142,7 +140,7 @@ class RegexReader(TextReader):
 
     def __init__(self, side: RegexEncoding) -> None:
         self._side = side
-        self._marked = marked(side.pattern)
+        self._marked = group_pattern(side.pattern)
 
     def costly(self, data: Column) -> Column:
         text = data.cast("string")
@@ -155,8 +153,8 @@ class RegexReader(TextReader):
         if marks is None:
             return found
         took_part = F.concat(*[F.regexp_extract(text, java, mark) for mark in marks]) != F.lit("")
-        in_nothing = F.rlike(text, F.lit(self._marked.in_nothing[number]))
-        return F.when(F.when(text == F.lit(""), in_nothing).otherwise(took_part), found)
+        for_empty_text = F.rlike(text, F.lit(self._marked.for_empty_text[number]))
+        return F.when(F.when(text == F.lit(""), for_empty_text).otherwise(took_part), found)
 
     def fits(self, data: Column, inner: Column) -> Column:
         return super().fits(data, inner) & inner.isNotNull()

@@ -1,6 +1,8 @@
-"""How schemas change: what differs, what that does to whoever reads or holds the data, and the type that fits both.
+"""How schemas change: the changes between two, what each does to readers and targets, and a type that fits both.
 
-In: two records, an old one and a new one. Out: `diff`, the list of changes; `verdict`, what one change does to one
-target; `widen`, the least type that holds the values of two; `merge` and `follows`, the reader's schema after a
-change under ON SCHEMA CHANGE = FOLLOW. Pure; imports only `headgate.schema`.
+Enters: two records, an old one and a new one. Leaves: `diff`, the list of changes; `verdicts`, what one change does
+to one target; `widen`, the smallest type that holds the values of two types; `merge`, the schema of a reader after
+ON SCHEMA CHANGE = FOLLOW or an accepted change.
+
+No I/O. Imports only `headgate.schema`.
 """

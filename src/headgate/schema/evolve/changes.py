@@ -1,4 +1,4 @@
-"""What can differ between two schemas: a closed set of changes, each at a path and able to say itself."""
+"""The changes between two schemas: a closed set. Each has a path and can describe itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headgate.schema.types import Field, Type
 
 @dataclass(frozen=True, slots=True)
 class FieldAdded:
-    """``index`` is its position in the new record; ``last``, that no field of the old record follows it."""
+    """`index` is its position in the new record. `last` says that no field of the old record follows it."""
 
     path: str
     field: Field
@@ -33,7 +33,7 @@ class FieldRemoved:
 
 @dataclass(frozen=True, slots=True)
 class FieldRenamed:
-    """``path`` is the old one. Only an alias tells a renamed field from one removed and another added."""
+    """`path` is the old one. Without an alias, a renamed field is one removed and another one added."""
 
     path: str
     old: str
@@ -45,7 +45,7 @@ class FieldRenamed:
 
 @dataclass(frozen=True, slots=True)
 class FieldMoved:
-    """``index`` is the field's position in the new record."""
+    """`index` is the field's position in the new record."""
 
     path: str
     index: int
@@ -56,7 +56,7 @@ class FieldMoved:
 
 @dataclass(frozen=True, slots=True)
 class TypeWidened:
-    """Every value of the old type is one of the new."""
+    """Every value of the old type is a value of the new one."""
 
     path: str
     old: Type
@@ -68,7 +68,7 @@ class TypeWidened:
 
 @dataclass(frozen=True, slots=True)
 class TypeNarrowed:
-    """Every value of the new type is one of the old, but not the other way round."""
+    """Every value of the new type is a value of the old one, but not the other way round."""
 
     path: str
     old: Type
@@ -80,7 +80,7 @@ class TypeNarrowed:
 
 @dataclass(frozen=True, slots=True)
 class TypeChanged:
-    """Neither type holds all values of the other."""
+    """Each type has values that the other one does not have."""
 
     path: str
     old: Type
@@ -117,7 +117,7 @@ class EnumSymbolsAdded:
 
 @dataclass(frozen=True, slots=True)
 class EnumSymbolsRemoved:
-    """``default`` is what the new enum reads an unknown symbol as."""
+    """`default` is the symbol of the new enum that stands for unknown ones."""
 
     path: str
     symbols: tuple[str, ...]
@@ -148,7 +148,7 @@ class EnumDefaultChanged:
 
 @dataclass(frozen=True, slots=True)
 class TypeRenamed:
-    """Another full name of a record or enum in the format it came from."""
+    """A record or enum has another full name in its original format."""
 
     path: str
     old: str | None

@@ -1,6 +1,7 @@
-"""The difference of two records as a list of changes, at any depth.
+"""The changes between two records, at any depth.
 
-Fields are the same when their names are, exactly. The list is complete: `apply` makes the new record of the old one.
+Fields correspond if their names are equal, case included. The list is complete: applied to the old record it gives
+the new one.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ Aliases = Mapping[str, str]
 
 
 def diff(old: Record, new: Record, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
-    """All changes from ``old`` to ``new``, in the order of the new record, removals of a record first.
+    """All changes from `old` to `new`, in the order of the new record. Within a record, removals come first.
 
-    ``aliases`` gives, for the path of a field in the new record, the name it had in the old one. Paths in the
-    changes are those of the old record, except for what was added.
+    `aliases` gives the old name of a field by its path in the new record. The paths in the changes are those of the
+    old record, except for added fields.
     """
     return tuple(_records(old, new, ROOT, ROOT, aliases or {}))
 
@@ -69,9 +70,9 @@ def _records(old: Record, new: Record, path: str, new_path: str, aliases: Aliase
 
 
 def _in_order(old: Record, kept: list[str]) -> frozenset[str]:
-    """The longest list of fields that keep their order, so that the fewest are said to have moved."""
+    """The longest list of fields that keep their order, so that as few as possible count as moved."""
     position = {field.name: i for i, field in enumerate(old.fields)}
-    ends: list[int] = []  # ends[n]: the smallest position that ends an ascending list of n + 1
+    ends: list[int] = []  # ends[n]: the smallest last position of all ascending lists of length n + 1
     previous: dict[int, int | None] = {}
     for name in kept:
         at = position[name]
@@ -115,7 +116,7 @@ def _types(old: Type, new: Type, path: str, new_path: str, aliases: Aliases) -> 
 
 
 def _retyped(old: Type, new: Type, path: str) -> Change:
-    # Names and docs do not make a type wider, and json holds them no more than text does.
+    # Names and docs do not make a type wider: json loses them just as text does.
     bound = plain(widen(plain(old), plain(new)))
     if bound == plain(new):
         return TypeWidened(path, old, new)

@@ -1,29 +1,29 @@
-"""The reader's schema after a change upstream, under ON SCHEMA CHANGE = FOLLOW.
+"""The schema of a reader after a change of its source, under ON SCHEMA CHANGE = FOLLOW.
 
-New fields come at the end, nullable; numbers widen; nullability relaxes; a field that went away keeps its column,
-nullable from then on. That is all: wherever another change would be needed, the column stays as it was, `follows`
-is false, and the tasks that use the column halt until the change is accepted.
+New fields are added at the end, nullable. Numbers widen. Columns become nullable. A removed field keeps its column,
+which becomes nullable. Every other change leaves the column as it was: then `follows` is false, and tasks that use
+the column halt until the change is accepted.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.evolve.widen import is_number, widen
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
 
+
 def follows(old: Record, new: Record) -> bool:
-    """Whether a reader can take up every change by itself."""
+    """Whether a reader can follow every change without being asked."""
     return all(verdict(change, Target.READER).level is not Level.BREAKING for change in diff(old, new))
 
 
 def merge(old: Record, new: Record, *, accept: bool = False) -> Record:
-    """The old schema with what FOLLOW takes up of the new one. Every old field keeps its name, place and doc.
+    """The old schema with those changes that FOLLOW adopts. Every old field keeps its name, position and doc.
 
-    With ``accept`` also what FOLLOW does not take up by itself: the field becomes text, or json.
+    With `accept`, all changes are adopted: a field whose type FOLLOW would not change becomes text or json.
     """
     arriving = {field.name: field for field in new.fields}
     known = {field.name for field in old.fields}
@@ -59,7 +59,8 @@ def _type(old: Type, new: Type, accept: bool) -> Type:
 
 
 def can_hold(want: Type, have: Type) -> bool:
-    """Whether every value of one type can be read as a value of the other: what a merge has taken up can."""
+    """Whether every value of the type `have` can be read as a value of `want`. After a merge this holds for the
+    merged type."""
     match want, have:
         case Record(), Record():
             wanted = {field.name: field for field in want.fields}

@@ -1,11 +1,13 @@
-"""The least type that holds the values of two types.
+"""The smallest type that holds the values of two types.
 
-Numbers widen among themselves, any scalar widens to text, anything widens to json:
+Numbers widen to numbers, every scalar widens to text, everything widens to json:
 
     integer -> bigint -> decimal        integer, real -> double        decimal -> wider decimal -> text -> json
 
-The join is idempotent, associative and commutative, but for the order of a record's fields, which is that of the
-first; so it does not matter in which order or in which parts the types of many documents are joined.
+The operation is idempotent, associative and commutative, except for the order of a record's fields, which is that of
+the first. So the types of many documents can be joined in any order and in any parts. `formats/jsonschema/read.join`
+is another lattice on purpose: there, text and integer give json, because the alternatives of a schema must stay
+apart.
 """
 
 from __future__ import annotations
@@ -31,16 +33,16 @@ from headgate.schema.types import (
 
 Number = Integer | Bigint | Real | Double | Decimal
 
-# What a number needs as a decimal: digits before the point, digits after it. A double may have more of both; its
-# column is the widest that can stand beside a bigint, and a value beyond it is refused when it comes, not rounded.
+# Digits that a number needs as a decimal, before and after the point. A double may have more of both. Its column is the
+# widest that still has room for a bigint; a value that does not fit is refused when it is read, not rounded.
 _DIGITS: dict[type, tuple[int, int]] = {Integer: (10, 0), Bigint: (19, 0), Real: (20, 18), Double: (20, 18)}
 
 
 def widen(a: Type, b: Type, *, exact: bool = False) -> Type:
-    """The least upper bound of two types. Full names and docs stay where both have the same.
+    """The least upper bound of two types. Full names and docs are kept if both have the same.
 
-    ``exact`` says that every value seen in a bigint is exact in a double: then their bound is double, otherwise
-    decimal. A named type equals only itself; resolve names first, or its bound with anything else is json.
+    `exact` says that every value seen in a bigint is exact in a double. Then the bound of both is double, otherwise
+    decimal. A named type equals only itself: resolve names first, otherwise its bound with another type is json.
     """
     if a == b:
         return a
@@ -100,7 +102,7 @@ def _enum(a: Enum, b: Enum) -> Type:
 
 
 def _record(a: Record, b: Record, exact: bool) -> Type:
-    """All fields of both, those of the first in front; one that only one of them has may be missing: nullable."""
+    """All fields of both, those of the first in front. A field that only one of them has becomes nullable."""
     theirs = {field.name: field for field in b.fields}
     ours = {field.name for field in a.fields}
     fields = [_field(field, theirs.get(field.name), exact) for field in a.fields]

@@ -1,7 +1,9 @@
-"""One mapper per foreign format: Avro, JSON Schema, Protobuf, Spark, PostgreSQL, Elasticsearch.
+"""One mapper per foreign format: Avro, JSON Schema, Protobuf, Spark, PostgreSQL, Elasticsearch; and `regex`, the
+patterns of FORMAT REGEX.
 
-In: a neutral type for `to_x`, a foreign schema as the format's own library or text has it for `from_x`. Out: the
-other of the two. What cannot be held is refused with its path; what comes back from a round trip as another type is
-listed in `tools/type_losses.py`, from which the docs are made, and a test holds the list to what really happens.
-Imports `headgate.schema` and the format's library; only `spark` imports pyspark.
+Enters: a neutral type (`to_x`), or a foreign schema as text or as the object of its library (`from_x`). Leaves: the
+other of the two. A type that cannot be mapped is refused with its path. `tools/type_losses.py` lists the types that
+come back from a round trip as other ones; the docs are made from it, and tests hold it to what the mappers do.
+
+Imports `headgate.schema` and the library of the format. Only `spark` imports pyspark.
 """

@@ -1,4 +1,4 @@
-"""Foreign schemas that are JSON documents, within bounds that keep a hostile one harmless; definitions of named types."""
+"""Schemas that are JSON documents, and limits against hostile ones; definitions of named types."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from headgate.schema.types import MAX_DEPTH, Named, Type, depth
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 """Any JSON value."""
 
-# Thirty records that each use the next one twice unfold to a thousand million fields; every walk over such a type
-# would never end. The largest schemas seen in the wild have some 20,000.
-MAX_PLACES = 50_000
+# Thirty records that each use the next one twice have a thousand million fields in all, and a walk over such a type
+# would not end. The largest real schemas that we have seen have about 20,000 fields.
+MAX_FIELDS = 50_000
 
 
 def load_document(text: str, format: str, malformed: Callable[[str, str], SchemaError]) -> object:
-    """The document that a text holds, integers exact. ``malformed`` makes the error from a path and a problem."""
+    """The JSON value of a text, with exact integers. `malformed` makes the error from a path and a problem."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
@@ -30,8 +30,11 @@ def load_document(text: str, format: str, malformed: Callable[[str, str], Schema
 
 
 def copy_document(document: object, format: str, malformed: Callable[[str, str], SchemaError]) -> object:
-    """The same document with no node in two places, which only one made in a program has: nodes are told apart by
-    identity when a recursion is looked for."""
+    """A copy in which no node occurs twice.
+
+    A document made by a program may share nodes. Readers find recursion by the identity of nodes and would take a
+    shared node for it.
+    """
     try:
         text = json.dumps(document, allow_nan=False)
     except RecursionError:
@@ -46,32 +49,33 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def compact(value: Json, *, sort_keys: bool = False) -> str:
-    """JSON text without insignificant white space; numbers and escapes in one form."""
+    """JSON text without insignificant white space. Equal values give equal text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
 
 
 def check_depth(type_: Type, format: str) -> None:
-    """Refuse a type that became too deep where named types were put into each other."""
+    """Refuse a type that became too deep when named types were replaced by their definitions."""
     if depth(type_) > MAX_DEPTH:
         raise SchemaTooDeep(format, "$")
 
 
-class Budget:
-    """Counts the fields and elements of a schema with every named type written out where it is used."""
+class SizeLimit:
+    """Counts the fields and elements of a schema in which every named type is replaced by its definition."""
 
     def __init__(self, format: str) -> None:
-        self.spent = 0
+        self.counted = 0
         self._format = format
 
-    def spend(self, places: int, path: str) -> None:
-        self.spent += places
-        if self.spent > MAX_PLACES:
-            raise SchemaTooLarge(self._format, path, MAX_PLACES)
+    def count(self, fields: int, path: str) -> None:
+        """Raises SchemaTooLarge if there are more than MAX_FIELDS."""
+        self.counted += fields
+        if self.counted > MAX_FIELDS:
+            raise SchemaTooLarge(self._format, path, MAX_FIELDS)
 
 
 Resolve: TypeAlias = Callable[[Named], Type]
 
 
 def unresolved(type_: Named) -> Type:
-    """For types that hold no named ones."""
+    """The `Resolve` for types that contain no named type."""
     raise UnresolvedType(ROOT, print_name(type_.parts))

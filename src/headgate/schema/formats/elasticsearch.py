@@ -1,6 +1,8 @@
-"""Records to the mapping of an index: explicit and strict.
+"""The mapper for Elasticsearch and OpenSearch: `to_elasticsearch` makes a mapping, `from_elasticsearch` reads one.
 
-Docs go to `_meta.headgate.fields` by the field's path in the index, whose steps are joined by dots.
+A mapping is strict and gives every leaf a type. An index knows no nullability and no arrays: any field may be
+missing, and may have several values. Docs are stored in `_meta.headgate.fields`, by the path of the field with dots
+between its steps.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from headgate.schema.types import (
 
 IndexMapping = dict[str, object]
 
-# A term of Lucene has at most 32,766 bytes, and a character of UTF-8 at most four of them.
+# A term of Lucene has at most 32,766 bytes, and a character has at most four bytes in UTF-8.
 LONGEST_KEYWORD = 8191
 # scaled_float computes in doubles, which are exact up to 15 decimal digits.
 MOST_SCALED_DIGITS = 15
@@ -63,25 +65,27 @@ class DecimalAs(StrEnum):
 
 
 class JsonAs(StrEnum):
-    """The field that takes any object: each product has its own."""
+    """The field type that holds any object. Each product has its own."""
 
     FLAT_OBJECT = "flat_object"  # OpenSearch
     FLATTENED = "flattened"  # Elasticsearch
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class MappingOptions:
+    """How types are mapped for which the products differ or which can be mapped in two ways."""
+
     decimal: DecimalAs = DecimalAs.KEYWORD
     json: JsonAs = JsonAs.FLAT_OBJECT
 
 
-DEFAULT = Options()
+DEFAULT = MappingOptions()
 
 
 def to_elasticsearch(
-    record: Record, options: Options = DEFAULT, *, relation: str | None = None
+    record: Record, options: MappingOptions = DEFAULT, *, relation: str | None = None
 ) -> IndexMapping:
-    """The `mappings` of an index for a record: strict, every leaf typed, docs in `_meta`."""
+    """The `mappings` of an index for a record. Raises all bad names at once."""
     raise_all(_bad_names(record, ROOT))
     writer = _Writer(options)
     mapping: IndexMapping = {"dynamic": "strict", "properties": writer.properties(record, ROOT, ())}
@@ -95,15 +99,16 @@ def to_elasticsearch(
     return mapping
 
 
-def to_elasticsearch_field(type_: Type, options: Options = DEFAULT) -> IndexMapping:
+def to_elasticsearch_field(type_: Type, options: MappingOptions = DEFAULT) -> IndexMapping:
     """The mapping of one field."""
     return _Writer(options).field(type_, ROOT, ("field",))
 
 
 class _Writer:
-    """Collects the templates that give the values of maps their type: these stand at the mapping's root."""
+    """Collects the templates that give the values of maps their type, because these belong to the root of the
+    mapping."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: MappingOptions) -> None:
         self.options = options
         self.templates: list[IndexMapping] = []
 
@@ -198,7 +203,7 @@ def _scalar(
 
 
 def _bad_names(type_: Type, path: str) -> Iterator[HeadgateError]:
-    """A dot in a name would make a path of it, and the index has names of its own."""
+    """A dot in a name would make a path of it, and some names belong to the index."""
     match type_:
         case Array():
             yield from _bad_names(type_.element, element_path(path))
@@ -251,7 +256,7 @@ _DATE_ONLY = frozenset({"strict_date", "date", "yyyy-MM-dd", "strict_year_month_
 
 
 def from_elasticsearch(mapping: _Object) -> Record:
-    """The record of an index's `mappings`. Every field is nullable; docs come from `_meta.headgate`."""
+    """The record of an index's `mappings`. Every field is nullable. Docs come from `_meta.headgate`."""
     about = _object(_object(mapping.get("_meta", {}), "_meta").get("headgate", {}), "_meta.headgate")
     reader = _Reader(_object(about.get("fields", {}), "_meta.headgate.fields"), dict(_templates(mapping)))
     doc = about.get("doc")
@@ -317,7 +322,8 @@ class _Reader:
 
 
 def _scaled(factor: object) -> Type:
-    """A factor that is a power of ten tells the scale; the index does not say how many digits come before it."""
+    """The scale, if the factor is a power of ten. The index does not store the number of digits, so it is the
+    largest."""
     whole = int(factor) if isinstance(factor, int | float) else 0
     digits = str(whole)
     if whole != factor or digits.strip("0") != "1" or len(digits) > MOST_SCALED_DIGITS + 1:

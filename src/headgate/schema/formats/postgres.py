@@ -1,8 +1,8 @@
-"""Neutral types to the types of PostgreSQL columns and back, and records to columns.
+"""The mapper for PostgreSQL: types of columns, and records as columns.
 
-A column's type is the text that PostgreSQL's `format_type` prints, so that what we want and what a table has are
-compared as they stand. A record becomes one column per leaf, their names joined by `_`; inside an array or a map it
-is jsonb.
+The type of a column is the text that PostgreSQL's `format_type` prints, so that it can be compared with the type of
+a column in an existing table. A record becomes one column per leaf, with names joined by `_`. Inside an array or a
+map it is jsonb.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _FORMATTED = re.compile(
 
 
 def to_postgres(type_: Type, path: str = ROOT) -> str:
-    """The type of a column that holds values of this type. A record here is one column: see `columns`."""
+    """The type of a column for values of this type. A record is one column here: see `columns`."""
     match type_:
         case Decimal(precision, scale):
             return f"numeric({precision},{scale})"
@@ -99,10 +99,10 @@ def to_postgres(type_: Type, path: str = ROOT) -> str:
 
 
 def from_postgres(text: str, path: str = ROOT, *, known: Mapping[str, Type] | None = None) -> Type:
-    """The neutral type of a column, from what `format_type` prints for it.
+    """The neutral type of a column, from the text that `format_type` prints for it.
 
-    ``known`` gives the database's own types (domains, enums) by the name that `format_type` prints. `numeric`
-    without arguments is decimal(38,18): a value beyond it is an error when it is read.
+    `known` gives the types of the database itself (domains, enums) by the name that `format_type` prints. `numeric`
+    without arguments is decimal(38,18), and reading a value that does not fit is an error.
     """
     parts = _FORMATTED.match(text)
     if parts is None:
@@ -141,7 +141,7 @@ def _decimal(arguments: str | None, path: str) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. ``path`` is the field it comes from; its type is that of the field."""
+    """A column of a table. `path` is the field that it holds, `type` the type of that field."""
 
     name: str
     path: str
@@ -152,7 +152,8 @@ class Column:
 
 
 def columns(record: Record) -> tuple[Column, ...]:
-    """The columns of a table for a record: its leaves, names joined by `_`. Raises all clashes and bad names."""
+    """The columns of a table for a record: its leaves, with names joined by `_`. Raises all clashes and bad names at
+    once."""
     found = tuple(_columns(record, (), ROOT, False))
     raise_all(_problems(found))
     return found
@@ -161,7 +162,7 @@ def columns(record: Record) -> tuple[Column, ...]:
 def _columns(record: Record, above: tuple[str, ...], path: str, nullable: bool) -> Iterator[Column]:
     for field in record.fields:
         names, inner = (*above, field.name), field_path(path, field.name)
-        # A record without fields has no leaves, but whether it is there must be kept.
+        # A record without fields has no leaves, but the table must show whether it is null.
         if isinstance(field.type, Record) and field.type.fields:
             yield from _columns(field.type, names, inner, nullable or field.nullable)
         else:

@@ -1,7 +1,8 @@
-"""Patterns of FORMAT REGEX: which groups they have, and how they are written for Java.
+"""The patterns of FORMAT REGEX: which groups they have, and how they are written for Java.
 
-Groups become plain ones: Java's names take no underscore, and their columns are known by number. A pattern is checked
-by Python's own compiler, with what only Java has put aside; what only Python has is refused.
+Named groups become plain ones, because Java's names cannot have an underscore; columns are known by number. Python's
+compiler checks the pattern, with constructs that only Java has replaced by similar ones. Constructs that only Python
+has are refused.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ _ONLY_JAVA = re.compile(r"[pP](?:\{[^}]*\}|.)|N\{[^}]*\}|x\{[0-9a-fA-F]+\}|c.|[h
 _NO_WIDTH_IN_JAVA = re.compile(r"[zG]")
 _FLAGS = frozenset("idmsuU-")
 
-# At the end of all, for a group that may be left out: if it was not, one of these two holds a character, wherever
-# there is any. It stands where nothing is tried a second time, because Java keeps what a look-around has captured.
+# Appended once per optional group, to tell a group that matched the empty text from one that did not take part: one of
+# the two sub-groups captures a neighbouring character only if the group matched. It must stand at the end of the
+# pattern, because Java does not reset the captures of a look-around when it backtracks.
 _NEIGHBOUR = r"(?:(?=([\s\S]))|(?<=([\s\S])))"
 
 
@@ -31,38 +33,41 @@ _NEIGHBOUR = r"(?:(?=([\s\S]))|(?<=([\s\S])))"
 class _Group:
     number: int | None
     outer: _Group | None
-    may_be_left_out: bool = False
+    optional: bool = False
 
     @property
-    def is_sure(self) -> bool:
-        return not self.may_be_left_out and (self.outer is None or self.outer.is_sure)
+    def always_matches(self) -> bool:
+        return not self.optional and (self.outer is None or self.outer.always_matches)
 
 
 @dataclass(frozen=True, slots=True)
-class _Back:
-    """A reference to what a group has matched: its digits, or its name."""
+class _BackReference:
+    """A reference to the text that a group has matched, by number or by name."""
 
     to: str
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """``java`` has the groups of the pattern and no others. ``names`` has None for a group without a name."""
+    """`java` has exactly the groups of the pattern. `names` has None for a group without a name."""
 
     java: str
     names: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
-    """A pattern that tells which groups took part. ``groups``: the number of each; ``marks``: of those that are not
-    sure to, the numbers of the two that hold a character if it did; ``in_nothing``: what matches an empty text, where
-    there is no character to hold, if it did."""
+class GroupPattern:
+    """A pattern that shows which groups took part in a match. All tuples have one item per group.
+
+    `groups` are the numbers of the groups in `java`. A group that does not always take part has two further groups,
+    whose numbers are in `marks`: one of them captures a character if the group took part. An empty text has no
+    character to capture. For it, `for_empty_text` is a pattern that matches only if the group took part.
+    """
 
     java: str
     groups: tuple[int, ...]
     marks: tuple[tuple[int, int] | None, ...]
-    in_nothing: tuple[str | None, ...]
+    for_empty_text: tuple[str | None, ...]
 
 
 def read_pattern(text: str) -> Pattern:
@@ -73,8 +78,8 @@ def read_pattern(text: str) -> Pattern:
     return Pattern(scan.java(), tuple(scan.names))
 
 
-def marked(java: str) -> Marked:
-    """The pattern with an empty group behind each one that may be left out, which is referred to at the end."""
+def group_pattern(java: str) -> GroupPattern:
+    """Put an empty group behind each optional group, and refer to it at the end of the pattern."""
     scan = _Scan(java)
     scan.run()
     groups, empty, made = [0] * len(scan.captures), [0] * len(scan.captures), 0
@@ -82,7 +87,7 @@ def marked(java: str) -> Marked:
         if not isinstance(part, tuple) or part[0].number is None:
             continue
         group, is_open = part
-        if is_open or not group.is_sure:
+        if is_open or not group.always_matches:
             made += 1
             (groups if is_open else empty)[part[0].number - 1] = made
     whole = f"(?>{scan.java(groups, with_marks=True)})"
@@ -91,17 +96,18 @@ def marked(java: str) -> Marked:
         if number:
             ends.append(f"(?:\\{number}{_NEIGHBOUR}|)")
         marks.append((made + 2 * len(ends) - 1, made + 2 * len(ends)) if number else None)
-    in_nothing = tuple(f"^{whole}\\{number}" if number else None for number in empty)
-    return Marked(whole + "".join(ends), tuple(groups), tuple(marks), in_nothing)
+    for_empty_text = tuple(f"^{whole}\\{number}" if number else None for number in empty)
+    return GroupPattern(whole + "".join(ends), tuple(groups), tuple(marks), for_empty_text)
 
 
 @dataclass(slots=True)
 class _Scan:
-    """``parts`` are texts, openings and closings of groups, and back-references; ``check`` is the same for Python."""
+    """Reads a pattern. `parts` are texts, the beginnings and ends of groups, and back-references; `check` is the
+    same pattern for Python's compiler."""
 
     text: str
     at: int = 0
-    parts: list[str | tuple[_Group, bool] | _Back] = field(default_factory=list)
+    parts: list[str | tuple[_Group, bool] | _BackReference] = field(default_factory=list)
     check: list[str] = field(default_factory=list)
     names: list[str | None] = field(default_factory=list)
     captures: list[_Group] = field(default_factory=list)
@@ -120,10 +126,10 @@ class _Scan:
             match part:
                 case str():
                     made.append(part)
-                case _Back(to):
+                case _BackReference(to):
                     made.append(self._back(to, numbers))
                 case (group, is_open):
-                    wrap = with_marks and not group.is_sure and group.number is not None
+                    wrap = with_marks and not group.always_matches and group.number is not None
                     if is_open:
                         made.append(("(?:(" if wrap else "(") if group.number is not None else "")
                     else:
@@ -163,7 +169,7 @@ class _Scan:
                     raise MalformedPattern("a brace is no repetition: write it as \\{")
                 self._take(found[0])
             case "|":
-                self._inner().may_be_left_out = True
+                self._inner().optional = True
                 self._take("|")
             case other:
                 self._take(other)
@@ -192,12 +198,12 @@ class _Scan:
     def _refer(self, to: str, length: int) -> None:
         if not to.isdecimal() and to not in self.names:
             raise MalformedPattern(f'there is no group "{to}" before the reference to it')
-        self.parts.append(_Back(to))
+        self.parts.append(_BackReference(to))
         self.check.append(f"\\{to}" if to.isdecimal() else f"\\{self.names.index(to) + 1}")
         self.at += length
 
     def _class(self) -> None:
-        """A class as a whole. Classes in it, and `&&`, are Java's alone."""
+        """A character class as a whole. Only Java has nested classes and `&&`."""
         start, depth, at = self.at, 0, self.at
         while True:
             if at >= len(self.text):
@@ -208,7 +214,7 @@ class _Scan:
             if self.text[at] == "[":
                 depth += 1
                 at += 2 if self.text[at + 1 : at + 2] == "^" else 1
-                at += self.text[at : at + 1] == "]"  # as the first character it stands for itself
+                at += self.text[at : at + 1] == "]"  # as the first character, "]" is an ordinary one
                 continue
             depth -= self.text[at] == "]"
             at += 1
@@ -259,7 +265,7 @@ class _Scan:
         self.check.append(")")
         self.at += 1
         if _OPTIONAL.match(self.text, self.at):
-            group.may_be_left_out = True
+            group.optional = True
 
 
 def _check(scan: _Scan) -> None:

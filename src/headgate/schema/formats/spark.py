@@ -1,6 +1,6 @@
-"""Neutral types to Spark's and back: the only file outside of the runtime that imports pyspark.
+"""The mapper for Spark: the only file outside of the runtime that imports pyspark.
 
-Docs travel as the `comment` in a struct field's metadata, where Spark's own DESCRIBE shows them.
+Docs are the `comment` in the metadata of a struct field, where Spark's DESCRIBE shows them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from headgate.schema.types import (
     Uuid,
 )
 
-# Spark 4.2 reads and writes columns of the type time, but its SQL refuses the word unless the session has this.
+# Spark 4.2 reads and writes columns of the type time, but its SQL accepts the word only with this setting.
 SETTINGS = {"spark.sql.timeType.enabled": "true"}
 
 _TO: dict[type, spark.DataType] = {
@@ -109,7 +109,7 @@ def to_spark_field(field: Field, path: str = ROOT) -> spark.StructField:
 
 
 def from_spark(type_: spark.DataType, path: str = ROOT) -> Type:
-    """The neutral type of a Spark type; what Spark has and we have not is refused with its path."""
+    """The neutral type of a Spark type. A type that we do not have is refused with its path."""
     if isinstance(type_, spark.StructType):
         return Record(tuple([_from_field(field, path) for field in type_.fields]))
     if isinstance(type_, spark.ArrayType):

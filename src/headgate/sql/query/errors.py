@@ -85,7 +85,7 @@ class NotARecord(SqlError, code="SQL-0407"):
 
     field: str
     type: str
-    MESSAGE = 'field "{field}" cannot be taken of a value of type {type}'
+    MESSAGE = 'field "{field}" cannot be taken from a value of type {type}'
     CURE = "Leave the field out, or take it from a column that holds a record."
 
 

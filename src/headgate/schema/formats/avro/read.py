@@ -13,7 +13,7 @@ from typing import assert_never
 from headgate.schema.errors import (
     DecimalTooWide,
     MalformedAvro,
-    NullOnly,
+    NullTypeOnly,
     RecursiveSchema,
     UnionColumnClash,
     UnknownReference,
@@ -21,7 +21,7 @@ from headgate.schema.errors import (
 )
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.parse import MAX_LEVELS, parse_leniently
-from headgate.schema.formats.documents import Budget, check_depth, load_document
+from headgate.schema.formats.documents import SizeLimit, check_depth, load_document
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import (
     MAX_DEPTH,
@@ -124,7 +124,7 @@ class _Reader:
     def __init__(self) -> None:
         self._read: dict[int, tuple[Type, int]] = {}  # type and number of fields, by the id of a node
         self._open: set[int] = set()
-        self._budget = Budget(FORMAT)
+        self._size_limit = SizeLimit(FORMAT)
 
     def top(self, node: tree.AvroType, path: str) -> tuple[Type, bool]:
         """The type of a whole schema, and whether it may be null."""
@@ -137,11 +137,11 @@ class _Reader:
         return type_, nullable
 
     def type(self, node: tree.AvroType, path: str) -> Type:
-        self._budget.spend(1, path)
+        self._size_limit.count(1, path)
         match node:
             case tree.Primitive():
                 if node.kind == "null":
-                    raise NullOnly(FORMAT, path)
+                    raise NullTypeOnly(FORMAT, path)
                 return annotated(node, path)
             case tree.Array():
                 return Array(*self._place(node.items, element_path(path)))
@@ -166,13 +166,13 @@ class _Reader:
             raise RecursiveSchema(FORMAT, path, node.name.full)
         if id(node) in self._read:
             type_, size = self._read[id(node)]
-            self._budget.spend(size, path)
+            self._size_limit.count(size, path)
             return type_
-        before = self._budget.spent
+        before = self._size_limit.counted
         self._open.add(id(node))
         type_ = self._definition(node, path)
         self._open.remove(id(node))
-        self._read[id(node)] = type_, self._budget.spent - before
+        self._read[id(node)] = type_, self._size_limit.counted - before
         return type_
 
     def _definition(self, node: tree.Named, path: str) -> Type:
@@ -225,7 +225,7 @@ def _branches(node: tree.AvroType, path: str) -> tuple[Sequence[tree.AvroType], 
     """The types of a place besides null, at least one, and whether null is among them."""
     branches = tree.values_of(node)
     if not branches:
-        raise NullOnly(FORMAT, path)
+        raise NullTypeOnly(FORMAT, path)
     return branches, len(branches) < len(tree.branches_of(node))
 
 

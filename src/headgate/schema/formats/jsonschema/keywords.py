@@ -1,4 +1,8 @@
-"""The keywords of one JSON Schema that say something about a type, checked, and the intersection of two such sets."""
+"""The keywords of a JSON Schema that matter for a type: checked, intersected, and the type of a scalar.
+
+The type of a text or number comes from its format, its bounds, and the annotations that Kafka Connect's converter
+writes.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +38,10 @@ TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "o
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """What a schema demands. None means that it says nothing; a sub-schema stays as it was in the document.
+    """What a schema requires. None means that it does not say. Sub-schemas stay as they are in the document.
 
-    ``title`` and ``description`` are the schema's own; the ``inner`` ones come from what it refers to, and so
-    describe the type rather than the place.
+    `title` and `description` are of the schema itself. `inner_title` and `inner_description` come from schemas that
+    it refers to: they describe the type, not the field.
     """
 
     types: frozenset[str] | None = None
@@ -63,7 +67,7 @@ class Keywords:
 
 
 def keywords_of(schema: Mapping[str, object], path: str) -> Keywords:
-    """The keywords of a schema itself; `$ref` and allOf are not looked at."""
+    """The keywords of a schema without those of `$ref` and allOf."""
     enum = _list(schema, "enum", path)
     items = schema.get("items")
     return Keywords(
@@ -89,7 +93,7 @@ def keywords_of(schema: Mapping[str, object], path: str) -> Keywords:
 
 
 def intersect(outer: Keywords, inner: Keywords) -> Keywords | None:
-    """What both demand, or None if nothing can satisfy both. Docs of ``outer`` are those of the place."""
+    """What both schemas require, None if no value fits both. The docs of `outer` are those of the field."""
     types = _common_types(outer.types, inner.types)
     enum = _common_values(outer.enum, inner.enum)
     if types == frozenset() or enum == ():
@@ -118,7 +122,7 @@ def intersect(outer: Keywords, inner: Keywords) -> Keywords | None:
 
 
 def both(one: object, other: object) -> object:
-    """The schema that both sub-schemas demand; None is no schema."""
+    """A schema for what both sub-schemas require. None is no schema."""
     if one is False or other is False:
         return False
     if one is None or one is True:
@@ -170,7 +174,7 @@ def _types(schema: Mapping[str, object], path: str) -> frozenset[str] | None:
 
 
 def _bound(schema: Mapping[str, object], key: str, exclusive: str, step: int, path: str) -> Number | None:
-    """The bound for whole numbers, inclusive. In draft 4 the exclusive keyword is a flag, later a number."""
+    """The inclusive bound for whole numbers. In draft 4 the exclusive keyword is a flag, later it is a number."""
     bound, excluded = _number(schema, key, path), schema.get(exclusive)
     if isinstance(excluded, bool):
         return bound + step if bound is not None and excluded else bound
@@ -200,7 +204,7 @@ def _digits(schema: Mapping[str, object]) -> tuple[int, int] | None:
 
 
 def _unions(schema: Mapping[str, object], path: str) -> tuple[tuple[object, ...], ...]:
-    """Groups of alternatives; whichever of a group holds, the rest of the schema holds too."""
+    """Groups of alternatives. A value must match one of each group, and the rest of the schema."""
     if schema.keys().isdisjoint(_ALTERNATIVES):
         return ()
     groups = [group for key in ("anyOf", "oneOf") if (group := _list(schema, key, path)) is not None]
@@ -214,7 +218,7 @@ def _unions(schema: Mapping[str, object], path: str) -> tuple[tuple[object, ...]
 
 def _required(schema: Mapping[str, object], path: str) -> frozenset[str]:
     names = schema.get("required", [])
-    if isinstance(names, bool):  # draft 3 marked the property itself
+    if isinstance(names, bool):  # in draft 3 it is a flag of the property
         return frozenset()
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise MalformedJsonSchema(path, '"required" is not a list of names')
@@ -265,7 +269,7 @@ _BY_FORMAT: Mapping[str, Type] = {
     "number": Decimal(),
 }
 
-# Connect's logical types are told by the title.
+# Connect names its logical types in the title.
 _CONNECT_INTEGERS: Mapping[str, Type] = {
     "org.apache.kafka.connect.data.Date": Date(),
     "org.apache.kafka.connect.data.Time": Time(),
@@ -301,7 +305,7 @@ def number_type(keywords: Keywords, path: str) -> Type:
 
 
 def integer_type(keywords: Keywords, path: str) -> Type:
-    """A 32-bit integer if the bounds or an annotation say so, a decimal if the bounds go beyond 64 bits."""
+    """Integer if the bounds or an annotation say so, decimal if the bounds go beyond 64 bits, otherwise bigint."""
     logical = _CONNECT_INTEGERS.get(title(keywords))
     if logical is not None:
         return logical
@@ -311,7 +315,7 @@ def integer_type(keywords: Keywords, path: str) -> Type:
     if lower is not None and upper is not None and lower >= -(2**31) and upper < 2**31:
         return Integer()
     beyond = [bound for bound in (lower, upper) if bound is not None and not -(2**63) <= bound < 2**63]
-    # A lower bound above or an upper bound below what 64 bits hold is beyond them as well.
+    # A lower bound above 64 bits, or an upper bound below them, needs a decimal as well.
     return (
         _decimal(max(_digits_of_bound(bound) for bound in beyond), 0, path, at_least=MAX_PRECISION)
         if beyond

@@ -1,8 +1,8 @@
 """JSON Schema -> neutral type.
 
-The type is the narrowest of ours that every valid document fits; what no type but json fits is json. A property that
-is not required may be null. Docs: what stands at a property describes the field, what stands behind its `$ref` or in
-its alternatives describes the type.
+The result is the narrowest of our types that every valid document fits, json if no other does. A property that is
+not required may be null. The docs at a property describe the field. The docs of its `$ref` or of its alternatives
+describe the type.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.schema.errors import ImpossibleSchema, MalformedJsonSchema, RecursiveSchema, SchemaTooDeep
-from headgate.schema.formats.documents import Budget, check_depth, copy_document, load_document
+from headgate.schema.formats.documents import SizeLimit, check_depth, copy_document, load_document
 from headgate.schema.formats.jsonschema.keywords import (
     LOGICAL_TITLES,
     Keywords,
@@ -48,21 +48,21 @@ _NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
 
 
 def from_json_schema(schema: object, references: Mapping[str, object] | None = None) -> Type:
-    """The type of the documents that a schema, given as text or parsed, lets through; null is left out.
+    """The type of the documents that are valid, without null. The schema may be text or parsed.
 
-    ``references`` are the other documents it may refer to, parsed or as text, by address or by the name it uses.
+    `references` are the documents that it may refer to, as text or parsed, by address or by the name that it uses.
     """
-    return read_place(schema, references)[0]
+    return read_schema(schema, references)[0]
 
 
-def read_place(schema: object, references: Mapping[str, object] | None = None) -> tuple[Type, bool]:
-    """The type, as `from_json_schema` has it, and whether null is let through too."""
+def read_schema(schema: object, references: Mapping[str, object] | None = None) -> tuple[Type, bool]:
+    """The type that `from_json_schema` returns, and whether null is valid, too."""
     type_, nullable, _ = _read(schema, references)
     return type_, nullable
 
 
 def logical_titles(schema: object, references: Mapping[str, object] | None = None) -> Mapping[str, str]:
-    """Where whole numbers are dates or times: the path of each, and the title by which Connect tells which."""
+    """The paths of whole numbers that are dates or times, each with the title by which Connect names the type."""
     return _read(schema, references)[2]
 
 
@@ -70,12 +70,12 @@ def _read(schema: object, references: Mapping[str, object] | None) -> tuple[Type
     root = _load(schema)
     documents = {address: _load(document) for address, document in (references or {}).items()}
     reader = _Reader(References(root, documents))
-    place = reader.place(root, _Spot(ROOT))
-    if place is None:
+    found = reader.read(root, _Location(ROOT))
+    if found is None:
         raise ImpossibleSchema(ROOT)
-    type_ = _with_doc(place)
+    type_ = _with_doc(found)
     check_depth(type_, FORMAT)
-    return type_, place.nullable, reader.titles
+    return type_, found.nullable, reader.titles
 
 
 def _load(schema: object) -> object:
@@ -85,25 +85,25 @@ def _load(schema: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spot:
-    """Where we are, and the nodes that are being read: to meet one of them again is a recursion."""
+class _Location:
+    """A path, and the nodes that are being read. To meet one of these nodes again is a recursion."""
 
     path: str
     depth: int = 0
     open: frozenset[int] = frozenset()
 
-    def into(self, path: str) -> _Spot:
+    def into(self, path: str) -> _Location:
         if self.depth >= MAX_DEPTH:
             raise SchemaTooDeep(FORMAT, self.path)
-        return _Spot(path, self.depth + 1, self.open)
+        return _Location(path, self.depth + 1, self.open)
 
-    def opening(self, nodes: frozenset[int]) -> _Spot:
-        return _Spot(self.path, self.depth, self.open | nodes)
+    def opening(self, nodes: frozenset[int]) -> _Location:
+        return _Location(self.path, self.depth, self.open | nodes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """What a schema is at a place. No type means that null is the only value."""
+class _ReadType:
+    """The result for one schema. If `type` is None, null is the only valid value."""
 
     type: Type | None
     nullable: bool
@@ -113,30 +113,30 @@ class _Place:
 class _Reader:
     def __init__(self, references: References) -> None:
         self._references = references
-        self._budget = Budget(FORMAT)
+        self._size_limit = SizeLimit(FORMAT)
         self.titles: dict[str, str] = {}
-        self._called: dict[int, str] = {}  # how a node was referred to last
+        self._reference_texts: dict[int, str] = {}  # the last `$ref` that led to a node
         self._seen: dict[
             int, tuple[object, Keywords]
-        ] = {}  # with the node itself, so that its id stays its own
+        ] = {}  # with the node, so that its id is not given to another object
 
-    def place(self, schema: object, at: _Spot) -> _Place | None:
-        """The place, or None if the schema lets no value through."""
+    def read(self, schema: object, at: _Location) -> _ReadType | None:
+        """None if no value is valid."""
         flat = self._flatten(schema, at)
         if flat is None:
             return None
         keywords, nodes = flat
-        return self._place_of(keywords, at.opening(nodes))
+        return self._read_keywords(keywords, at.opening(nodes))
 
-    def _flatten(self, schema: object, at: _Spot) -> tuple[Keywords, frozenset[int]] | None:
-        """A schema's keywords with those of its `$ref` and allOf, and the nodes that were looked into."""
-        self._budget.spend(1, at.path)
+    def _flatten(self, schema: object, at: _Location) -> tuple[Keywords, frozenset[int]] | None:
+        """The keywords of a schema with those of its `$ref` and allOf, and the nodes that were read for it."""
+        self._size_limit.count(1, at.path)
         if isinstance(schema, bool):
             return (Keywords(), frozenset()) if schema else None
         if not isinstance(schema, dict):
             raise MalformedJsonSchema(at.path, "a schema is an object, true or false")
         if id(schema) in at.open:
-            raise RecursiveSchema(FORMAT, at.path, self._called.get(id(schema), "#"))
+            raise RecursiveSchema(FORMAT, at.path, self._reference_texts.get(id(schema), "#"))
         if id(schema) not in self._seen:
             self._seen[id(schema)] = schema, keywords_of(schema, at.path)
         keywords, nodes = self._seen[id(schema)][1], frozenset((id(schema),))
@@ -148,7 +148,7 @@ class _Reader:
             keywords, nodes = merged, nodes | flat[1]
         return keywords, nodes
 
-    def _members(self, schema: Mapping[str, object], at: _Spot) -> list[object]:
+    def _members(self, schema: Mapping[str, object], at: _Location) -> list[object]:
         members: list[object] = []
         for key in ("$ref", "$dynamicRef", "$recursiveRef"):
             reference = schema.get(key)
@@ -156,13 +156,13 @@ class _Reader:
                 raise MalformedJsonSchema(at.path, f'"{key}" is not a text')
             if reference is not None:
                 members.append(self._references.find(schema, reference, at.path))
-                self._called[id(members[-1])] = reference
+                self._reference_texts[id(members[-1])] = reference
         together = schema.get("allOf", [])
         if not isinstance(together, list):
             raise MalformedJsonSchema(at.path, '"allOf" is not a list')
         return members + together
 
-    def _place_of(self, keywords: Keywords, at: _Spot) -> _Place | None:
+    def _read_keywords(self, keywords: Keywords, at: _Location) -> _ReadType | None:
         if keywords.unions:
             return self._alternatives(keywords, at)
         nullable, kinds = _kinds(keywords)
@@ -171,32 +171,32 @@ class _Reader:
         if kinds == {"integer", "number"}:
             kinds = frozenset(("number",))
         if not kinds:
-            return _Place(None, True, keywords.description)
+            return _ReadType(None, True, keywords.description)
         type_ = self._type(next(iter(kinds)), keywords, at) if len(kinds) == 1 else Json()
         return _described(type_, nullable, keywords)
 
-    def _alternatives(self, keywords: Keywords, at: _Spot) -> _Place | None:
+    def _alternatives(self, keywords: Keywords, at: _Location) -> _ReadType | None:
         base = replace(keywords, unions=())
-        places: list[_Place] = []
+        found_types: list[_ReadType] = []
         for branch in (branch for group in keywords.unions for branch in group):
             flat = self._flatten(branch, at.into(at.path))
             merged = intersect(base, flat[0]) if flat is not None else None
             if flat is None or merged is None:
                 continue
-            place = self._place_of(merged, at.opening(flat[1]).into(at.path))
-            places += [place] if place is not None else []
-        if not places:
+            found = self._read_keywords(merged, at.opening(flat[1]).into(at.path))
+            found_types += [found] if found is not None else []
+        if not found_types:
             return None
-        types = [place.type for place in places if place.type is not None]
-        nullable, doc = any(place.nullable for place in places), places[0].doc
+        types = [found.type for found in found_types if found.type is not None]
+        nullable, doc = any(found.nullable for found in found_types), found_types[0].doc
         doc = (
             keywords.description
             if len(types) > 1
-            else next((p.doc for p in places if p.type is not None), doc)
+            else next((p.doc for p in found_types if p.type is not None), doc)
         )
-        return _Place(join(types) if types else None, nullable, doc)
+        return _ReadType(join(types) if types else None, nullable, doc)
 
-    def _type(self, kind: str, keywords: Keywords, at: _Spot) -> Type:
+    def _type(self, kind: str, keywords: Keywords, at: _Location) -> Type:
         match kind:
             case "boolean":
                 return Boolean()
@@ -213,13 +213,13 @@ class _Reader:
             case _:
                 return self._object(keywords, at)
 
-    def _array(self, keywords: Keywords, at: _Spot) -> Type:
+    def _array(self, keywords: Keywords, at: _Location) -> Type:
         if keywords.is_tuple or not isinstance(keywords.items, dict):
             return Json()
-        place = self.place(keywords.items, at.into(element_path(at.path)))
-        return Array(_with_doc(place), place.nullable) if place is not None else Json()
+        found = self.read(keywords.items, at.into(element_path(at.path)))
+        return Array(_with_doc(found), found.nullable) if found is not None else Json()
 
-    def _object(self, keywords: Keywords, at: _Spot) -> Type:
+    def _object(self, keywords: Keywords, at: _Location) -> Type:
         if keywords.properties:
             return Record(self._fields(keywords, at))
         values = [keywords.additional] if isinstance(keywords.additional, dict) else list(keywords.patterns)
@@ -227,25 +227,25 @@ class _Reader:
             return Record(())
         if len(values) != 1 or not isinstance(values[0], dict):
             return Json()
-        place = self.place(values[0], at.into(value_path(at.path)))
-        return Map(_with_doc(place), place.nullable) if place is not None else Json()
+        found = self.read(values[0], at.into(value_path(at.path)))
+        return Map(_with_doc(found), found.nullable) if found is not None else Json()
 
-    def _fields(self, keywords: Keywords, at: _Spot) -> tuple[Field, ...]:
+    def _fields(self, keywords: Keywords, at: _Location) -> tuple[Field, ...]:
         fields = []
         for name, schema in _in_order(keywords.properties or {}):
-            if schema is False:  # the property may not be there
+            if schema is False:  # the property is forbidden
                 continue
             path = field_path(at.path, name)
-            place = self.place(schema, at.into(path))
-            if place is None:
+            found = self.read(schema, at.into(path))
+            if found is None:
                 raise ImpossibleSchema(path)
-            nullable = place.nullable or name not in keywords.required
-            fields.append(Field(name, place.type or Json(), nullable, place.doc))
+            nullable = found.nullable or name not in keywords.required
+            fields.append(Field(name, found.type or Json(), nullable, found.doc))
         return tuple(fields)
 
 
 def _kinds(keywords: Keywords) -> tuple[bool, frozenset[str]]:
-    """Whether null is allowed, and the types that are besides. Without a type, keywords of one type imply it."""
+    """Whether null is valid, and the other JSON types that are. Without `type`, keywords of one type imply it."""
     if keywords.types is not None:
         return "null" in keywords.types, keywords.types - {"null"}
     if keywords.enum is not None:
@@ -257,11 +257,11 @@ def _kinds(keywords: Keywords) -> tuple[bool, frozenset[str]]:
     return True, frozenset(("object", "array", "string", "number", "boolean"))
 
 
-def _fixed_values(keywords: Keywords, nullable: bool, kinds: frozenset[str], path: str) -> _Place | None:
+def _fixed_values(keywords: Keywords, nullable: bool, kinds: frozenset[str], path: str) -> _ReadType | None:
     allowed = [v for v in keywords.enum or () if v is not None and (not kinds or _kind(v) & kinds)]
     nullable = nullable and None in (keywords.enum or ())
     if not allowed:
-        return _Place(None, True, keywords.description) if nullable else None
+        return _ReadType(None, True, keywords.description) if nullable else None
     symbols = [value for value in allowed if isinstance(value, str)]
     if len(symbols) == len(allowed):
         return _described(Enum(tuple(dict.fromkeys(symbols))), nullable, keywords)
@@ -284,28 +284,30 @@ def _kind(value: object) -> frozenset[str]:
             return frozenset(("object",))
 
 
-def _described(type_: Type, nullable: bool, keywords: Keywords) -> _Place:
-    """The place with its docs: a title names a record or an enum if it can, and otherwise stands in for a doc."""
+def _described(type_: Type, nullable: bool, keywords: Keywords) -> _ReadType:
+    """Add the docs. A title is the name of a record or enum if it can be one, otherwise it serves as a doc."""
     outer, inner = keywords.description, keywords.inner_description
     name = title(keywords)
     if isinstance(type_, Record | Enum):
         if _NAME.match(name):
-            return _Place(replace(type_, name=name, doc=inner), nullable, outer)
+            return _ReadType(replace(type_, name=name, doc=inner), nullable, outer)
         type_ = replace(type_, doc=inner if inner is not None else keywords.inner_title)
-        return _Place(type_, nullable, outer if outer is not None else keywords.title)
-    said = name if name and name not in LOGICAL_TITLES else None
-    return _Place(type_, nullable, next((doc for doc in (outer, inner, said) if doc is not None), None))
+        return _ReadType(type_, nullable, outer if outer is not None else keywords.title)
+    title_doc = name if name and name not in LOGICAL_TITLES else None
+    return _ReadType(
+        type_, nullable, next((doc for doc in (outer, inner, title_doc) if doc is not None), None)
+    )
 
 
-def _with_doc(place: _Place) -> Type:
-    """The type where there is no field to bear the doc: a record or an enum bears it itself."""
-    if isinstance(place.type, Record | Enum) and place.doc is not None:
-        return replace(place.type, doc=place.doc)
-    return place.type or Json()
+def _with_doc(found: _ReadType) -> Type:
+    """The type for an element or a value, which has no field for the doc. A record or an enum takes it."""
+    if isinstance(found.type, Record | Enum) and found.doc is not None:
+        return replace(found.type, doc=found.doc)
+    return found.type or Json()
 
 
 def _in_order(properties: Mapping[str, object]) -> list[tuple[str, object]]:
-    """Document order, unless Connect's converter numbered all of them."""
+    """In the order of the document, unless Connect's converter numbered all properties."""
     numbered = [(_connect_index(schema), name, schema) for name, schema in properties.items()]
     if all(index is not None for index, _, _ in numbered):
         numbered.sort(key=lambda entry: entry[0] or 0)
@@ -322,7 +324,11 @@ _NUMBER = (Integer, Bigint, Real, Double)
 
 
 def join(types: Sequence[Type]) -> Type:
-    """The joined type of at least one alternative. Names and docs are kept where the alternatives agree."""
+    """The one type that fits the values of all alternatives, json if no other does. There is at least one alternative.
+
+    Names and docs are kept if the alternatives agree. This is not `evolve.widen`: alternatives of different kinds
+    must stay apart, so text and integer give json here and text there.
+    """
     first = types[0]
     if all(type_ == first for type_ in types):
         return first
@@ -348,7 +354,7 @@ def _join_scalars(types: Sequence[Type]) -> Type:
 
 
 def _join_records(records: Sequence[Record]) -> Record:
-    """One record with the fields of all; a field that some of them lack may be null."""
+    """One record with the fields of all. A field that is missing in some of them is nullable."""
     names = dict.fromkeys(field.name for record in records for field in record.fields)
     by_name = [{field.name: field for field in record.fields} for record in records]
     fields = (

@@ -1,4 +1,4 @@
-"""What a `$ref` of a JSON Schema means: documents by address, parts of them by pointer or anchor."""
+"""The targets of `$ref` in JSON Schemas: documents by address, parts of them by pointer or anchor."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from headgate.schema.errors import MalformedJsonSchema, UnknownReference
 
 FORMAT = "json schema"
 
-# Under these a document holds values, in which `$ref` and `$id` are data.
+# Under these keywords are values, in which `$ref` and `$id` are data.
 _DATA = frozenset(("enum", "const", "default", "examples", "example"))
 
 
 class References:
-    """Every document that a `$ref` can reach. A reference is relative to the `$id` of what surrounds it."""
+    """Every document that a `$ref` can reach. A reference is relative to the `$id` of the schema around it."""
 
     def __init__(self, root: object, documents: Mapping[str, object]) -> None:
         self._by_address: dict[str, object] = {}
@@ -29,12 +29,12 @@ class References:
             self._index(document, address)
 
     def find(self, node: Mapping[str, object], reference: str, path: str) -> object:
-        """The schema that a node's reference means."""
+        """The schema that a node's reference means. Raises UnknownReference."""
         base = self._bases.get(id(node), "")
         target = _join(base, reference, path)
         address, _, fragment = target.partition("#")
         document = self._by_address.get(address)
-        if document is None:  # a registry gives documents by the very text that names them
+        if document is None:  # a registry gives documents by the text of the reference
             address = reference.partition("#")[0]
             document = self._by_address.get(address)
         if document is None:
@@ -65,7 +65,7 @@ class References:
                 waiting.extend((value, base) for value in node)
 
     def _enter(self, node: Mapping[str, object], base: str) -> str:
-        """Note what a node is called; answers the base of what is inside it."""
+        """Record the node's address and anchors. Returns the base address of what is inside it."""
         for key in ("$id", "id"):
             own = node.get(key)
             if isinstance(own, str) and own.startswith("#"):
@@ -83,7 +83,7 @@ class References:
 
 
 def _join(base: str, reference: str, path: str) -> str:
-    if reference.startswith("#"):  # urljoin drops the base if its scheme is one that it does not know, as urn
+    if reference.startswith("#"):  # urljoin drops a base whose scheme it does not know, such as urn
         return base + reference
     try:
         return urljoin(base, reference)

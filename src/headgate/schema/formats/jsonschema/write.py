@@ -1,8 +1,8 @@
 """Neutral type -> JSON Schema, draft 2020-12.
 
-Objects are closed: under the rules of schema registries a property can be added to a closed object and not to an
-open one. A nullable field is neither required nor refused as null. Formats are notes to the reader, as that draft
-has them; a time has no zone, which validators that check formats of older drafts would demand.
+Objects are closed, because the rules of schema registries allow adding a property to a closed object and not to an
+open one. A nullable field may be missing or null. In this draft formats are annotations. A time has no zone;
+validators that check the formats of older drafts would require one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ JsonObject = dict[str, object]
 
 
 def to_json_schema(type_: Type, *, title: str | None = None, resolve: Resolve = unresolved) -> JsonObject:
-    """The schema of documents of a type. Types of the catalog stand once, under `$defs`, by their name."""
+    """The schema of documents of a type. Each named type is defined once, under `$defs`."""
     writer = _Writer(resolve)
     schema = writer.type(resolve(type_) if isinstance(type_, Named) else type_, 0)
     if title is not None:
@@ -65,9 +65,12 @@ class _Writer:
             raise SchemaTooDeep("json schema", "$")
         match type_:
             case Array(element, nullable):
-                return {"type": "array", "items": self._place(element, nullable, depth + 1)}
+                return {"type": "array", "items": self._nullable_type(element, nullable, depth + 1)}
             case Map(value, nullable):
-                return {"type": "object", "additionalProperties": self._place(value, nullable, depth + 1)}
+                return {
+                    "type": "object",
+                    "additionalProperties": self._nullable_type(value, nullable, depth + 1),
+                }
             case Record():
                 return self._record(type_, depth + 1)
             case Named():
@@ -75,7 +78,7 @@ class _Writer:
             case _:
                 return _scalar(type_)
 
-    def _place(self, type_: Type, nullable: bool, depth: int) -> JsonObject:
+    def _nullable_type(self, type_: Type, nullable: bool, depth: int) -> JsonObject:
         if not nullable:
             return self.type(type_, depth)
         if isinstance(type_, Json):
@@ -96,8 +99,10 @@ class _Writer:
         }
 
     def _property(self, field: Field, depth: int) -> JsonObject:
-        schema = self._place(field.type, field.nullable, depth)
-        if "description" in schema:  # the type's own doc, which must not be taken for the field's
+        schema = self._nullable_type(field.type, field.nullable, depth)
+        if (
+            "description" in schema
+        ):  # The description is that of the type and must not become that of the field.
             schema = {"allOf": [schema]}
         return schema if field.doc is None else {"description": field.doc, **schema}
 
@@ -109,7 +114,7 @@ class _Writer:
             number += 1
             name = f"{type_.parts[-1]}{number}"
         self.names[type_.parts] = name
-        self.definitions[name] = None  # its place, so that outer types stand before inner ones
+        self.definitions[name] = None  # reserves its position: outer types stand before inner ones
         self.definitions[name] = self.type(self.resolve(type_), depth)
         return name
 

@@ -21,7 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from headgate.errors import similar_names
 from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
-from headgate.schema.formats.documents import Budget
+from headgate.schema.formats.documents import SizeLimit
 from headgate.schema.formats.proto_text.cursor import Path
 from headgate.schema.formats.proto_text.errors import UnknownMessage
 from headgate.schema.formats.proto_text.resolve import resolve
@@ -116,7 +116,7 @@ class _Reader:
         self._messages: dict[str, _Message] = {}
         self._enums: dict[str, _EnumType] = {}
         self._docs: dict[str, Mapping[Path, str]] = {}
-        self._budget = Budget("Protobuf")
+        self._size_limit = SizeLimit("Protobuf")
         for other in _imported(file, dependencies):
             self._index(resolve(other, dependencies))
         self._index(file)
@@ -151,7 +151,7 @@ class _Reader:
     ) -> Field:
         name = column_of(field)
         here = f"{path}.{name}"
-        self._budget.spend(1, here)
+        self._size_limit.count(1, here)
         doc = doc or meta_of(field.options).doc or None
         entry = self._messages.get(field.type_name) if field.type == _F.TYPE_MESSAGE else None
         if entry is not None and entry.proto.options.map_entry:
