@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+
 import pytest
+
 from headgate.catalog.changes import ObjectCreated
 from headgate.plan.definitions import Origin
-from headgate.plan.errors import ColumnCollision, KeyFormatMissing, SchemaCannotChange, TooManyNames, UpsertKeyUnknown
+from headgate.plan.errors import (
+    ColumnCollision,
+    KeyFormatMissing,
+    SchemaCannotChange,
+    TooManyNames,
+    UpsertKeyUnknown,
+)
 from headgate.purify.errors import InvalidTimestamp, PasswordInAddress, StartTwice
 from headgate.purify.statements import purify
 from headgate.schema.encodings import JsonEncoding, SchemaEncoding, TextEncoding
@@ -17,8 +25,6 @@ from headgate.sql.errors import InvalidOptionValue, RepeatedOption
 from headgate.sql.script import parse_statement
 from headgate.sql.statement import print_statement
 from tests.plan.planning import Planning, record, shown, with_orders
-
-
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,6 @@ from headgate.schema.encodings import Encoding, fields_of
 from headgate.schema.render import print_type
 from headgate.schema.types import Enum, Field, Record, Text
 
-
-
 BEFORE = "before"
 
 

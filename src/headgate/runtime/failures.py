@@ -7,23 +7,31 @@ import json
 import logging
 import re
 import tempfile
-import fastavro
 from collections.abc import Iterable
+from pathlib import Path
+
+import fastavro
 from fastavro.schema import parse_schema
+from pyspark.errors import AnalysisException, PySparkException
+
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import BadRecord, ComputationFailed, DiskFull, RecordsDeleted, SchemaChanged, SparkGone, SparkRefused
+from headgate.runtime.errors import (
+    BadRecord,
+    ComputationFailed,
+    DiskFull,
+    RecordsDeleted,
+    SchemaChanged,
+    SparkGone,
+    SparkRefused,
+)
 from headgate.runtime.formats.avro_reader import tree_of
 from headgate.runtime.formats.avro_schemas import written_out
 from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
 from headgate.runtime.source import SourceReader
 from headgate.schema.casts import CAST_ERROR
 from headgate.schema.written import WrittenSchema
-from pathlib import Path
-from pyspark.errors import AnalysisException, PySparkException
-
-
 
 log = logging.getLogger(__name__)
 

@@ -14,15 +14,36 @@ import decimal
 import math
 import re
 import uuid
+from typing import NoReturn, assert_never
+
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT, field_path, value_path
 from headgate.schema.render import print_type
-from headgate.schema.types import Array, Bigint, Boolean, Bytes, Date, Decimal, Double, Enum, Integer, Json, Map, Named, Real, Record, Scalar, Text, Time, Timestamp, TimestampTz, Type, Uuid
+from headgate.schema.types import (
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Scalar,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
 from headgate.schema.values import BITS, dumps, fits_bits, single, to_json, to_text
-from typing import NoReturn, assert_never
-
-
 
 # Queries raise this text, followed by the type, where Spark casts a text that does not fit. The runtime finds the text
 # in Spark's error and may show it, because it holds nothing of the value.

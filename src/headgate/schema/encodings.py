@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 
 from headgate.schema.evolve.merge import merge_fields
 from headgate.schema.formats.avro.read import read_schema as read_avro
-from headgate.schema.formats.jsonschema.read import read_place as read_json_schema
+from headgate.schema.formats.jsonschema.read import read_schema as read_json_schema
 from headgate.schema.formats.protobuf import from_protobuf, read_files
 from headgate.schema.types import Bytes, Field, Json, Record, Text
 from headgate.schema.written import SchemaFormat, WrittenSchema

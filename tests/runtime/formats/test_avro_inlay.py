@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+
 import pytest
+from pyspark.sql import SparkSession
+
 from headgate.runtime.formats.avro_inlay import find_inlays, laid_in
 from headgate.runtime.formats.avro_schemas import tree
 from headgate.runtime.formats.side import Writers
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.written import SchemaFormat
-from pyspark.sql import SparkSession
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
-
-
 
 MALFORMED = Bad("the bytes are not a record of their schema")
 GEO = record("Geo", ("lat", "int"), ("lon", "int"))

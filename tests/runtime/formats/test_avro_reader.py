@@ -5,18 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
+from typing import Any
+
 import pytest
+from pyspark.sql import SparkSession
+
 from headgate.runtime.formats.avro_schemas import varint
 from headgate.runtime.formats.side import Writers
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.written import SchemaFormat
-from pyspark.sql import SparkSession
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
-from typing import Any
-
-
 
 pytestmark = pytest.mark.spark
 

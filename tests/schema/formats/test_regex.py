@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from headgate.plan.encodings import encodings
-from headgate.plan.errors import CsvWithoutColumns, DelimiterNotOneCharacter, FormatColumnTwice, PatternWithoutGroups
+from headgate.plan.errors import (
+    CsvWithoutColumns,
+    DelimiterNotOneCharacter,
+    FormatColumnTwice,
+    PatternWithoutGroups,
+)
 from headgate.schema.encodings import CsvEncoding, Encoding, RegexEncoding
 from headgate.schema.errors import MalformedPattern
 from headgate.schema.formats.regex import group_pattern, read_pattern
 from headgate.sql.script import parse_statement
 from headgate.sql.sources import CreateSource
-from hypothesis import given, strategies as st
 from tests.laws import examples
-
-
 
 pytestmark = pytest.mark.unit
 

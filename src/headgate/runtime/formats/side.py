@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from headgate.schema.encodings import FieldPath
-from headgate.schema.written import WrittenSchema
-from pyspark.sql import Column, functions as F
 from typing import Protocol
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
+from headgate.schema.encodings import FieldPath
+from headgate.schema.written import WrittenSchema
 
 UNKNOWN_ID = "headgate-unknown-schema-id:"
 MAGIC = "its first byte is not the 0 of a registry's frame"

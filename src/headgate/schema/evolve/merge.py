@@ -8,11 +8,11 @@ the column halt until the change is accepted.
 from __future__ import annotations
 
 from dataclasses import replace
+
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.evolve.widen import is_number, widen
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
-
 
 
 def follows(old: Record, new: Record) -> bool:
