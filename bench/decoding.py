@@ -10,26 +10,27 @@ required members.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
-
 import pyarrow as pa
-from google.protobuf.message_factory import GetMessageClass
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.avro.functions import to_avro
-from pyspark.sql.pandas.functions import arrow_udf
-
 from bench.figures import Report, Row, Size
 from bench.processes import cpu_seconds
 from bench.topics import PARTITIONS, Topics, open_topics
+from collections.abc import Callable
+from google.protobuf.message_factory import GetMessageClass
 from headgate.plan.definitions import Origin, SourceColumn
 from headgate.plan.source import SourcePlan
-from headgate.registry.protobuf_files import find_message, load_files, read_files
 from headgate.runtime.decode import Decoder
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.encodings import SchemaEncoding, fields_of
+from headgate.schema.formats.protobuf.protoc import read_files
+from headgate.schema.formats.protobuf.read import find_message, link
 from headgate.schema.written import SchemaFormat, WrittenSchema
+from headgate.sql.registry_formats import RegistryKind
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
+from pyspark.sql.avro.functions import to_avro
+from pyspark.sql.pandas.functions import arrow_udf
+from typing import Any
+
+
 
 JSON_RATIO, AVRO_RATIO = 0.9, 0.3  # promises
 ID = 7
@@ -150,7 +151,7 @@ def _framed(orders: DataFrame, body: Column) -> DataFrame:
 
 def _messages(session: SparkSession, records: int) -> DataFrame:
     def written(ids: pa.Array) -> pa.Array:
-        order: Any = GetMessageClass(find_message(load_files(read_files(PROTO)), None))
+        order: Any = GetMessageClass(find_message(link(read_files(PROTO)), None))
         made = []
         for n in ids.to_pylist():
             one = order(
@@ -179,8 +180,8 @@ def _decoded(format_: SchemaFormat, schema: str, raw: DataFrame) -> Callable[[],
     fields = fields_of(side) or ()
     columns = tuple(SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields)
     plan = SourcePlan("orders", columns, side, None, "NONE", "HALT", "PIN")
-    decoder = Decoder(plan, value=Writers({ID: known}))
-    return lambda: finish(decoder.columns(decoder.good(decoder.decode(raw))))
+    decoder = Decoder(plan, value=WriterSchemas({ID: known}))
+    return lambda: finish(decoder.columns(decoder.accepted(decoder.decode(raw))))
 
 
 def _guarded(records: DataFrame) -> Callable[[], None]:

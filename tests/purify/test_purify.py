@@ -15,8 +15,8 @@ from headgate.purify.errors import ConnectionOfOtherKind, NoSchemaForTopic, Sche
 from headgate.purify.statements import purify
 from headgate.registry.errors import SchemaIdNotFound
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.formats import RegistryFormat, SeedSchema
 from headgate.sql.json import from_json, to_json
+from headgate.sql.registry_formats import RegistryFormat, SeedSchema
 from headgate.sql.script import parse_statement
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Statement, print_statement

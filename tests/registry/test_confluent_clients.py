@@ -203,12 +203,6 @@ def test_versions_and_subjects_are_deleted_in_two_steps(client: SchemaRegistryCl
     assert client.get_subjects(deleted=True) == []
 
 
-def test_a_subject_that_does_not_exist_has_the_code_of_the_real_one(client: SchemaRegistryClient) -> None:
-    with pytest.raises(SchemaRegistryError) as missing:
-        client.get_latest_version("nix")
-    assert (missing.value.http_status_code, missing.value.error_code) == (404, 40401)
-
-
 def test_a_wrong_password_is_refused_and_a_right_one_is_not(tmp_path: Path) -> None:
     users = Users({"ada": User("ada", "s3:cret")})
     with registry(tmp_path, users) as url:

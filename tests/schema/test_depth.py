@@ -19,7 +19,7 @@ from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.parse import parse_type
 from headgate.schema.types import MAX_DEPTH, Record
 from headgate.schema.values import is_value, to_json
-from tests.schema.evolve_applying import apply
+from tests.schema.evolve.applying import apply
 
 pytestmark = pytest.mark.unit
 

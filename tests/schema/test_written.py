@@ -7,7 +7,7 @@ import typing
 import pytest
 
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
-from headgate.sql.formats import RegistryKind
+from headgate.sql.registry_formats import RegistryKind
 
 pytestmark = pytest.mark.unit
 

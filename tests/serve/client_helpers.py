@@ -31,7 +31,7 @@ def _no_spark() -> SparkSession:
 def engine_in_thread(folder: Path, spark: OpenSpark = _no_spark) -> Iterator[EngineClient]:
     """The engine of ``folder``; its tasks are not run."""
     engine = Engine(Project(folder), Spark(spark))
-    door = HttpApi(engine, TOKEN, lambda _: None)
+    door = HttpApi(engine, TOKEN)
     server = uvicorn.Server(
         uvicorn.Config(door.application(), host=LOOPBACK, port=0, log_level="critical", lifespan="off")
     )

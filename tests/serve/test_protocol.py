@@ -150,14 +150,6 @@ def test_a_refused_request_is_reported_with_its_status() -> None:
         engine.client.raise_for_status(engine.client.send("GET", "/nowhere", timeout=5))
 
 
-def test_switching_names_project_world_and_database(tmp_path: Path) -> None:
-    with run_fake_engine(lambda sql: [Done("")]) as engine:
-        engine.client.switch(tmp_path, tmp_path / "world", "db")
-    assert engine.projects == [
-        {"folder": str(tmp_path), "world": str(tmp_path / "world"), "postgres_database": "db"}
-    ]
-
-
 def test_the_engine_of_a_project_is_found_by_its_files(tmp_path: Path) -> None:
     with pytest.raises(EngineNotRunning):
         EngineClient.of_project(tmp_path)

@@ -30,17 +30,12 @@ def no_spark() -> SparkSession:
 
 
 @pytest.fixture
-def switched() -> list[dict[str, object]]:
-    return []
-
-
-@pytest.fixture
-def http(tmp_path: Path, switched: list[dict[str, object]]) -> Iterator[TestClient]:
+def http(tmp_path: Path) -> Iterator[TestClient]:
     """The door of an engine that has a catalog and no Spark."""
     engine = Engine(Project(tmp_path), Spark(no_spark))
     engine.start()
     try:
-        with TestClient(HttpApi(engine, TOKEN, switched.append).application()) as client:
+        with TestClient(HttpApi(engine, TOKEN).application()) as client:
             yield client
     finally:
         engine.close()
@@ -66,17 +61,15 @@ def run(http: TestClient, sql: str, path: str = "/api/statements") -> list[Any]:
         ("POST", "/api/statements"),
         ("POST", "/api/plan"),
         ("POST", "/api/apply"),
-        ("PUT", "/api/project"),
     ],
 )
 def test_nothing_is_done_without_the_token(
-    http: TestClient, switched: list[dict[str, object]], method: str, path: str, headers: dict[str, str]
+    http: TestClient, method: str, path: str, headers: dict[str, str]
 ) -> None:
     answer = http.request(method, path, json={"sql": "CREATE SCHEMA intruder"}, headers=headers)
     assert answer.status_code == 401
     assert answer.json()["code"] == "RUN-0403"
     assert TOKEN not in answer.text
-    assert switched == []
     assert run(http, "SHOW SCHEMAS LIKE 'intruder'")[1] == Rows(())
 
 
@@ -85,11 +78,6 @@ def test_a_body_that_is_not_a_json_object_is_refused(http: TestClient, body: byt
     answer = http.post("/api/statements", content=body, headers=AUTHORIZED)
     assert answer.status_code == 400
     assert answer.json()["code"] == "CLI-0107"
-
-
-def test_a_project_is_switched_with_the_token(http: TestClient, switched: list[dict[str, object]]) -> None:
-    assert http.put("/api/project", json={"folder": "/x"}, headers=AUTHORIZED).status_code == 200
-    assert switched == [{"folder": "/x"}]
 
 
 # events
@@ -164,7 +152,7 @@ def test_an_empty_script_answers_nothing(http: TestClient) -> None:
 def test_a_busy_engine_refuses_statements_and_still_answers_health_checks(tmp_path: Path, path: str) -> None:
     engine = Engine(Project(tmp_path), Spark(no_spark))
     try:
-        with TestClient(HttpApi(engine, TOKEN, lambda _: None, StatementStreams(0)).application()) as http:
+        with TestClient(HttpApi(engine, TOKEN, StatementStreams(0)).application()) as http:
             answer = http.post(path, json={"sql": "SHOW VIEWS"}, headers=AUTHORIZED)
             assert (answer.status_code, answer.json()["code"]) == (503, "CLI-0108")
             assert answer.json()["hint"].startswith("Try again")

@@ -16,6 +16,7 @@ from headgate.sql import (
     materializations,
     objects,
     queries,
+    registry_formats,
     show,
     sinks,
     sources,
@@ -136,32 +137,32 @@ def kafkas(table: OptionTable) -> SearchStrategy[kafka.Kafka]:
 
 sides = st.sampled_from(["KEY", "VALUE"])
 strategy_kinds = st.one_of(
-    st.just(formats.LatestStrategy()),
-    st.builds(formats.IdStrategy, numbers),
-    st.builds(formats.InlineStrategy, texts),
+    st.just(registry_formats.LatestStrategy()),
+    st.builds(registry_formats.IdStrategy, numbers),
+    st.builds(registry_formats.InlineStrategy, texts),
 )
 doc_targets = st.one_of(
-    st.builds(formats.DocTarget, st.none() | sides, st.just("COLUMN"), names(4, 2)),
-    st.builds(formats.DocTarget, st.none() | sides, st.just("TYPE"), names()),
+    st.builds(registry_formats.DocTarget, st.none() | sides, st.just("COLUMN"), names(4, 2)),
+    st.builds(registry_formats.DocTarget, st.none() | sides, st.just("TYPE"), names()),
 )
-docs = st.builds(formats.DocOn, doc_targets, texts)
-seeds = st.builds(formats.SeedSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0))
+docs = st.builds(registry_formats.DocOn, doc_targets, texts)
+seeds = st.builds(registry_formats.SeedSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0))
 csv_formats = st.one_of(
     st.builds(formats.CsvFormat, numbers, st.none(), st.none() | texts),
     st.builds(formats.CsvFormat, st.none(), st.none() | some(identifiers), st.none() | texts),
 )
 
 
-def format_options(table: OptionTable) -> SearchStrategy[tuple[formats.FormatOption, ...]]:
-    reads = table is formats.READ_FORMAT_OPTIONS
-    special = st.builds(formats.SchemaStrategy, sides, strategy_kinds) if reads else docs
+def format_options(table: OptionTable) -> SearchStrategy[tuple[registry_formats.FormatOption, ...]]:
+    reads = table is registry_formats.READ_FORMAT_OPTIONS
+    special = st.builds(registry_formats.SchemaStrategy, sides, strategy_kinds) if reads else docs
     plain = st.sampled_from(table.rules).flatmap(one_option)
-    any_option: SearchStrategy[formats.FormatOption] = st.one_of(special, seeds, plain)
-    return st.lists(any_option, max_size=4, unique_by=lambda o: formats.identity(o)[0]).map(tuple)
+    any_option: SearchStrategy[registry_formats.FormatOption] = st.one_of(special, seeds, plain)
+    return st.lists(any_option, max_size=4, unique_by=lambda o: registry_formats.identity(o)[0]).map(tuple)
 
 
 def format_nodes(table: OptionTable) -> SearchStrategy[formats.Format]:
-    registry = st.one_of(names(), st.builds(formats.RegistryUrl, texts))
+    registry = st.one_of(names(), st.builds(registry_formats.RegistryUrl, texts))
     return st.one_of(
         st.sampled_from([formats.TextFormat(), formats.BytesFormat(), formats.JsonFormat()]),
         csv_formats,
@@ -169,14 +170,18 @@ def format_nodes(table: OptionTable) -> SearchStrategy[formats.Format]:
         st.builds(formats.AvroInline, texts, options(formats.TABLES["inline option"])),
         st.builds(formats.ProtobufInline, texts, texts),
         st.builds(
-            formats.RegistryFormat,
+            registry_formats.RegistryFormat,
             st.sampled_from(["AVRO", "JSON SCHEMA"]),
             registry,
             format_options(table),
             st.none(),
         ),
         st.builds(
-            formats.RegistryFormat, st.just("PROTOBUF"), registry, format_options(table), st.none() | texts
+            registry_formats.RegistryFormat,
+            st.just("PROTOBUF"),
+            registry,
+            format_options(table),
+            st.none() | texts,
         ),
     )
 
@@ -185,8 +190,8 @@ def both_formats(table: OptionTable) -> SearchStrategy[formats.Formats]:
     return st.builds(formats.Formats, format_nodes(table), st.none() | format_nodes(table))
 
 
-read_formats = both_formats(formats.READ_FORMAT_OPTIONS)
-write_formats = both_formats(formats.WRITE_FORMAT_OPTIONS)
+read_formats = both_formats(registry_formats.READ_FORMAT_OPTIONS)
+write_formats = both_formats(registry_formats.WRITE_FORMAT_OPTIONS)
 kinds = st.sampled_from(list(Kind))
 changes = options(CHANGE_OPTIONS)
 secret_values = st.one_of(
@@ -241,7 +246,7 @@ replaces = st.sampled_from([(False, False), (True, False), (False, True)])
 origins = st.one_of(
     st.builds(captures.CaptureKafka, kafkas(kafka.READ_OPTIONS), read_formats),
     st.builds(captures.CapturePostgres, names(), options(captures.TABLES_OPTIONS, 1)),
-    st.builds(captures.CaptureFiles, texts, format_nodes(formats.READ_FORMAT_OPTIONS)),
+    st.builds(captures.CaptureFiles, texts, format_nodes(registry_formats.READ_FORMAT_OPTIONS)),
     st.builds(captures.CaptureHttp, texts),
 )
 capture_targets = st.one_of(

@@ -6,12 +6,12 @@ import pytest
 
 from headgate.sql.formats import (
     Formats,
-    SeedSchema,
     format_of,
     frozen_schemas,
     with_frozen_schemas,
     without_frozen_schemas,
 )
+from headgate.sql.registry_formats import SeedSchema
 from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,5 @@ def engine() -> Iterator[FakeEngine]:
 def environment(tmp_path_factory: pytest.TempPathFactory, engine: FakeEngine) -> Iterator[SpecEnvironment]:
     """A real world, and an engine that takes every statement and does nothing."""
 
-    def start(project: Path, world: Path) -> FakeEngine:
-        return engine
-
     for world in open_world(tmp_path_factory):
-        yield SpecEnvironment(tmp_path_factory.mktemp("environment"), world, start)
+        yield SpecEnvironment(tmp_path_factory.mktemp("environment"), world, engine.start)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from headgate.errors import Diagnostic
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Row, Rows, write_event
+from headgate.testing.engine import SpecProject
 
 TOKEN = "the token of this test"
 
@@ -20,8 +22,8 @@ Answer = Callable[[str], Sequence[Event]]
 
 def result(columns: dict[str, str], *rows: Row) -> list[Event]:
     """A query's events; columns by name and type."""
-    told = Columns(tuple(Column(name, type_) for name, type_ in columns.items()))
-    return [told, Rows(tuple(rows)), Done(f"SELECT {len(rows)}")]
+    header = Columns(tuple(Column(name, type_) for name, type_ in columns.items()))
+    return [header, Rows(tuple(rows)), Done(f"SELECT {len(rows)}")]
 
 
 def failure(code: str, message: str, detail: str | None = None, hint: str | None = None) -> list[Event]:
@@ -36,7 +38,7 @@ class FakeEngine:
     url: str = ""
     asked: list[str] = field(default_factory=list)
     timeouts: list[float | None] = field(default_factory=list)
-    projects: list[dict[str, object]] = field(default_factory=list)
+    projects: list[SpecProject] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     routes: dict[str, tuple[int, object]] = field(default_factory=dict)
     breaks_off: bool = False
@@ -46,6 +48,14 @@ class FakeEngine:
         return EngineClient(self.url, TOKEN)
 
     is_running = True
+
+    def start(self, home: Path, project: SpecProject) -> FakeEngine:
+        """In place of ``engine.start_engine``."""
+        self.projects.append(project)
+        return self
+
+    def open_project(self, project: SpecProject) -> None:
+        self.projects.append(project)
 
     def restart(self) -> None:
         self.ended.append("restart")
@@ -79,22 +89,18 @@ def _handler(engine: FakeEngine) -> type[BaseHTTPRequestHandler]:
                 return self._send(200, {"status": "ok"})
             return self._routed()
 
-        def do_PUT(self) -> None:
-            engine.projects.append(json.loads(self._body()))
-            self._send(200, {})
-
         def do_POST(self) -> None:
             if self.headers.get("Authorization") != f"Bearer {TOKEN}":
                 return self._send(401, {})
             if self.path != "/api/statements":
                 return self._routed()
-            told = json.loads(self._body())
-            engine.asked.append(told["sql"])
-            engine.timeouts.append(told["timeout"])
+            body = json.loads(self._body())
+            engine.asked.append(body["sql"])
+            engine.timeouts.append(body["timeout"])
             self.send_response(200)
             self.send_header("Content-Type", "application/x-ndjson")
             self.end_headers()
-            for event in engine.answer(told["sql"]):
+            for event in engine.answer(body["sql"]):
                 self.wfile.write(write_event(event))
             if engine.breaks_off:
                 self.wfile.write(b'{"event": "rows", "ro')

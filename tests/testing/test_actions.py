@@ -17,7 +17,7 @@ from headgate.testing.context import SpecContext
 from headgate.testing.environment import SpecEnvironment, create_database, drop_database
 from headgate.testing.parse import parse_spec
 from headgate.testing.report import Outcome
-from headgate.testing.run import Settings, run_spec, run_step
+from headgate.testing.run import Settings, read_spec, run_file, run_step
 from tests.testing.fake_engine import FakeEngine
 
 pytestmark = pytest.mark.e2e
@@ -30,23 +30,23 @@ def _run(
 ) -> Outcome:
     path = folder / "a.spec"
     path.write_text(text)
-    return run_spec(path, environment, Settings(timeout, rewrite))
+    return run_file(read_spec(path), environment, Settings(timeout, rewrite))
 
 
-def _play(context: SpecContext, text: str) -> None:
+def _run_steps(context: SpecContext, text: str) -> None:
     for step in parse_spec("a.spec", text, check_call).steps:
         run_step(step, context)
 
 
 def _fails(context: SpecContext, text: str) -> str:
     with pytest.raises(HeadgateError) as caught:
-        _play(context, text)
+        _run_steps(context, text)
     return caught.value.diagnostic().render()
 
 
 @pytest.mark.parametrize("name", ["kafka", "kafka_plain", "registry", "postgres", "services"])
 def test_the_spec_of_a_family_passes(environment: SpecEnvironment, name: str) -> None:
-    outcome = run_spec(SPECS / f"{name}.spec", environment, Settings(20))
+    outcome = run_file(read_spec(SPECS / f"{name}.spec"), environment, Settings(20))
     assert outcome.passed, "\n".join(failure.render() for failure in outcome.failures)
 
 
@@ -74,13 +74,13 @@ $ elasticsearch-mapping index=things-${seed} exact=true
 
 
 def test_documents_and_mappings_of_an_index(environment: SpecEnvironment, engine: FakeEngine) -> None:
-    context = environment.new_context(INDEX, 20, rewrite=False)
+    context = environment.new_context(["elasticsearch"], 20)
     engine.answer = lambda sql: _make_index(context.elasticsearch, sql.split()[1].rstrip(";"))
-    _play(context, INDEX)
+    _run_steps(context, INDEX)
     context.timeout = 0.5
     index = "index=things-${seed}"
-    told = _fails(context, f'$ elasticsearch-verify {index}\n{{"_id": "3", "n": 2, "name": "b"}}\n')
-    assert '-{"_id": "3", "n": 2, "name": "b"}\n+{"_id": "1"' in told
+    message = _fails(context, f'$ elasticsearch-verify {index}\n{{"_id": "3", "n": 2, "name": "b"}}\n')
+    assert '-{"_id": "3", "n": 2, "name": "b"}\n+{"_id": "1"' in message
     assert '-n.type: "keyword"' in _fails(
         context, f'$ elasticsearch-mapping {index}\n{{"n": {{"type": "keyword"}}}}\n'
     )
@@ -88,7 +88,7 @@ def test_documents_and_mappings_of_an_index(environment: SpecEnvironment, engine
         context, f'$ elasticsearch-mapping {index} exact=true\n{{"n": {{"type": "long"}}}}\n'
     )
     assert "no such index" in _fails(context, "$ elasticsearch-verify index=none\n")
-    environment.new_context("", 5, rewrite=False)
+    environment.new_context([], 5)
     assert httpx.get(f"{context.elasticsearch}/_cat/indices?format=json", timeout=60).json() == []
 
 
@@ -133,8 +133,8 @@ $ kafka-ingest topic=t-${seed}
 
 
 def test_records_that_are_not_the_expected_ones(environment: SpecEnvironment) -> None:
-    context = environment.new_context("", 5, rewrite=False)
-    _play(context, RECORDS)
+    context = environment.new_context([], 5)
+    _run_steps(context, RECORDS)
     context.timeout = 0.5
     for verify, message in (
         ('format=json\n{"a": 1}\n', "the records are not the expected ones"),
@@ -151,7 +151,7 @@ def test_records_that_are_not_the_expected_ones(environment: SpecEnvironment) ->
 
 
 def test_an_action_that_does_not_hold_says_why(environment: SpecEnvironment) -> None:
-    context = environment.new_context("postgres", 0.5, rewrite=False)
+    context = environment.new_context(["postgres"], 0.5)
     for text, message in (
         ("$ registry-verify subject=none-${seed} versions=1\n", "another number of versions"),
         ('$ registry-verify subject=none-${seed}\n"int"\n', "none-"),
@@ -215,19 +215,17 @@ def test_what_a_file_leaves_behind_is_removed_when_the_next_begins(
     )
     assert _run(environment, text, tmp_path, 20).passed
     used = engine.projects[-1]
-    assert str(used["postgres_database"]).startswith("spec_s")
+    assert str(used.postgres_database).startswith("spec_s")
     assert _run(environment, "$ set a=b\n", tmp_path).passed
-    assert engine.projects[-1]["folder"] != used["folder"]
-    assert engine.projects[-1]["postgres_database"] is None
+    assert engine.projects[-1].folder != used.folder
+    assert engine.projects[-1].postgres_database is None
     world = environment.world
     topics = AdminClient({"bootstrap.servers": world.kafka()}).list_topics(timeout=30).topics
     assert not [name for name in topics if name.startswith("left-")]
     with RegistryClient([world.registry()]) as registry:
         assert not registry.subjects("left-", deleted=True)
     with psycopg.connect(world.postgres()) as connection:
-        found = connection.execute(
-            "SELECT 1 FROM pg_database WHERE datname = %s", [used["postgres_database"]]
-        )
+        found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [used.postgres_database])
         assert found.fetchone() is None
 
 

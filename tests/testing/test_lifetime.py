@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from pathlib import Path
 
@@ -22,21 +23,32 @@ NEVER = """$ registry-publish subject=a type=avro
 """
 
 
+def _engines(keep: Path) -> list[int]:
+    addresses = [EngineAddress.read(project) for project in keep.glob("job-*/projects/*")]
+    return [address.pid for address in addresses if address is not None]
+
+
 @pytest.mark.timeout(600)
-def test_a_run_that_is_killed_leaves_neither_its_engine_nor_its_world(tmp_path: Path) -> None:
-    spec, keep = tmp_path / "never.spec", tmp_path / "kept"
-    spec.write_text(NEVER)
-    command = (*HEADGATE, "test", str(spec), "--keep", str(keep), "--timeout", "900s")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_neither_its_engines_nor_its_worlds(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    specs, keep = [tmp_path / "a.spec", tmp_path / "b.spec"], tmp_path / "kept"
+    for spec in specs:
+        spec.write_text(NEVER)
+    command = (*HEADGATE, "test", "--jobs", "2", *map(str, specs), "--keep", str(keep), "--timeout", "900s")
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=program_environment()
     ) as run:
         try:
-            assert eventually(lambda: EngineAddress.read(keep / "engine") is not None, 240)
-            engine = EngineAddress.read(keep / "engine")
-            world = World.running(keep / "world")
+            assert eventually(lambda: len(_engines(keep)) == 2, 240)
+            engines = _engines(keep)
+            worlds = [World.running(keep / f"job-{job}" / "world") for job in (1, 2)]
+            run.send_signal(how)
+            run.wait(120)
         finally:
             run.kill()
-    assert engine is not None
-    assert world is not None
-    assert eventually(lambda: is_gone(engine.pid), 120)
-    assert eventually(lambda: is_gone(world.pid), 60)
+    assert eventually(lambda: all(map(is_gone, engines)), 120)
+    for world in worlds:
+        assert world is not None
+        assert eventually(lambda pid=world.pid: is_gone(pid), 60)  # type: ignore[misc]

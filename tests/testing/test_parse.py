@@ -104,13 +104,13 @@ def test_an_action_has_words_and_a_body() -> None:
 def test_positional_words_keep_their_equals_signs() -> None:
     step = _one('$ http GET /api/rows?limit=5&a=b token="a \\"b\\""\n')
     assert isinstance(step, ActionCall)
-    assert step.words == (Argument("GET"), Argument("/api/rows?limit=5&a=b"), Argument('a "b"', "token"))
+    assert step.arguments == (Argument("GET"), Argument("/api/rows?limit=5&a=b"), Argument('a "b"', "token"))
 
 
 def test_json_without_quotes_is_one_word() -> None:
     step = _one("""$ kafka-ingest topic=t headers=[["h", "a ] b"], ["h", "w"]] repeat=2\n1\n""")
     assert isinstance(step, ActionCall)
-    assert [word.value for word in step.words] == ["t", '[["h", "a ] b"], ["h", "w"]]', "2"]
+    assert [word.value for word in step.arguments] == ["t", '[["h", "a ] b"], ["h", "w"]]', "2"]
 
 
 def test_formats_stand_on_the_first_line_after_comments() -> None:
@@ -148,12 +148,14 @@ def test_lines_of_windows_are_read_too() -> None:
         ("> SELECT 1;\n\nformat: avro\n", 3, "CLI-0401", "below the first step", "first line"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(text: str, line: int, code: str, message: str, hint: str) -> None:
+def test_a_mistake_is_reported_with_its_line(
+    text: str, line: int, code: str, message: str, hint: str
+) -> None:
     [(found, diagnostic)] = _faults(text)
     assert (found, diagnostic.code) == (line, code)
     assert message in diagnostic.message
     assert hint in (diagnostic.hint or "")
 
 
-def test_all_mistakes_of_a_file_are_told_at_once() -> None:
+def test_all_mistakes_of_a_file_are_reported_at_once() -> None:
     assert [line for line, _ in _faults("$ dwon kafka\n\n> SELECT 1;\n\n$ up\n")] == [1, 5]

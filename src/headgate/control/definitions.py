@@ -35,9 +35,10 @@ from headgate.purify.references import kafka_server, registry_server
 from headgate.purify.topics import topic_name
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
-from headgate.sql.formats import Format, RegistryFormat
+from headgate.sql.formats import Format
 from headgate.sql.options import ListLiteral, NumberLiteral, option
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, Query

@@ -40,10 +40,11 @@ from headgate.sql.connections import (
     SecretText,
     ValidateConnection,
 )
-from headgate.sql.formats import SeedSchema, Side, with_frozen_schemas
+from headgate.sql.formats import with_frozen_schemas
 from headgate.sql.queries import Select, SetSearchPath
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.redact import redacted_text
+from headgate.sql.registry_formats import SeedSchema, Side
 from headgate.sql.script import parse_script
 from headgate.sql.show import ReplayQuarantine
 from headgate.sql.sinks import CreateSink

@@ -13,9 +13,9 @@ from headgate.errors import HeadgateError
 from headgate.plan.respell import kinds_named
 from headgate.plan.respell_query import with_ids
 from headgate.schema.types import Named
-from headgate.sql.formats import DocOn, SchemaStrategy, SeedSchema
 from headgate.sql.json import from_json, to_json
 from headgate.sql.options import Option
+from headgate.sql.registry_formats import DocOn, SchemaStrategy, SeedSchema
 from headgate.sql.statement import Expression, Kind, ObjectName, Query, Statement
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import TokenKind, tokenize

@@ -120,11 +120,11 @@ def check_jars(check: str, jars: Sequence[Jar], cache: Path, sets: str) -> Findi
         size = sum(jar.size for jar in missing) // 1_000_000
         found = f"{len(missing)} of {len(jars)} are not in {cache}, {size} MB"
         return Finding(check, "warn", found, f"{fetch}, or let the first start fetch them.")
-    return Finding(check, "ok", f"{len(jars)} in {cache}, as locked")
+    return Finding(check, "ok", f"{len(jars)} in {cache}, with the right hashes")
 
 
 def _ports() -> Iterator[Finding]:
-    yield Finding("ports", "ok", f"loopback ports can be opened, {choose_port(None)} for one")
+    yield Finding("ports", "ok", f"loopback ports can be opened, for example {choose_port(None)}")
 
 
 def _memory() -> Iterator[Finding]:
@@ -151,7 +151,7 @@ def _disk(folder: Path) -> Iterator[Finding]:
 def _user() -> Iterator[Finding]:
     """PostgreSQL and OpenSearch refuse to run as root."""
     user = service_user("PostgreSQL or OpenSearch")
-    yield Finding("service user", "ok", f'"{user.name}", as we are root' if user else "the user we are")
+    yield Finding("service user", "ok", f'"{user.name}", because we are root' if user else "our own user")
 
 
 def _world(folder: Path) -> Iterator[Finding]:

@@ -10,8 +10,8 @@ from headgate.catalog.objects import RELATIONS
 from headgate.plan.respell_query import respell_query
 from headgate.plan.spelling import Spelling
 from headgate.schema.types import Array, Map, Named, Record
-from headgate.sql.formats import DocTarget
 from headgate.sql.options import SecretReference
+from headgate.sql.registry_formats import DocTarget
 from headgate.sql.statement import Kind, ObjectName, Query, Statement
 
 _RELATIONS = tuple(sorted(RELATIONS))

@@ -14,9 +14,10 @@ from headgate.connectors.connections import ConnectionRef
 from headgate.purify.errors import ConnectionOfOtherKind
 from headgate.schema.types import Named, Type, map_named
 from headgate.sql.connections import ConnectionKind
-from headgate.sql.formats import Format, Formats, RegistryFormat, RegistryUrl
+from headgate.sql.formats import Format, Formats
 from headgate.sql.kafka import Kafka, KafkaConnection
 from headgate.sql.options import Option, SecretReference
+from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
 from headgate.sql.statement import Kind, ObjectName
 from headgate.sql.types import ListBody, MapBody, OtherBody, RecordBody, TypeBody
 from headgate.text.cursor import Identifier

@@ -14,9 +14,8 @@ from headgate.purify.references import kafka_server, lasting_formats, lasting_ka
 from headgate.purify.starts import with_seed_offset
 from headgate.purify.topics import topic_name
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.formats import (
-    Format,
-    Formats,
+from headgate.sql.formats import Format, Formats, frozen_schemas
+from headgate.sql.registry_formats import (
     IdStrategy,
     InlineStrategy,
     RegistryFormat,
@@ -24,7 +23,6 @@ from headgate.sql.formats import (
     SchemaStrategy,
     SeedSchema,
     Side,
-    frozen_schemas,
 )
 from headgate.sql.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 

@@ -38,6 +38,8 @@ class RegisteredSchema:
 
 @dataclass(frozen=True, slots=True)
 class SubjectVersion:
+    """The number of a version, without its schema."""
+
     subject: str
     version: int
 

@@ -35,12 +35,16 @@ from headgate.registry.errors import (
 
 @dataclass(frozen=True, slots=True)
 class Basic:
+    """User name and password."""
+
     user: str
     password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
+    """A token."""
+
     token: str = field(repr=False)
 
 

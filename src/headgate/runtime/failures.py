@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import json
 import logging
 import re
 import tempfile
 from collections.abc import Iterable
-from pathlib import Path
-
-import fastavro
-from fastavro.schema import parse_schema
-from pyspark.errors import AnalysisException, PySparkException
-
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import (
-    BadRecord,
-    ComputationFailed,
-    DiskFull,
-    RecordsDeleted,
-    SchemaChanged,
-    SparkGone,
-    SparkRefused,
-)
-from headgate.runtime.formats.avro_reader import tree_of
-from headgate.runtime.formats.avro_schemas import written_out
-from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
+from headgate.runtime.errors import BadRecord, ComputationFailed, DiskFull, RecordsDeleted, SchemaChanged, SparkGone, SparkRefused
+from headgate.runtime.formats.avro_reader import explain_malformed
+from headgate.runtime.formats.frame import UNKNOWN_ID
+from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
 from headgate.schema.casts import CAST_ERROR
-from headgate.schema.written import WrittenSchema
+from pathlib import Path
+from pyspark.errors import AnalysisException, PySparkException
+
+
 
 log = logging.getLogger(__name__)
 
@@ -152,12 +139,11 @@ def bad_record(
     raw: bytes | None = None,
 ) -> BadRecord:  # fmt: skip
     """``raw`` is that side of the record, where it is at hand: to read it again takes a consumer for every record."""
-    path: str | None = None
     if reason == MALFORMED and schema_id is not None:
         data = raw if raw is not None else _read_again(reader, partition, offset, side)
-        reason, path = _explained(data, reader.writer(schema_id, side))
+        reason = explain_malformed(data, reader.writer(schema_id, side))
     name, topic = reader.name, reader.topic_name
-    return BadRecord(name, topic, partition, offset, side, _sentence(reason), path, schema_id)
+    return BadRecord(name, topic, partition, offset, side, _sentence(reason), None, schema_id)
 
 
 def path_of(side: str, reason: str) -> str:
@@ -169,22 +155,6 @@ def path_of(side: str, reason: str) -> str:
 def _read_again(reader: SourceReader, partition: int, offset: int, side: str) -> bytes | None:
     record = reader.cluster.read_record(reader.topic_name, partition, offset)
     return None if record is None else record[0 if side == "key" else 1]
-
-
-def _explained(data: bytes | None, writer: WrittenSchema | None) -> tuple[str, str | None]:
-    """Why an Avro body is malformed, found by decoding that one record in Python."""
-    if data is None or writer is None:
-        return MALFORMED, None
-    body = io.BytesIO(data[5:])
-    try:
-        schema = parse_schema(json.loads(written_out(tree_of(writer))))
-        fastavro.schemaless_reader(body, schema, None)
-    except EOFError:
-        return "it ends before its schema does", None
-    except Exception:  # noqa: BLE001 - whatever the decoder raises, it says no more than that
-        return MALFORMED, None
-    left = len(data) - 5 - body.tell()
-    return (f"{left} bytes are left over behind it", None) if left else (MALFORMED, None)
 
 
 def _words(error: BaseException) -> str:

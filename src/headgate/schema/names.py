@@ -54,6 +54,8 @@ def print_name(parts: Sequence[str], reserved: frozenset[str] = RESERVED) -> str
 
 @dataclass(frozen=True, slots=True)
 class Found:
+    """`name` is the candidate, in its own case."""
+
     name: str
 
 
@@ -66,6 +68,8 @@ class Ambiguous:
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
+    """`similar` are near names, for the error."""
+
     similar: tuple[str, ...]
 
 
@@ -133,4 +137,5 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def postgres_too_long(name: str) -> bool:
+    """Whether PostgreSQL would cut the name."""
     return len(name.encode("utf-8", "surrogatepass")) > POSTGRES_LIMIT

@@ -12,44 +12,22 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from headgate.schema import types as t
 from headgate.schema.names import RESERVED, force_quotes, quote_identifier, quote_literal
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 
 WORDS: dict[type, str] = {
-    Boolean: "boolean",
-    Integer: "integer",
-    Bigint: "bigint",
-    Real: "real",
-    Double: "double",
-    Text: "text",
-    Date: "date",
-    Time: "time",
-    Timestamp: "timestamp",
-    TimestampTz: "timestamptz",
-    Uuid: "uuid",
-    Json: "json",
+    t.Boolean: "boolean",
+    t.Integer: "integer",
+    t.Bigint: "bigint",
+    t.Real: "real",
+    t.Double: "double",
+    t.Text: "text",
+    t.Date: "date",
+    t.Time: "time",
+    t.Timestamp: "timestamp",
+    t.TimestampTz: "timestamptz",
+    t.Uuid: "uuid",
+    t.Json: "json",
 }
 
 # Words that `parse` reads as a built-in type, or refuses. A type of the catalog with such a name is printed in quotes.
@@ -62,35 +40,35 @@ TYPE_WORDS = frozenset(_TYPE_WORDS.split())
 _RESERVED_ALONE = RESERVED | TYPE_WORDS
 
 
-def print_type(type_: Type, *, full: bool = False) -> str:
+def print_type(type_: t.Type, *, full: bool = False) -> str:
     """The short form, or with `full` the form that keeps docs and foreign names."""
     match type_:
-        case Decimal(precision, scale):
+        case t.Decimal(precision, scale):
             return f"decimal({precision},{scale})"
-        case Bytes(length):
+        case t.Bytes(length):
             return "bytes" if length is None else f"bytes({length})"
-        case Enum():
+        case t.Enum():
             symbols = ", ".join(quote_literal(symbol) for symbol in type_.symbols)
             return f"enum{_about_enum(type_) if full else ''}({symbols})"
-        case Array(element, nullable):
+        case t.Array(element, nullable):
             return f"array<{print_type(element, full=full)}{_not_null(nullable)}>"
-        case Map(value, nullable):
+        case t.Map(value, nullable):
             return f"map<text, {print_type(value, full=full)}{_not_null(nullable)}>"
-        case Record():
+        case t.Record():
             fields = ", ".join([print_field(field, full=full) for field in type_.fields])
             return f"record{_about(type_.name, None, type_.doc) if full else ''}({fields})"
-        case Named():
+        case t.Named():
             return _print_named(type_)
         case (
-            Boolean() | Integer() | Bigint() | Real() | Double() | Text() | Date() | Time() | Timestamp()
-            | TimestampTz() | Uuid() | Json()
+            t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double() | t.Text() | t.Date() | t.Time() | t.Timestamp()
+            | t.TimestampTz() | t.Uuid() | t.Json()
         ):  # fmt: skip
             return WORDS[type(type_)]
         case _:
             assert_never(type_)
 
 
-def print_field(field: Field, *, full: bool = False) -> str:
+def print_field(field: t.Field, *, full: bool = False) -> str:
     """A field of a record, or a column in a list of columns."""
     comment = f" comment {quote_literal(field.doc)}" if full and field.doc is not None else ""
     type_ = print_type(field.type, full=full)
@@ -101,7 +79,7 @@ def _not_null(nullable: bool) -> str:
     return "" if nullable else " not null"
 
 
-def _about_enum(type_: Enum) -> str:
+def _about_enum(type_: t.Enum) -> str:
     return _about(type_.name, type_.default, type_.doc)
 
 
@@ -115,7 +93,7 @@ def _about(name: str | None, default: str | None, doc: str | None) -> str:
     return f" {text} " if text else ""
 
 
-def _print_named(type_: Named) -> str:
+def _print_named(type_: t.Named) -> str:
     """A part that was written in quotes keeps them, because it matches exactly. Only a name of one part can be
     mistaken for a built-in type."""
     reserved = _RESERVED_ALONE if len(type_.parts) == 1 else RESERVED

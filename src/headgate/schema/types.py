@@ -119,6 +119,8 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    """A field of a record, or a column."""
+
     name: str
     type: Type
     nullable: bool = True
@@ -127,6 +129,8 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Record:
+    """Fields in order, with different names."""
+
     fields: tuple[Field, ...]
     name: str | None = None  # full name in its original format (Avro `namespace.name`, Protobuf message)
     doc: str | None = None

@@ -41,23 +41,24 @@ MAX_UNSENT_EVENTS = 100  # then the thread waits until the client has read some
 # Seconds until a statement that still runs after its cancellation is cancelled again: Spark may have begun a new job.
 CANCEL_INTERVAL = 1.0
 
-Switch = Callable[[dict[str, object]], None]
 Run = Callable[[Cancellation], Iterator[results.Result]]
 Emit = Callable[[Event], bool]  # returns False if nobody reads the events any more
 Work = Callable[[Emit, Cancellation], None]
 
 
 class HttpApi:
-    """The HTTP application. ``engine`` may be replaced while it runs (``switch``)."""
+    """The HTTP application of an engine."""
 
-    def __init__(
-        self, engine: Engine, token: str, switch: Switch, streams: StatementStreams | None = None
-    ) -> None:
+    def __init__(self, engine: Engine, token: str, streams: StatementStreams | None = None) -> None:
         self.engine = engine
         self._streams = streams or StatementStreams()
         self._token = token
-        self._switch = switch
         self._sessions: dict[str, Session] = {}
+
+    def serve(self, engine: Engine) -> None:
+        """Answer for another engine from now on. The sessions of clients belong to the old one and are forgotten."""
+        self._sessions.clear()
+        self.engine = engine
 
     def application(self) -> Starlette:
         return Starlette(
@@ -67,7 +68,6 @@ class HttpApi:
                 Route("/api/statements", self._statements, methods=["POST"]),
                 Route("/api/plan", self._plan, methods=["POST"]),
                 Route("/api/apply", self._apply, methods=["POST"]),
-                Route("/api/project", self._project, methods=["PUT"]),
             ]
         )
 
@@ -77,16 +77,6 @@ class HttpApi:
     async def _metrics(self, _: Request) -> Response:
         store = self.engine.store
         return PlainTextResponse(metrics(store.load(), store.statuses()), media_type=CONTENT_TYPE)
-
-    async def _project(self, request: Request) -> Response:
-        if not self._is_authorized(request):
-            return _unauthorized()
-        body = await _body(request)
-        if body is None or "folder" not in body:
-            return _bad_request()
-        self._sessions.clear()
-        await asyncio.to_thread(self._switch, body)
-        return JSONResponse({})
 
     async def _statements(self, request: Request) -> Response:
         if not self._is_authorized(request):

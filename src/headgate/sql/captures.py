@@ -5,17 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from headgate.sql.formats import (
-    READ_FORMAT_OPTIONS,
-    Format,
-    Formats,
-    format_,
-    formats,
-    print_format,
-    print_formats,
-    print_kafka,
-)
-from headgate.sql.kafka import READ_OPTIONS, Kafka, kafka
+from headgate.sql.formats import Format, Formats, format_, formats, print_format, print_formats
+from headgate.sql.kafka import READ_OPTIONS, Kafka, kafka, print_kafka
 from headgate.sql.objects import Target
 from headgate.sql.options import (
     ON_ERROR,
@@ -30,6 +21,7 @@ from headgate.sql.options import (
     print_with_options,
     with_options,
 )
+from headgate.sql.registry_formats import READ_FORMAT_OPTIONS
 from headgate.sql.statement import (
     ObjectName,
     Statement,

@@ -23,6 +23,7 @@ from headgate.sql import (
     objects,
     options,
     queries,
+    registry_formats,
     show,
     sinks,
     sources,
@@ -38,8 +39,8 @@ from headgate.text.cursor import Identifier
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _MODULES = (
-    captures, collections, connections, formats, kafka, materializations, objects, options, queries, show, sinks, sources,
-    statement, streams, types, views,
+    captures, collections, connections, formats, kafka, materializations, objects, options, queries,
+    registry_formats, show, sinks, sources, statement, streams, types, views,
 )  # fmt: skip
 _NODES: dict[str, type] = {
     cls.__name__: cls

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
-from headgate.sql.options import Option, OptionRule, OptionTable, ValueKind, options
-from headgate.sql.statement import ObjectName, object_name
+from headgate.sql.options import Option, OptionRule, OptionTable, ValueKind, options, print_options
+from headgate.sql.statement import ObjectName, object_name, print_name, print_string, words
 from headgate.text.cursor import Cursor
 
 
@@ -65,3 +65,16 @@ def kafka(cursor: Cursor, table: OptionTable) -> Kafka:
     cursor.expect("TOPIC")
     topic = cursor.string()
     return KafkaBroker(broker, topic, options(cursor, table) if cursor.at("(") else ())
+
+
+def print_kafka(node: Kafka) -> str:
+    match node:
+        case KafkaConnection(connection, given):
+            return f"KAFKA CONNECTION {print_name(connection)} {print_options(given)}"
+        case KafkaBroker(broker, topic, given):
+            return words(
+                f"KAFKA BROKER {print_string(broker)} TOPIC {print_string(topic)}",
+                print_options(given) if given else "",
+            )
+        case _:
+            assert_never(node)

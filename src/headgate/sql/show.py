@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from headgate.sql.errors import NotExplainable
-from headgate.sql.formats import Side, side
 from headgate.sql.objects import kind, kind_before_name, longest_first
 from headgate.sql.queries import STARTS, ShowSearchPath
+from headgate.sql.registry_formats import Side, side
 from headgate.sql.sinks import CreateSink, create_sink
 from headgate.sql.statement import (
     Kind,

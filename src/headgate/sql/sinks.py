@@ -6,22 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from headgate.sql.errors import RepeatedClause
-from headgate.sql.formats import (
-    WRITE_FORMAT_OPTIONS,
-    DocOn,
-    DocTarget,
-    Formats,
-    RegistryKind,
-    doc_on,
-    doc_target,
-    formats,
-    print_doc_on,
-    print_doc_target,
-    print_formats,
-    print_kafka,
-    registry_kind,
-)
-from headgate.sql.kafka import WRITE_OPTIONS, Kafka, kafka
+from headgate.sql.formats import Formats, formats, print_formats
+from headgate.sql.kafka import WRITE_OPTIONS, Kafka, kafka, print_kafka
 from headgate.sql.objects import Target
 from headgate.sql.options import (
     CHANGE_OPTIONS,
@@ -34,6 +20,17 @@ from headgate.sql.options import (
     items,
     print_with_options,
     with_options,
+)
+from headgate.sql.registry_formats import (
+    WRITE_FORMAT_OPTIONS,
+    DocOn,
+    DocTarget,
+    RegistryKind,
+    doc_on,
+    doc_target,
+    print_doc_on,
+    print_doc_target,
+    registry_kind,
 )
 from headgate.sql.statement import (
     Kind,

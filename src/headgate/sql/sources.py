@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
 from headgate.sql.errors import RepeatedClause
-from headgate.sql.formats import READ_FORMAT_OPTIONS, Formats, formats, print_formats, print_kafka
-from headgate.sql.kafka import READ_OPTIONS, Kafka, kafka
+from headgate.sql.formats import Formats, formats, print_formats
+from headgate.sql.kafka import READ_OPTIONS, Kafka, kafka, print_kafka
 from headgate.sql.objects import Target
 from headgate.sql.options import (
     CHANGE_OPTIONS,
@@ -21,6 +21,7 @@ from headgate.sql.options import (
     print_with_options,
     with_options,
 )
+from headgate.sql.registry_formats import READ_FORMAT_OPTIONS
 from headgate.sql.statement import (
     Kind,
     ObjectName,

@@ -1,8 +1,8 @@
-"""Rows as a spec writes them: reading, and writing what was there.
+"""Rows as a spec writes them: reading, writing, and whether they are the expected ones.
 
     1 3.5 "a b" <null> {"k": [1, 2]}
 
-A value is read without knowing its type; ``comparison`` gives it one.
+A value is read without knowing its type; the type of its column tells later how it compares.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ EMPTY = "<empty>"
 
 _DASHES = re.compile(r"\s*-{3,}(\s+-{2,})*\s*")
 
+Item = TypeVar("Item")
+_TEMPORAL = ("time", "timestamp", "timestamptz")
+_EXACT = ("integer", "bigint", "decimal")
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value as written, quotes taken off; ``text`` is None for NULL."""
+    """A value as written, without quotes. ``text`` is None for NULL."""
 
     text: str | None
 
@@ -40,8 +44,7 @@ RowText: TypeAlias = tuple[Cell, ...]
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRows:
-    """``header`` is None where column names are not checked, ``rows`` None where rows are not looked at. ``lines`` are
-    the rows as they were written, one for each."""
+    """``header`` is None if column names are not checked, ``rows`` if rows are not. ``lines`` are the rows as written."""
 
     header: tuple[str, ...] | None
     rows: tuple[RowText, ...] | None
@@ -77,7 +80,7 @@ def write_row(row: Sequence[Value]) -> str:
 
 
 def write_cell(value: Value) -> str:
-    """As short as can be, so that reading it gives the value again."""
+    """The shortest text that reads as the value again."""
     if value is None:
         return NULL
     text = value_text(value)
@@ -118,15 +121,9 @@ def _is_json(text: str) -> bool:
     return True
 
 
-Item = TypeVar("Item")
-
-_TEMPORAL = ("time", "timestamp", "timestamptz")
-_EXACT = ("integer", "bigint", "decimal")
-
-
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a query gave."""
+    """The result of a query."""
 
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
@@ -140,9 +137,9 @@ def check_rows(expected: ExpectedRows, actual: Result, ordered: bool) -> None:
     names = tuple(column.name for column in actual.columns)
     if expected.header is not None and expected.header != names:
         rows = actual.lines() if expected.rows is not None else ()
-        told = (write_row(names), "----", *rows)
+        actual_lines = (write_row(names), "----", *rows)
         wanted = (write_row(expected.header), "----", *_expected_lines(expected))
-        raise Mismatch("the columns are not the expected ones", wanted, told, told)
+        raise Mismatch("the columns are not the expected ones", wanted, actual_lines, actual_lines)
     if expected.rows is None:
         return
     types = [
@@ -167,7 +164,7 @@ def check_rows(expected: ExpectedRows, actual: Result, ordered: bool) -> None:
 
 
 def align(expected: Sequence[Item], found: Sequence[Item]) -> list[Item]:
-    """What was found, in the order of what was expected, so that a diff shows only what differs; the rest at the end."""
+    """What was found, in the order of what was expected and the rest behind it. A diff then shows only differences."""
     left = list(found)
     ordered: list[Item] = []
     for one in expected:
@@ -183,8 +180,9 @@ def differences(
     key: Callable[[Item], Hashable],
     same: Callable[[Item, Item], bool],
 ) -> tuple[list[Item], list[Item]]:
-    """What is left of both when equal ones are taken away in pairs. ``key`` finds most pairs at once; ``same``
-    decides about the few that are equal under different keys."""
+    """What is left of both when pairs of equal items are removed.
+
+    ``key`` finds most pairs quickly. ``same`` decides about items that are equal and have different keys."""
     waiting: dict[Hashable, list[Item]] = {}
     for one in actual:
         waiting.setdefault(key(one), []).append(one)
@@ -234,7 +232,7 @@ def _row_of_values(row: Row, types: Sequence[str]) -> Hashable:
 
 
 def _type(column: Column, values: Sequence[Value]) -> str:
-    """A type that has a name of its own is judged by its values: numbers compare by value under any name."""
+    """The type to compare by. Numbers compare by value, whatever their type is called."""
     kind = _kind(column.type)
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     return "decimal" if numbers and kind not in (*_EXACT, "real", "double") else column.type
@@ -245,7 +243,7 @@ def _kind(type_: str) -> str:
 
 
 def _key(text: str, type_: str) -> Hashable:
-    """The same for texts that mean the same value of the type."""
+    """A key that is the same for all texts of one value of the type."""
     kind = _kind(type_)
     try:
         if kind in _EXACT:
@@ -266,7 +264,7 @@ def _no_negative_zero(text: str) -> float:
 
 
 def _normal_time(text: str) -> str:
-    """Zeros at the end of a fraction mean nothing."""
+    """The text without zeros at the end of its fraction."""
     whole, dot, rest = text.partition(".")
     if not dot:
         return text
@@ -276,7 +274,7 @@ def _normal_time(text: str) -> str:
 
 
 def _maybe_json(text: str, is_json: bool) -> Hashable:
-    """An object or an array compares as JSON, whatever its type; other JSON only where the type says that it is JSON."""
+    """Objects and arrays compare as JSON, whatever their type. Other values do so only if the type is json."""
     if not is_json and text[:1] not in ("{", "["):
         return text
     try:

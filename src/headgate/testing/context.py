@@ -1,8 +1,9 @@
-"""``${name}`` in texts, and the values behind the names."""
+"""What the steps of a file share: its variables, its services, its time-out."""
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,12 +22,15 @@ from headgate.testing.retry import Deadline, until
 
 _PLACE = re.compile(r"\$\$\{|\$\{([^}\s]*)\}")
 
-# Worth putting back into rewritten text: shorter ones would be found where they are not meant.
+# Characters of a value that `put_back` replaces. Shorter values would also match unrelated text.
 MEMORABLE = 6
 
 
+Found = TypeVar("Found")
+
+
 class Variables:
-    """Names set by steps, and built-in ones that are asked for when they are first used."""
+    """The variables of a file: set by steps, or built in. The value of a built-in one is computed when it is used."""
 
     def __init__(self, built_in: Mapping[str, Callable[[], str]] | None = None) -> None:
         self._built_in = dict(built_in or {})
@@ -43,7 +47,7 @@ class Variables:
         raise UnknownVariable(name, similar_names(name, {**self._set, **self._built_in}))
 
     def fill(self, text: str, more: Mapping[str, str] | None = None) -> str:
-        """The text with every variable replaced; ``more`` are variables of this text alone."""
+        """The text with all variables replaced. ``more`` are variables of this text only."""
 
         def value(found: re.Match[str]) -> str:
             name = found[1]
@@ -54,7 +58,7 @@ class Variables:
         return _PLACE.sub(value, text)
 
     def put_back(self, text: str) -> str:
-        """The inverse, as far as it is clear: values of variables that were set, such as the seed, become their names."""
+        """The inverse of ``fill`` for long values, such as the seed: they become the variables again."""
         text = text.replace("${", "$${")
         known = sorted(self._set.items(), key=lambda one: -len(one[1]))
         for name, value in known:
@@ -63,11 +67,8 @@ class Variables:
         return text
 
 
-Found = TypeVar("Found")
-
-
 class Engine(Protocol):
-    """Headgate itself, as a process of its own. After ``restart`` and ``kill`` it runs again, on the same catalog."""
+    """The engine process. After ``restart`` and ``kill`` it runs again, on the same catalog."""
 
     @property
     def client(self) -> EngineClient: ...
@@ -87,7 +88,10 @@ class Edit:
 
 @dataclass(slots=True)
 class SpecContext:
-    """``folder`` is `${dir}`; ``timeout`` in seconds, for each step. A `rewrite` run collects edits and goes on."""
+    """What the steps of one run of one file share.
+
+    ``project`` is the folder of the catalog, ``folder`` is `${dir}`. ``timeout`` is in seconds and holds for each
+    step. ``interrupted`` is set when the run is to end. A `rewrite` run collects ``edits`` and goes on."""
 
     engine: Engine
     world: World
@@ -95,15 +99,18 @@ class SpecContext:
     folder: Path
     variables: Variables
     timeout: float
+    interrupted: threading.Event = field(default_factory=threading.Event)
     postgres_database: str | None = None
     rewrite: bool = False
     edits: list[Edit] = field(default_factory=list)
-    producer: Producer | None = None  # kept over steps, since a new one takes half a second to begin
-    open_transactions: list[Producer] = field(default_factory=list)  # by whose going Kafka would abort them
+    producer: Producer | None = None  # kept for later steps, because a new one takes half a second to begin
+    open_transactions: list[Producer] = field(
+        default_factory=list
+    )  # Kafka aborts them when these are collected
 
     @property
-    def patience(self) -> float:
-        """Seconds for what is done once, in which a slow service is no failure of the step."""
+    def request_timeout(self) -> float:
+        """Seconds for a request that is made once. A slow service must not fail the step."""
         return max(self.timeout, 30.0)
 
     @property
@@ -128,17 +135,23 @@ class SpecContext:
     def eventually(
         self, attempt: Callable[[Deadline], Found], block: Block | None = None, keep: int = 0
     ) -> Found | None:
-        """``persist`` for this file's time-out. Where a mismatch is to be rewritten, it becomes an edit of the block
-        (but for its first ``keep`` lines), and the answer is None."""
+        """Try until ``attempt`` succeeds or the file's time-out ends.
+
+        In a `rewrite` run a mismatch becomes an edit of ``block`` without its first ``keep`` lines, and the result is
+        None."""
         try:
-            return until(attempt, self.timeout, settles=self.rewrite)
+            return self.retry(attempt, settles=self.rewrite)
         except Mismatch as error:
             if not self.rewrite or block is None or error.rewritten is None:
                 raise
             kept = block.lines[:keep]
-            told = tuple(self.variables.put_back(line) for line in error.rewritten)
-            self.edits.append(Edit(block, (*kept, *told)))
+            actual = tuple(self.variables.put_back(line) for line in error.rewritten)
+            self.edits.append(Edit(block, (*kept, *actual)))
             return None
+
+    def retry(self, attempt: Callable[[Deadline], Found], *, settles: bool = False) -> Found:
+        """``retry.until`` with the file's time-out."""
+        return until(attempt, self.timeout, settles=settles, interrupted=self.interrupted)
 
     def fill(self, block: Block) -> tuple[str, ...]:
         return tuple(self.variables.fill(line) for line in block.lines)

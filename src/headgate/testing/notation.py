@@ -1,21 +1,27 @@
-"""Dates and times in ISO form, to numbers of units since the epoch or midnight, and back. Exact to the nanosecond."""
+"""How specs write values: JSON with exact numbers, dates and times in ISO form. Reading, writing, and what equal means."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+import struct
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TypeAlias
 
 from headgate.testing.errors import MalformedSpec
 
+EXACT = Context(prec=1000)  # digits; enough for every decimal that a format can hold
+
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})?")
 _TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+Json: TypeAlias = "bool | int | float | Decimal | str | list[Json] | dict[str, Json] | Branch | None"
 
 
 def read_date(text: str) -> int:
@@ -29,7 +35,7 @@ def write_date(days: int) -> str:
 
 
 def read_time(text: str, per_second: int) -> int:
-    """Units since midnight. Raises ValueError, also where the text is finer than the unit."""
+    """Units since midnight. Raises ValueError, also if the text is finer than the unit."""
     found = _TIME.fullmatch(text)
     if found is None or int(found[1]) > 23 or int(found[2]) > 59 or int(found[3] or 0) > 59:
         raise ValueError(f"{text!r} is no time")
@@ -44,7 +50,7 @@ def write_time(units: int, per_second: int) -> str:
 
 
 def read_moment(text: str, per_second: int) -> int:
-    """Units since the epoch; a zone other than UTC is counted in. Raises ValueError."""
+    """Units since the epoch, in UTC. Raises ValueError."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no timestamp")
@@ -60,6 +66,15 @@ def write_moment(units: int, per_second: int, zone: str) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S").zfill(19) + _fraction(rest, per_second) + zone
 
 
+def shortest_float(value: float) -> float:
+    """The double with the fewest digits that is the same number in 32 bits."""
+    for digits in range(6, 10):
+        short = float(f"{value:.{digits}g}")
+        if struct.pack("f", short) == struct.pack("f", value):
+            return short
+    return value
+
+
 def _units(fraction: str | None, per_second: int) -> int:
     digits = len(str(per_second)) - 1
     written = (fraction or "").rstrip("0")
@@ -71,9 +86,6 @@ def _units(fraction: str | None, per_second: int) -> int:
 def _fraction(rest: int, per_second: int) -> str:
     digits = f"{rest:0{len(str(per_second)) - 1}}".rstrip("0")
     return f".{digits}" if rest else ""
-
-
-Json: TypeAlias = "bool | int | float | Decimal | str | list[Json] | dict[str, Json] | Branch | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +115,7 @@ def read_values(text: str) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A value, and the very text that it was written as."""
+    """A value and its exact text."""
 
     value: Json
     text: str
@@ -127,7 +139,7 @@ def read_written(text: str) -> list[Written]:
 
 
 def equal(expected: Json, actual: Json) -> bool:
-    """Numbers by value, objects without regard to the order of members."""
+    """Whether two values are equal. Numbers compare by value, and the order of members does not count."""
     if isinstance(actual, Branch):
         if equal(expected, actual.value):
             return True
@@ -141,7 +153,7 @@ def equal(expected: Json, actual: Json) -> bool:
 
 
 def canonical(value: Json) -> Hashable:
-    """The same for values that are equal, and only for these; a branch counts as its value."""
+    """A key that is the same for equal values and only for them. A branch counts as its value."""
     match value:
         case Branch():
             return canonical(value.value)
@@ -162,7 +174,7 @@ def canonical(value: Json) -> Hashable:
 
 
 def is_part(expected: Json, actual: Json) -> bool:
-    """Whether all that is expected is there: objects may have more members, arrays not more elements."""
+    """Whether ``actual`` has everything that is expected. Objects may have more members, arrays no more elements."""
     if isinstance(expected, dict):
         return isinstance(actual, dict) and all(
             key in actual and is_part(value, actual[key]) for key, value in expected.items()
@@ -175,7 +187,7 @@ def is_part(expected: Json, actual: Json) -> bool:
 
 
 def without_nulls(value: Json) -> Json:
-    """The same without members that are null, at any depth."""
+    """The value without members that are null, at any depth."""
     match value:
         case dict():
             return {key: without_nulls(member) for key, member in value.items() if member is not None}
@@ -186,7 +198,7 @@ def without_nulls(value: Json) -> Json:
 
 
 def write_json(value: Json) -> str:
-    """One line; a branch under its name where it needs one, numbers exactly as they are."""
+    """One line of JSON with exact numbers. A branch has its name if it needs one."""
     match value:
         case Branch():
             return write_json({value.names[0]: value.value} if value.is_needed else value.value)

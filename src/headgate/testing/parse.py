@@ -1,4 +1,7 @@
-"""A spec file as values: what ``parse`` gives and ``run`` plays. Texts still hold their ``${variables}``."""
+"""A spec file's text into steps.
+
+Everything that is known to be wrong before a file runs is found here. Texts of steps still hold their ``${variables}``.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,24 @@ from typing import TypeAlias
 
 from headgate.errors import HeadgateError
 from headgate.testing.errors import MalformedSpec
+from headgate.testing.records import FORMATS
 from headgate.text.lexer import tokenize
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_NAME = re.compile(r"([A-Za-z_][\w.-]*)=")
+_ESCAPES = {"n": "\n", "t": "\t"}
+_STEP = re.compile(r"[>!?$] ?\S")
+_VARIABLE = re.compile(r"\$?\$\{[^}\s]*\}?")
+_FORMAT = re.compile(r"format:(.*)")
+_KINDS = (
+    "A step begins with one of > ! ? $ and a comment with #; rows and bodies stand right below their step."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The lines below a statement or an action. ``line`` is the first one's number in the file, also when there are none."""
+    """The lines below a statement or an action. ``line`` is the number of the first, or where it would be."""
 
     line: int
     lines: tuple[str, ...] = ()
@@ -22,7 +37,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Succeeds:
-    """`> SQL;` with the rows that are expected; without lines, any rows will do."""
+    """`> SQL;` with the expected rows. Without lines, any rows will do."""
 
     line: int
     sql: str
@@ -49,17 +64,17 @@ class Prints:
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """`$ action`: ``words`` are the arguments as written, quotes taken off."""
+    """`$ action`: ``arguments`` have their quotes taken off."""
 
     line: int
     action: str
-    words: tuple[Argument, ...]
+    arguments: tuple[Argument, ...]
     body: Block
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument: positional, or with a name. ``raw`` is how it would be handed on to a command."""
+    """An argument with or without a name. ``raw`` is its form on a command line."""
 
     value: str
     name: str | None = None
@@ -74,7 +89,7 @@ Step: TypeAlias = Succeeds | Fails | Prints | ActionCall
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A file. ``formats`` is empty where it runs once and without ``${format}``."""
+    """A file. If ``formats`` is empty, it runs once and has no ``${format}``."""
 
     path: str
     text: str
@@ -82,35 +97,27 @@ class Spec:
     steps: tuple[Step, ...]
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
-
 def read_duration(written: str) -> float:
-    """Seconds. Raises MalformedSpec."""
+    """The seconds of a time such as `60s`, `500ms`, `2m` or `90`. Raises MalformedSpec."""
     found = _DURATION.fullmatch(written.strip())
     if found is None or float(found[1]) == 0:
         raise MalformedSpec(f'"{written}" is no time', "Write it as 60s, 500ms or 2m.")
     return float(found[1]) * _SECONDS[found[2] or "s"]
 
 
-_NAME = re.compile(r"([A-Za-z_][\w.-]*)=")
-_ESCAPES = {"n": "\n", "t": "\t"}
-
-
 def read_arguments(text: str) -> tuple[Argument, ...]:
-    words: list[Argument] = []
+    arguments: list[Argument] = []
     position = _skip_blanks(text, 0)
     while position < len(text):
         named = _NAME.match(text, position)
         value, position = _value(text, named.end() if named else position)
-        words.append(Argument(value, named[1] if named else None))
+        arguments.append(Argument(value, named[1] if named else None))
         position = _skip_blanks(text, position)
-    return tuple(words)
+    return tuple(arguments)
 
 
 def end_of_brackets(text: str, start: int) -> int | None:
-    """Where the JSON object or array that begins at ``start`` ends; None if it does not."""
+    """The position behind the JSON object or array that begins at ``start``; None if it is not closed."""
     depth, position, in_string = 0, start, False
     while position < len(text):
         character = text[position]
@@ -130,7 +137,7 @@ def end_of_brackets(text: str, start: int) -> int | None:
 
 
 def read_quoted(text: str, start: int) -> tuple[str, int]:
-    """The value of a double-quoted text, with its escapes undone, and the place behind it."""
+    """The value of a double-quoted text without its escapes, and the position behind it."""
     value: list[str] = []
     position = start + 1
     while position < len(text):
@@ -160,7 +167,7 @@ def _value(text: str, start: int) -> tuple[str, int]:
 
 
 def _bare(text: str, start: int) -> tuple[str, int]:
-    """Up to a blank; a quoted part after `=`, as in `--set=x="a b"`, belongs to it."""
+    """The text up to a blank. A quoted part after `=` belongs to it, as in `--set=x="a b"`."""
     value: list[str] = []
     position = start
     while position < len(text) and not text[position].isspace():
@@ -177,16 +184,6 @@ def _skip_blanks(text: str, position: int) -> int:
     while position < len(text) and text[position].isspace():
         position += 1
     return position
-
-
-FORMATS = ("avro", "json_sr", "protobuf", "json", "text", "bytes")
-
-_STEP = re.compile(r"[>!?$] ?\S")
-_VARIABLE = re.compile(r"\$?\$\{[^}\s]*\}?")
-_FORMAT = re.compile(r"format:(.*)")
-_KINDS = (
-    "A step begins with one of > ! ? $ and a comment with #; rows and bodies stand right below their step."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +203,7 @@ class SpecFaults(Exception):
 
 
 def parse_spec(path: str, text: str, check: Callable[[ActionCall], None]) -> Spec:
-    """``check`` raises what is wrong with a call of an action. Raises SpecFaults with all mistakes."""
+    """Parse a file. ``check`` raises what is wrong with a call of an action. Raises SpecFaults with all mistakes."""
     reader = _Reader(text)
     formats = reader.formats()
     steps = tuple(reader.steps(check))
@@ -283,8 +280,8 @@ class _Reader:
         name, _, rest = text.partition(" ")
         if not name:
             raise MalformedSpec("an action has no name", "Write `$ action name=value`.")
-        words = read_arguments(rest)
-        return ActionCall(number, name, words, self._block())
+        arguments = read_arguments(rest)
+        return ActionCall(number, name, arguments, self._block())
 
     def _checks(self) -> Block:
         block = self._block()
@@ -297,7 +294,7 @@ class _Reader:
         return block
 
     def _statement(self) -> str:
-        """The lines of a statement; the reader goes on behind them."""
+        """Read the lines of a statement, up to the semicolon that ends it."""
         first = self.at
         text = self._line()[1:].removeprefix(" ")
         fallback: tuple[int, str] | None = None
@@ -319,7 +316,7 @@ class _Reader:
         return fallback[1]
 
     def _begins_a_step(self, in_literal: bool) -> bool:
-        """A literal that is never closed would run into the next step, and may be what the spec is about."""
+        """A spec may be about a literal that is never closed. It must not run into the next step."""
         return bool(_STEP.match(self._line())) and (in_literal or not self.lines[self.at - 1].strip())
 
     def _block(self) -> Block:
@@ -340,7 +337,7 @@ class _Reader:
 
 
 def _ends(text: str) -> bool | None:
-    """Whether the last token of the text is a semicolon; None where a literal or a comment is still open."""
+    """Whether the last token is a semicolon; None if a literal or a comment is still open."""
     try:
         tokens = tokenize(_VARIABLE.sub("x", text))
     except HeadgateError:

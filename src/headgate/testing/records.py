@@ -1,4 +1,7 @@
-"""Keys and values of records by format: with a frame that names a schema, or plain."""
+"""Keys and values of records, in a format with a frame that names a schema or in a plain one.
+
+The codecs are independent of those of ``runtime``, so that a spec checks the engine against another reader.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Literal, TypeAlias, get_args
 
 from headgate.registry import wire
 from headgate.registry.client import RegistryClient
-from headgate.registry.schemas import avro_types
+from headgate.registry.schemas import ParsedSchema
 from headgate.schema.written import SchemaFormat
 from headgate.testing.avro_records import AvroCodec
 from headgate.testing.errors import InvalidRecord, MalformedSpec
@@ -24,11 +27,12 @@ _OF_TYPE: dict[SchemaFormat, Format] = {
     SchemaFormat.PROTOBUF: "protobuf",
 }
 REGISTERED = tuple(_OF_TYPE.values())
+PLAIN = tuple(name for name in FORMATS if name not in REGISTERED)
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """``is_loose`` where an absent member and null mean the same."""
+    """A decoded value. It ``is_loose`` if an absent member and null mean the same."""
 
     value: Json
     is_loose: bool = False
@@ -38,7 +42,7 @@ class Records:
     """Encodes and decodes with the schemas of a registry, each of which is read once."""
 
     def __init__(self, registry: Callable[[], RegistryClient]) -> None:
-        """``registry`` is asked for when a record first names a schema."""
+        """``registry`` is called when a record first names a schema."""
         self._registry = registry
         self._codecs: dict[int, AvroCodec | ProtobufCodec | None] = {}
         self._formats: dict[int, Format] = {}
@@ -48,7 +52,7 @@ class Records:
         return self._formats[schema_id]
 
     def encode_framed(self, written: Written, schema_id: int, message: str | None = None) -> bytes:
-        """In the format of the schema, with its frame."""
+        """The bytes in the format of the schema, with the frame."""
         codec = self._codec(schema_id)
         match codec:
             case AvroCodec():
@@ -59,7 +63,7 @@ class Records:
                 return wire.encode(schema_id, encode_plain("json", written))
 
     def decode(self, data: bytes, format_: str | None) -> Decoded:
-        """Without a format, the frame tells it; what has none is JSON."""
+        """Decode a key or a value. Without a format, the frame tells it; data without a frame is JSON."""
         if format_ in ("json", "text", "bytes"):
             return Decoded(decode_plain(format_, data))
         if format_ is None and data[:1] != b"\x00":
@@ -86,7 +90,7 @@ class Records:
             self._formats[schema_id] = _OF_TYPE[schema.type]
             match schema.type:
                 case SchemaFormat.AVRO:
-                    self._codecs[schema_id] = AvroCodec(avro_types(parsed))
+                    self._codecs[schema_id] = _avro_codec(parsed)
                 case SchemaFormat.PROTOBUF:
                     self._codecs[schema_id] = ProtobufCodec(parsed)
                 case SchemaFormat.JSON:
@@ -94,8 +98,14 @@ class Records:
         return self._codecs[schema_id]
 
 
+def _avro_codec(parsed: ParsedSchema) -> AvroCodec:
+    """A schema that is referred to under two names defines its types once."""
+    references = {other.canonical: other.definition for other in parsed.dependencies}
+    return AvroCodec(parsed.definition, list(references.values()))
+
+
 def encode_plain(format_: str, written: Written) -> bytes:
-    """JSON goes out as it was written, to the last digit and blank."""
+    """The bytes of a value in a plain format. JSON is sent exactly as it was written."""
     match format_, written.value:
         case "json", _:
             return written.text.encode()

@@ -1,4 +1,4 @@
-"""What became of a file, and of each of its runs."""
+"""The outcomes of files: as lines, as a JUnit file, and as edits of the files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate.testing.context import Edit
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``detail`` of the diagnostic is the diff, where there is one."""
+    """A step that failed. The ``detail`` of the diagnostic holds the diff, if there is one."""
 
     path: str
     line: int
@@ -31,7 +31,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one file. ``seconds`` is how long it took; ``rewritten`` how many blocks `--rewrite` changed."""
+    """The outcome of one file. ``rewritten`` is how many blocks `--rewrite` has changed."""
 
     path: str
     seconds: float
@@ -44,7 +44,7 @@ class Outcome:
 
 
 def junit(outcomes: Sequence[Outcome]) -> bytes:
-    """One test case per file, in a suite per folder's name."""
+    """A JUnit document with one test case per file."""
     seconds = sum(one.seconds for one in outcomes)
     failed = sum(not one.passed for one in outcomes)
     counts = {"tests": str(len(outcomes)), "failures": str(failed), "errors": "0", "time": f"{seconds:.3f}"}
@@ -56,8 +56,8 @@ def junit(outcomes: Sequence[Outcome]) -> bytes:
             suite, "testcase", {"classname": folder or ".", "name": name, "time": f"{one.seconds:.3f}"}
         )
         for failure in one.failures:
-            told = ElementTree.SubElement(case, "failure", {"message": _clean(failure.diagnostic.message)})
-            told.text = _clean(failure.render())
+            element = ElementTree.SubElement(case, "failure", {"message": _clean(failure.diagnostic.message)})
+            element.text = _clean(failure.render())
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
@@ -67,12 +67,12 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without what XML cannot hold."""
+    """The text without characters that XML cannot hold."""
     return "".join(one for one in text if one in "\n\t" or (one >= " " and not "\ud800" <= one <= "\udfff"))
 
 
 def rewritten(text: str, edits: Sequence[Edit]) -> str:
-    """A block that was edited in several runs, one for each format, takes the lines of the first."""
+    """The text of a file with its edits. If several formats have edited a block, the first one counts."""
     lines = text.split("\n")
     first: dict[int, Edit] = {}
     for edit in edits:

@@ -1,7 +1,8 @@
-"""Trying again until it holds or the time is over."""
+"""Trying again until something holds or the time is over."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,9 +13,11 @@ from headgate.testing.errors import Mismatch
 Found = TypeVar("Found")
 
 FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 1.0
-LAST = 15.0  # seconds that any attempt has, so that it ends with what is wrong and not for want of time
-SETTLED = 5.0  # seconds without a change after which a result is taken for final when it is to be rewritten
+LONGEST_PAUSE = 0.5
+LAST = (
+    15.0  # seconds that every attempt has at least, so that it fails with a reason and not for lack of time
+)
+SETTLED = 5.0  # seconds without a change after which `--rewrite` takes a result as final
 
 
 class Deadline:
@@ -34,29 +37,39 @@ class Deadline:
 
 
 class GiveUp(Exception):
-    """The error within will not go away by trying again."""
+    """Raised by an attempt to end all attempts: its error will not go away."""
 
     def __init__(self, error: HeadgateError) -> None:
         super().__init__(str(error))
         self.error = error
 
 
-def until(attempt: Callable[[Deadline], Found], seconds: float, *, settles: bool = False) -> Found:
-    """What ``attempt`` gives when it first succeeds; its last error when the time is over, whatever came before. With
-    ``settles``, a mismatch that stays the same for a while is not waited out."""
+def until(
+    attempt: Callable[[Deadline], Found],
+    seconds: float,
+    *,
+    settles: bool = False,
+    interrupted: threading.Event | None = None,
+) -> Found:
+    """Call ``attempt`` until it succeeds, and return its result. Raises its last error when the time is over.
+
+    With ``settles``, a mismatch that stays the same for a while is raised before. When ``interrupted`` is set, this
+    raises KeyboardInterrupt."""
+    stop = interrupted or threading.Event()
     deadline, pause = Deadline(seconds), FIRST_PAUSE
     seen: tuple[str, ...] | None = None
     since = time.monotonic()
-    while True:
+    while not stop.is_set():
         try:
             return attempt(Deadline(max(deadline.left, LAST)))
         except GiveUp as end:
             raise end.error from end
         except HeadgateError as error:
-            told = error.rewritten if isinstance(error, Mismatch) else None
-            if told is None or told != seen:
-                seen, since = told, time.monotonic()
-            if deadline.is_over or (settles and told is not None and time.monotonic() - since > SETTLED):
+            actual = error.rewritten if isinstance(error, Mismatch) else None
+            if actual is None or actual != seen:
+                seen, since = actual, time.monotonic()
+            if deadline.is_over or (settles and actual is not None and time.monotonic() - since > SETTLED):
                 raise
-        time.sleep(min(pause, deadline.left))
+        stop.wait(min(pause, deadline.left))
         pause = min(pause * 1.5, LONGEST_PAUSE)
+    raise KeyboardInterrupt

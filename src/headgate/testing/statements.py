@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,10 +16,12 @@ from headgate.testing.compare import ExpectedRows, Result, check_rows, read_rows
 from headgate.testing.context import SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.parse import Fails, Prints, Succeeds
-from headgate.testing.retry import Deadline, GiveUp, until
+from headgate.testing.retry import SETTLED, Deadline, GiveUp
 from headgate.text.lexer import tokenize
 
 _READ_ONLY = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")
+TASKS = "SELECT name, state, lag FROM headgate_catalog.tasks;"
+WAITED_FOR = ("starting", "running")
 _CHECK = re.compile(r"(code|contains|detail|hint): ?(.*)")
 
 
@@ -32,7 +35,7 @@ class StatementFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StatementKind:
-    """What the runner must know of a statement: whether it only looks, has an order, and ends by itself."""
+    """What the runner must know of a statement: whether it only reads, orders its rows, and never ends."""
 
     is_query: bool
     is_ordered: bool
@@ -51,15 +54,15 @@ def statement_kind(sql: str) -> StatementKind:
 def expect_rows(step: Succeeds, context: SpecContext) -> None:
     sql = context.variables.fill(step.sql)
     expected = read_rows(context.fill(step.rows))
-    form = statement_kind(sql)
+    kind = statement_kind(sql)
 
     def attempt(deadline: Deadline) -> None:
-        if form.is_endless:
+        if kind.is_endless:
             _follow(context.engine.client, sql, expected, deadline)
         else:
-            check_rows(expected, query(context.engine.client, sql, deadline), form.is_ordered)
+            check_rows(expected, query(context.engine.client, sql, deadline), kind.is_ordered)
 
-    if form.is_query or form.is_endless:
+    if kind.is_query or kind.is_endless:
         context.eventually(attempt, step.rows)
     else:
         context.eventually(_once(attempt), step.rows)
@@ -68,18 +71,70 @@ def expect_rows(step: Succeeds, context: SpecContext) -> None:
 def expect_error(step: Fails, context: SpecContext) -> None:
     sql = context.variables.fill(step.sql)
     checks = context.fill(step.checks)
+    watch = _ErrorWatch(context)
 
     def attempt(deadline: Deadline) -> None:
         try:
             result = execute(context.engine.client, sql, deadline)
         except StatementFailed as failed:
-            _check_error(failed.diagnostic, checks)
+            mismatch = _other_error(failed.diagnostic, checks)
+            if mismatch is not None:
+                raise GiveUp(mismatch) if watch.is_final(failed.diagnostic, deadline) else mismatch from None
         else:
-            told = (f"{len(result.rows)} rows", *result.lines()[:20]) if result.columns else ()
-            raise StepFailed("the statement succeeded, and had to fail", "\n".join(told) or None)
+            rows = (f"{len(result.rows)} rows", *result.lines()[:20]) if result.columns else ()
+            raise StepFailed("the statement succeeded, and had to fail", "\n".join(rows) or None)
 
     again = statement_kind(sql).is_query
-    until(attempt if again else _once(attempt), context.timeout)
+    context.retry(attempt if again else _once(attempt))
+
+
+class _ErrorWatch:
+    """Decides whether an error that is not the expected one can still become another one.
+
+    An error in the text of the statement never changes. One that comes from the catalog changes only when a task
+    follows a schema, so it is final when it has stayed the same for a while in which no task had work. Everything else
+    depends on data and services, and may change at any time."""
+
+    def __init__(self, context: SpecContext) -> None:
+        self._context = context
+        self._seen: Diagnostic | None = None
+        self._since = 0.0
+
+    def is_final(self, error: Diagnostic, deadline: Deadline) -> bool:
+        if is_about_text(error.code):
+            return True
+        if not _is_about_catalog(error.code):
+            return False
+        if error != self._seen or self._has_work(deadline):
+            self._seen, self._since = error, time.monotonic()
+        return time.monotonic() - self._since >= SETTLED
+
+    def _has_work(self, deadline: Deadline) -> bool:
+        try:
+            return bool(busy_tasks(self._context, deadline))
+        except (HeadgateError, GiveUp):  # the engine cannot say, and may be starting
+            return True
+
+
+def is_about_text(code: str) -> bool:
+    """Whether an error comes from the text of a statement alone. SQL-04.. are about names and types of a query."""
+    return code.startswith("SQL-") and not code.startswith("SQL-04")
+
+
+def _is_about_catalog(code: str) -> bool:
+    return code.startswith(("SQL-04", "PLN-", "CAT-", "SCH-"))
+
+
+def busy_tasks(context: SpecContext, deadline: Deadline, task: str | None = None) -> list[str]:
+    """A line for every task, or for this one, that has records left to process."""
+    rows = query(context.engine.client, TASKS, deadline).rows
+    if task is not None and task not in [row[0] for row in rows]:
+        return [f"there is no task {task}"]
+    return [
+        f"{value_text(name)} is {value_text(state)} with a lag of {value_text(lag)}"
+        for name, state, lag in rows
+        if (name == task if task is not None else state in WAITED_FOR) and (state != "running" or lag != 0)
+    ]
 
 
 def expect_text(step: Prints, context: SpecContext) -> None:
@@ -98,7 +153,7 @@ def expect_text(step: Prints, context: SpecContext) -> None:
 
 
 def execute(client: EngineClient, sql: str, deadline: Deadline) -> Result:
-    """Run a script; the result is that of its last statement with one. Raises StatementFailed."""
+    """Run a script and return the result of its last statement that has one. Raises StatementFailed."""
     columns: tuple[Column, ...] = ()
     rows: list[Row] = []
     for event in client.run(sql, max(1.0, deadline.left)):
@@ -115,15 +170,16 @@ def execute(client: EngineClient, sql: str, deadline: Deadline) -> Result:
 
 
 def query(client: EngineClient, sql: str, deadline: Deadline) -> Result:
-    """Like ``execute``, with an error of the engine as a failed step."""
+    """Like ``execute``, but an error of the engine is a failed step, and final if it is about the text."""
     try:
         return execute(client, sql, deadline)
     except StatementFailed as failed:
-        raise StepFailed("the statement failed, and had to succeed", failed.diagnostic.render()) from failed
+        error = StepFailed("the statement failed, and had to succeed", failed.diagnostic.render())
+        raise GiveUp(error) if is_about_text(failed.diagnostic.code) else error from failed
 
 
 def text_of(result: Result) -> list[str]:
-    """What `?` compares: `create_sql`, the only column, or the table as the shell prints it."""
+    """The text that `?` compares: `create_sql`, the only column, or the table as the shell prints it."""
     names = [column.name for column in result.columns]
     if len(names) == 1 or "create_sql" in names:
         index = 0 if len(names) == 1 else names.index("create_sql")
@@ -137,7 +193,8 @@ def text_of(result: Result) -> list[str]:
 
 
 def matches(expected: Sequence[str], actual: Sequence[str]) -> bool:
-    """`...` on a line of its own matches any lines, also none. Empty lines, which no block can hold, do not count."""
+    """Whether the text is the expected one. `...` on a line of its own matches any number of lines. Empty lines do not
+    count, because a block cannot hold them."""
     pattern = [line if line.strip() != "..." else None for line in expected]
     text = [line for line in actual if line.strip()]
     reachable = {0}
@@ -150,7 +207,7 @@ def matches(expected: Sequence[str], actual: Sequence[str]) -> bool:
 
 
 def _follow(client: EngineClient, sql: str, expected: ExpectedRows, deadline: Deadline) -> None:
-    """A query without an end is read until its rows are the expected ones, and then cancelled."""
+    """Read a query that never ends until as many rows are there as expected, and cancel it."""
     columns: tuple[Column, ...] = ()
     rows: list[Row] = []
     with closing(client.run(sql, max(1.0, deadline.left))) as events:
@@ -170,7 +227,7 @@ def _follow(client: EngineClient, sql: str, expected: ExpectedRows, deadline: De
 
 
 def _once(attempt: Callable[[Deadline], None]) -> Callable[[Deadline], None]:
-    """For what changes something: its first failure is its last."""
+    """For a statement that changes something: its first failure ends the step."""
 
     def tried(deadline: Deadline) -> None:
         try:
@@ -181,7 +238,8 @@ def _once(attempt: Callable[[Deadline], None]) -> Callable[[Deadline], None]:
     return tried
 
 
-def _check_error(found: Diagnostic, checks: Sequence[str]) -> None:
+def _other_error(found: Diagnostic, checks: Sequence[str]) -> Mismatch | None:
+    """The first check that does not hold, as an error."""
     parts = {
         "detail": found.detail or "",
         "hint": found.hint or "",
@@ -194,9 +252,9 @@ def _check_error(found: Diagnostic, checks: Sequence[str]) -> None:
         kind, text = matched[1], matched[2].rstrip()
         holds = found.code == text if kind == "code" else text in parts[kind]
         if not holds:
-            raise Mismatch(
-                f"the error is another one: {line}", tuple(checks), tuple(found.render().splitlines())
-            )
+            actual = tuple(found.render().splitlines())
+            return Mismatch(f"the error is another one: {line}", tuple(checks), actual)
+    return None
 
 
 def _as_block(lines: Sequence[str]) -> tuple[str, ...]:
@@ -204,7 +262,7 @@ def _as_block(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _top_level_words(sql: str) -> list[str]:
-    """The words outside of brackets, upper case; an opening bracket counts where the statement begins with it."""
+    """The words outside of brackets in upper case. An opening bracket counts if the statement begins with it."""
     try:
         tokens = tokenize(sql)
     except HeadgateError:

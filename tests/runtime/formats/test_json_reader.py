@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from decimal import Decimal
-from typing import Any
-
 import pytest
-
-from headgate.runtime.formats.json_reader import problem_of
+from decimal import Decimal
+from headgate.runtime.formats.json_reader import json_error
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.written import SchemaFormat
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
+from typing import Any
+
 
 
 @pytest.mark.parametrize("text", [b"null", b" 1 ", b"-0", b"1e400", b"[" * 150 + b"]" * 150, b'"\\u0000"'])
 def test_json_has_nothing_wrong(text: bytes) -> None:
-    assert problem_of(text) is None
+    assert json_error(text) is None
 
 
 @pytest.mark.parametrize(
     "text", [b"NaN", b"[Infinity]", b'{"a": -Infinity}', b"", b"1 2", b"01", b'"\\ud800"']
 )
 def test_what_only_some_parsers_take_is_no_json(text: bytes) -> None:
-    assert str(problem_of(text)).startswith("it is not JSON at line 1 column ")
+    assert str(json_error(text)).startswith("it is not JSON at line 1 column ")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ def test_what_only_some_parsers_take_is_no_json(text: bytes) -> None:
     ],
 )
 def test_the_reason_is_the_true_one(text: bytes, reason: str) -> None:
-    assert problem_of(text) == reason
+    assert json_error(text) == reason
 
 
 pytestmark = pytest.mark.unit

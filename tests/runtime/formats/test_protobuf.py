@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
-from typing import Any
-
 import pytest
+from decimal import Decimal
 from google.protobuf import text_format
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-
-from headgate.registry.protobuf_files import find_message, load_files, read_files
 from headgate.schema.encodings import SchemaEncoding
+from headgate.schema.formats.protobuf.protoc import read_files
+from headgate.schema.formats.protobuf.read import find_message, link
 from headgate.schema.written import SchemaFormat
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
+from typing import Any
+
+
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +30,7 @@ IMPORTS = "".join(
 
 def message(schema: str, text: str, name: str | None = None) -> bytes:
     """The bytes of a message written as Protobuf's text."""
-    made: Message = GetMessageClass(find_message(load_files(read_files(schema)), name))()
+    made: Message = GetMessageClass(find_message(link(read_files(schema)), name))()
     return text_format.Parse(text, made).SerializePartialToString()
 
 
@@ -111,11 +112,11 @@ CLOSED = 'syntax = "proto2"; message M { required int32 id = 1; optional E e = 2
     ("data", "reason"),
     [
         ("", "required fields are missing: id"),
-        ("08", "no message"),
-        ("0801ff", "no message"),
+        ("08", "not a message"),
+        ("0801ff", "not a message"),
         ("08011009", "not as its schema says"),  # a symbol that a closed enum does not have
         ("08012009", "not as its schema says"),
-        ("080110001203", "no message"),
+        ("080110001203", "not a message"),
         ("08011a01ff", "does not fit"),  # proto2 does not look at texts
         ("0a0161" + "0801", "not as its schema says"),  # the field has another type on the wire
     ],

@@ -49,6 +49,8 @@ DEFAULT_LEVEL = CompatibilityLevel.BACKWARD
 
 
 class Mode(StrEnum):
+    """What may be changed. In IMPORT, schemas bring their ids and versions."""
+
     READWRITE = "READWRITE"
     READONLY = "READONLY"
     READONLY_OVERRIDE = "READONLY_OVERRIDE"
@@ -57,6 +59,8 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Config:
+    """Settings of a subject or of the registry. None for what is not set."""
+
     level: CompatibilityLevel | None
     normalize: bool | None = None
 
@@ -87,6 +91,7 @@ def level_in_scope(tables: Tables, subject: str) -> CompatibilityLevel:
 
 
 def own_config(tables: Tables, subject: str | None) -> Config:
+    """The settings of the subject itself. Raises NoLevelOfItsOwn if it has none."""
     if subject is None:
         return config_in_scope(tables, None)
     found = _config(tables, subject)
@@ -124,6 +129,7 @@ def mode_in_scope(tables: Tables, subject: str | None) -> Mode:
 
 
 def own_mode(tables: Tables, subject: str | None) -> Mode:
+    """The mode of the subject itself. Raises NoModeOfItsOwn if it has none."""
     found = tables.settings.mode(subject)
     if found is None and subject is not None:
         raise NoModeOfItsOwn(subject)
@@ -141,6 +147,7 @@ def put_mode(tables: Tables, subject: str | None, new: Mode, *, force: bool) -> 
 
 
 def drop_mode(tables: Tables, subject: str | None) -> Mode:
+    """Remove a subject's mode, so that the registry's applies. Returns what was set before."""
     found = tables.settings.mode(subject)
     if found is None and subject is not None:
         raise UnknownSubject(subject)

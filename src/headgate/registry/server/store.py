@@ -38,6 +38,8 @@ class Visibility(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredVersion:
+    """A version of a subject with its schema. `deleted` means softly deleted."""
+
     subject: str
     version: int
     schema_id: int

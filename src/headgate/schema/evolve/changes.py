@@ -129,6 +129,8 @@ class EnumSymbolsRemoved:
 
 @dataclass(frozen=True, slots=True)
 class EnumReordered:
+    """`symbols` are all symbols in the new order."""
+
     path: str
     symbols: tuple[str, ...]
 
@@ -138,6 +140,8 @@ class EnumReordered:
 
 @dataclass(frozen=True, slots=True)
 class EnumDefaultChanged:
+    """The symbol that stands for unknown ones is another."""
+
     path: str
     old: str | None
     new: str | None
@@ -160,6 +164,8 @@ class TypeRenamed:
 
 @dataclass(frozen=True, slots=True)
 class DocChanged:
+    """The doc of a field or of a type is new, gone or different."""
+
     path: str
     of: DocumentedPart
     old: str | None

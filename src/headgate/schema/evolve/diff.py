@@ -10,24 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
 from headgate.schema.docs import DocumentedPart
-from headgate.schema.evolve.changes import (
-    Change,
-    DocChanged,
-    EnumDefaultChanged,
-    EnumReordered,
-    EnumSymbolsAdded,
-    EnumSymbolsRemoved,
-    FieldAdded,
-    FieldMoved,
-    FieldRemoved,
-    FieldRenamed,
-    NullabilityRelaxed,
-    NullabilityTightened,
-    TypeChanged,
-    TypeNarrowed,
-    TypeRenamed,
-    TypeWidened,
-)
+from headgate.schema.evolve import changes as c
 from headgate.schema.evolve.widen import widen
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type, plain
@@ -35,7 +18,7 @@ from headgate.schema.types import Array, Enum, Field, Map, Record, Type, plain
 Aliases = Mapping[str, str]
 
 
-def diff(old: Record, new: Record, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
+def diff(old: Record, new: Record, *, aliases: Aliases | None = None) -> tuple[c.Change, ...]:
     """All changes from `old` to `new`, in the order of the new record. Within a record, removals come first.
 
     `aliases` gives the old name of a field by its path in the new record. The paths in the changes are those of the
@@ -44,7 +27,7 @@ def diff(old: Record, new: Record, *, aliases: Aliases | None = None) -> tuple[C
     return tuple(_records(old, new, ROOT, ROOT, aliases or {}))
 
 
-def _records(old: Record, new: Record, path: str, new_path: str, aliases: Aliases) -> Iterator[Change]:
+def _records(old: Record, new: Record, path: str, new_path: str, aliases: Aliases) -> Iterator[c.Change]:
     yield from _naming(old, new, path)
     before = {field.name: field for field in old.fields}
     origin = {f.name: f.name if f.name in before else None for f in new.fields}
@@ -55,17 +38,17 @@ def _records(old: Record, new: Record, path: str, new_path: str, aliases: Aliase
     kept = {name for name in origin.values() if name is not None}
     for field in old.fields:
         if field.name not in kept:
-            yield FieldRemoved(field_path(path, field.name), field)
+            yield c.FieldRemoved(field_path(path, field.name), field)
     staying = _in_order(old, [name for name in origin.values() if name is not None])
     last_kept = max((i for i, field in enumerate(new.fields) if origin[field.name] is not None), default=-1)
     for index, field in enumerate(new.fields):
         was = origin[field.name]
         inner = field_path(new_path, field.name)
         if was is None:
-            yield FieldAdded(field_path(path, field.name), field, index, index > last_kept)
+            yield c.FieldAdded(field_path(path, field.name), field, index, index > last_kept)
             continue
         if was not in staying:
-            yield FieldMoved(field_path(path, was), index)
+            yield c.FieldMoved(field_path(path, was), index)
         yield from _fields(before[was], field, field_path(path, was), inner, aliases)
 
 
@@ -86,16 +69,16 @@ def _in_order(old: Record, kept: list[str]) -> frozenset[str]:
     return frozenset(staying)
 
 
-def _fields(old: Field, new: Field, path: str, new_path: str, aliases: Aliases) -> Iterator[Change]:
+def _fields(old: Field, new: Field, path: str, new_path: str, aliases: Aliases) -> Iterator[c.Change]:
     if old.name != new.name:
-        yield FieldRenamed(path, old.name, new.name)
+        yield c.FieldRenamed(path, old.name, new.name)
     yield from _nullability(old.nullable, new.nullable, path)
     if old.doc != new.doc:
-        yield DocChanged(path, DocumentedPart.FIELD, old.doc, new.doc)
+        yield c.DocChanged(path, DocumentedPart.FIELD, old.doc, new.doc)
     yield from _types(old.type, new.type, path, new_path, aliases)
 
 
-def _types(old: Type, new: Type, path: str, new_path: str, aliases: Aliases) -> Iterator[Change]:
+def _types(old: Type, new: Type, path: str, new_path: str, aliases: Aliases) -> Iterator[c.Change]:
     if old == new:
         return
     match old, new:
@@ -115,35 +98,35 @@ def _types(old: Type, new: Type, path: str, new_path: str, aliases: Aliases) -> 
             yield _retyped(old, new, path)
 
 
-def _retyped(old: Type, new: Type, path: str) -> Change:
+def _retyped(old: Type, new: Type, path: str) -> c.Change:
     # Names and docs do not make a type wider: json loses them just as text does.
     bound = plain(widen(plain(old), plain(new)))
     if bound == plain(new):
-        return TypeWidened(path, old, new)
-    return TypeNarrowed(path, old, new) if bound == plain(old) else TypeChanged(path, old, new)
+        return c.TypeWidened(path, old, new)
+    return c.TypeNarrowed(path, old, new) if bound == plain(old) else c.TypeChanged(path, old, new)
 
 
-def _enums(old: Enum, new: Enum, path: str) -> Iterator[Change]:
+def _enums(old: Enum, new: Enum, path: str) -> Iterator[c.Change]:
     yield from _naming(old, new, path)
     removed = tuple(symbol for symbol in old.symbols if symbol not in new.symbols)
     added = tuple(symbol for symbol in new.symbols if symbol not in old.symbols)
     if removed:
-        yield EnumSymbolsRemoved(path, removed, new.default)
+        yield c.EnumSymbolsRemoved(path, removed, new.default)
     if added:
-        yield EnumSymbolsAdded(path, added)
+        yield c.EnumSymbolsAdded(path, added)
     if tuple(symbol for symbol in old.symbols if symbol in new.symbols) + added != new.symbols:
-        yield EnumReordered(path, new.symbols)
+        yield c.EnumReordered(path, new.symbols)
     if old.default != new.default:
-        yield EnumDefaultChanged(path, old.default, new.default)
+        yield c.EnumDefaultChanged(path, old.default, new.default)
 
 
-def _naming(old: Record | Enum, new: Record | Enum, path: str) -> Iterator[Change]:
+def _naming(old: Record | Enum, new: Record | Enum, path: str) -> Iterator[c.Change]:
     if old.name != new.name:
-        yield TypeRenamed(path, old.name, new.name)
+        yield c.TypeRenamed(path, old.name, new.name)
     if old.doc != new.doc:
-        yield DocChanged(path, DocumentedPart.TYPE, old.doc, new.doc)
+        yield c.DocChanged(path, DocumentedPart.TYPE, old.doc, new.doc)
 
 
-def _nullability(old: bool, new: bool, path: str) -> Iterator[Change]:
+def _nullability(old: bool, new: bool, path: str) -> Iterator[c.Change]:
     if old != new:
-        yield NullabilityRelaxed(path) if new else NullabilityTightened(path)
+        yield c.NullabilityRelaxed(path) if new else c.NullabilityTightened(path)

@@ -12,27 +12,17 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple, assert_never
 
+from headgate.schema import types as t
 from headgate.schema.evolve import changes as c
 from headgate.schema.evolve.widen import is_number, widen
 from headgate.schema.formats.elasticsearch import to_elasticsearch_field
 from headgate.schema.formats.postgres import to_postgres
 from headgate.schema.render import print_type
-from headgate.schema.types import (
-    Bigint,
-    Decimal,
-    Double,
-    Integer,
-    Json,
-    Named,
-    Real,
-    Record,
-    Text,
-    Type,
-    Uuid,
-)
 
 
 class Target(Enum):
+    """What a change can affect. The values are the words of the docs."""
+
     READER = "a source that follows"  # ON SCHEMA CHANGE = FOLLOW
     AVRO_SINK = "an avro sink"  # its subject has the level BACKWARD, the usual one
     POSTGRES = "a postgres table"
@@ -51,6 +41,8 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """`reason` is a phrase for people."""
+
     level: Level
     reason: str
 
@@ -236,7 +228,7 @@ def _type(change: _TypeChange, target: Target) -> Verdict:
             assert_never(target)
 
 
-def _reader_type(old: Type, new: Type) -> Verdict:
+def _reader_type(old: t.Type, new: t.Type) -> Verdict:
     bound = widen(old, new)
     if not (is_number(old) and is_number(bound)):
         return _breaking(
@@ -249,32 +241,32 @@ def _reader_type(old: Type, new: Type) -> Verdict:
 
 # What a reader accepts for what was written: Avro's promotions, and what is a string in Avro as text.
 _PROMOTED: dict[type, tuple[type, ...]] = {
-    Integer: (Bigint, Real, Double),
-    Bigint: (Real, Double),
-    Real: (Double,),
-    Uuid: (Text,),
-    Json: (Text,),
+    t.Integer: (t.Bigint, t.Real, t.Double),
+    t.Bigint: (t.Real, t.Double),
+    t.Real: (t.Double,),
+    t.Uuid: (t.Text,),
+    t.Json: (t.Text,),
 }
 
 
-def _avro_type(old: Type, new: Type) -> Verdict:
+def _avro_type(old: t.Type, new: t.Type) -> Verdict:
     if isinstance(new, _PROMOTED.get(type(old), ())):
         return _in_place("a new version has the wider type, to which readers promote")
-    if isinstance(old, Decimal) and isinstance(new, Decimal) and _only_more_digits(old, new):
+    if isinstance(old, t.Decimal) and isinstance(new, t.Decimal) and _only_more_digits(old, new):
         return _in_place("a new version has the greater precision")
     return _breaking(f"{print_type(old)} in old records cannot be read as {print_type(new)}")
 
 
-def _only_more_digits(old: Decimal, new: Decimal) -> bool:
+def _only_more_digits(old: t.Decimal, new: t.Decimal) -> bool:
     """Only the precision may grow, because the scale says what the bytes mean."""
     return old.scale == new.scale and old.precision < new.precision
 
 
 def _postgres_type(change: _TypeChange) -> Verdict:
     old, new = change.old, change.new
-    if isinstance(old, Named) or isinstance(new, Named):
+    if isinstance(old, t.Named) or isinstance(new, t.Named):
         return _breaking("a type that is not resolved cannot be compared")
-    if isinstance(old, Record) or isinstance(new, Record):
+    if isinstance(old, t.Record) or isinstance(new, t.Record):
         return _rebuild("a record has a column for each leaf: the table is filled anew")
     if to_postgres(old) == to_postgres(new):
         return _safe(f"both are {to_postgres(new)}")
@@ -287,7 +279,7 @@ def _postgres_type(change: _TypeChange) -> Verdict:
 
 def _elasticsearch_type(change: _TypeChange) -> Verdict:
     old, new = change.old, change.new
-    if isinstance(old, Named) or isinstance(new, Named):
+    if isinstance(old, t.Named) or isinstance(new, t.Named):
         return _breaking("a type that is not resolved cannot be compared")
     if to_elasticsearch_field(old) == to_elasticsearch_field(new):
         return _safe("the mapping is the same")
@@ -296,11 +288,11 @@ def _elasticsearch_type(change: _TypeChange) -> Verdict:
     return _breaking("values in the index do not fit the new type")
 
 
-def _view_type(old: Type, new: Type) -> Verdict:
+def _view_type(old: t.Type, new: t.Type) -> Verdict:
     if is_number(new) and _widens_to_number(old, new):
         return _in_place("columns computed from it get their types anew")
     return _breaking(f"what the query computes on {print_type(old)} may not be defined on {print_type(new)}")
 
 
-def _widens_to_number(old: Type, new: Type) -> bool:
+def _widens_to_number(old: t.Type, new: t.Type) -> bool:
     return is_number(old) and is_number(widen(old, new))

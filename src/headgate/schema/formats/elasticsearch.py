@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import assert_never, cast
 
 from headgate.errors import HeadgateError, raise_all
+from headgate.schema import types as t
 from headgate.schema.errors import (
     InvalidColumnName,
     InvalidMapping,
@@ -23,30 +24,6 @@ from headgate.schema.errors import (
 from headgate.schema.names import print_name
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
-from headgate.schema.types import (
-    MAX_DEPTH,
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 
 IndexMapping = dict[str, object]
 
@@ -60,6 +37,8 @@ METADATA_FIELDS = frozenset({"_field_names", "_id", "_ignored", "_index", "_meta
 
 
 class DecimalAs(StrEnum):
+    """How a decimal is stored: as text with every digit, or as a number of at most 15 digits."""
+
     KEYWORD = "keyword"
     SCALED = "scaled"
 
@@ -83,7 +62,7 @@ DEFAULT = MappingOptions()
 
 
 def to_elasticsearch(
-    record: Record, options: MappingOptions = DEFAULT, *, relation: str | None = None
+    record: t.Record, options: MappingOptions = DEFAULT, *, relation: str | None = None
 ) -> IndexMapping:
     """The `mappings` of an index for a record. Raises all bad names at once."""
     raise_all(_bad_names(record, ROOT))
@@ -99,7 +78,7 @@ def to_elasticsearch(
     return mapping
 
 
-def to_elasticsearch_field(type_: Type, options: MappingOptions = DEFAULT) -> IndexMapping:
+def to_elasticsearch_field(type_: t.Type, options: MappingOptions = DEFAULT) -> IndexMapping:
     """The mapping of one field."""
     return _Writer(options).field(type_, ROOT, ("field",))
 
@@ -112,27 +91,27 @@ class _Writer:
         self.options = options
         self.templates: list[IndexMapping] = []
 
-    def properties(self, record: Record, path: str, steps: tuple[str, ...]) -> IndexMapping:
+    def properties(self, record: t.Record, path: str, steps: tuple[str, ...]) -> IndexMapping:
         return {f.name: self.field(f.type, field_path(path, f.name), (*steps, f.name)) for f in record.fields}
 
-    def field(self, type_: Type, path: str, steps: tuple[str, ...]) -> IndexMapping:
+    def field(self, type_: t.Type, path: str, steps: tuple[str, ...]) -> IndexMapping:
         match type_:
-            case Decimal():
+            case t.Decimal():
                 return self._decimal(type_, path)
-            case Json() | Record(fields=()):
+            case t.Json() | t.Record(fields=()):
                 return {"type": self.options.json.value}
-            case Array(element):
+            case t.Array(element):
                 return self.field(element, element_path(path), steps)
-            case Map():
+            case t.Map():
                 return self._map(type_, path, steps)
-            case Record():
+            case t.Record():
                 return {"properties": self.properties(type_, path, steps)}
-            case Named(parts):
+            case t.Named(parts):
                 raise UnresolvedType(path, print_name(parts))
             case _:
                 return _scalar(type_)
 
-    def _decimal(self, type_: Decimal, path: str) -> IndexMapping:
+    def _decimal(self, type_: t.Decimal, path: str) -> IndexMapping:
         if self.options.decimal is DecimalAs.KEYWORD:
             return {"type": "keyword"}
         if type_.precision > MOST_SCALED_DIGITS:
@@ -142,7 +121,7 @@ class _Writer:
             )
         return {"type": "scaled_float", "scaling_factor": 10**type_.scale}
 
-    def _map(self, type_: Map, path: str, steps: tuple[str, ...]) -> IndexMapping:
+    def _map(self, type_: t.Map, path: str, steps: tuple[str, ...]) -> IndexMapping:
         if _is_open(_element(type_.value)):
             return {"type": self.options.json.value}
         at = ".".join(steps)
@@ -151,63 +130,63 @@ class _Writer:
         return {"type": "object", "dynamic": "true"}
 
 
-def _element(type_: Type) -> Type:
-    while isinstance(type_, Array):
+def _element(type_: t.Type) -> t.Type:
+    while isinstance(type_, t.Array):
         type_ = type_.element
     return type_
 
 
-def _is_open(type_: Type) -> bool:
-    return isinstance(type_, Map | Record | Json)
+def _is_open(type_: t.Type) -> bool:
+    return isinstance(type_, t.Map | t.Record | t.Json)
 
 
 def _scalar(
-    type_: Boolean
-    | Integer
-    | Bigint
-    | Real
-    | Double
-    | Text
-    | Bytes
-    | Date
-    | Time
-    | Timestamp
-    | TimestampTz
-    | Uuid
-    | Enum,
+    type_: t.Boolean
+    | t.Integer
+    | t.Bigint
+    | t.Real
+    | t.Double
+    | t.Text
+    | t.Bytes
+    | t.Date
+    | t.Time
+    | t.Timestamp
+    | t.TimestampTz
+    | t.Uuid
+    | t.Enum,
 ) -> IndexMapping:
     match type_:
-        case Boolean():
+        case t.Boolean():
             return {"type": "boolean"}
-        case Integer():
+        case t.Integer():
             return {"type": "integer"}
-        case Bigint():
+        case t.Bigint():
             return {"type": "long"}
-        case Real():
+        case t.Real():
             return {"type": "float"}
-        case Double():
+        case t.Double():
             return {"type": "double"}
-        case Text():
+        case t.Text():
             keyword = {"type": "keyword", "ignore_above": LONGEST_KEYWORD}
             return {"type": "text", "fields": {"keyword": keyword}}
-        case Bytes():
+        case t.Bytes():
             return {"type": "binary"}
-        case Date():
+        case t.Date():
             return {"type": "date", "format": DATE_FORMAT}
-        case Timestamp() | TimestampTz():
+        case t.Timestamp() | t.TimestampTz():
             return {"type": "date", "format": TIMESTAMP_FORMAT}
-        case Time() | Uuid() | Enum():
+        case t.Time() | t.Uuid() | t.Enum():
             return {"type": "keyword"}
         case _:
             assert_never(type_)
 
 
-def _bad_names(type_: Type, path: str) -> Iterator[HeadgateError]:
+def _bad_names(type_: t.Type, path: str) -> Iterator[HeadgateError]:
     """A dot in a name would make a path of it, and some names belong to the index."""
     match type_:
-        case Array():
+        case t.Array():
             yield from _bad_names(type_.element, element_path(path))
-        case Record():
+        case t.Record():
             for field in type_.fields:
                 inner = field_path(path, field.name)
                 if (
@@ -221,11 +200,11 @@ def _bad_names(type_: Type, path: str) -> Iterator[HeadgateError]:
             return
 
 
-def _docs(type_: Type, steps: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _docs(type_: t.Type, steps: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     match type_:
-        case Array():
+        case t.Array():
             yield from _docs(type_.element, steps)
-        case Record():
+        case t.Record():
             for field in type_.fields:
                 inner = (*steps, field.name)
                 doc = field.doc if field.doc is not None else _own_doc(field.type)
@@ -236,32 +215,32 @@ def _docs(type_: Type, steps: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             return
 
 
-def _own_doc(type_: Type) -> str | None:
+def _own_doc(type_: t.Type) -> str | None:
     element = _element(type_)
-    return element.doc if isinstance(element, Record | Enum) else None
+    return element.doc if isinstance(element, t.Record | t.Enum) else None
 
 
 _Object = Mapping[str, object]
 
-_FROM: dict[str, Type] = {
-    "boolean": Boolean(),
-    "byte": Integer(), "short": Integer(), "integer": Integer(), "long": Bigint(), "unsigned_long": Decimal(20, 0),
-    "half_float": Real(), "float": Real(), "double": Double(),
-    "text": Text(), "match_only_text": Text(), "keyword": Text(), "constant_keyword": Text(), "wildcard": Text(),
-    "ip": Text(), "version": Text(),
-    "binary": Bytes(), "date_nanos": TimestampTz(),
-    "flat_object": Json(), "flattened": Json(),
+_FROM: dict[str, t.Type] = {
+    "boolean": t.Boolean(),
+    "byte": t.Integer(), "short": t.Integer(), "integer": t.Integer(), "long": t.Bigint(), "unsigned_long": t.Decimal(20, 0),
+    "half_float": t.Real(), "float": t.Real(), "double": t.Double(),
+    "text": t.Text(), "match_only_text": t.Text(), "keyword": t.Text(), "constant_keyword": t.Text(), "wildcard": t.Text(),
+    "ip": t.Text(), "version": t.Text(),
+    "binary": t.Bytes(), "date_nanos": t.TimestampTz(),
+    "flat_object": t.Json(), "flattened": t.Json(),
 }  # fmt: skip
 _DATE_ONLY = frozenset({"strict_date", "date", "yyyy-MM-dd", "strict_year_month_day", "year_month_day"})
 
 
-def from_elasticsearch(mapping: _Object) -> Record:
+def from_elasticsearch(mapping: _Object) -> t.Record:
     """The record of an index's `mappings`. Every field is nullable. Docs come from `_meta.headgate`."""
     about = _object(_object(mapping.get("_meta", {}), "_meta").get("headgate", {}), "_meta.headgate")
     reader = _Reader(_object(about.get("fields", {}), "_meta.headgate.fields"), dict(_templates(mapping)))
     doc = about.get("doc")
     fields = reader.fields(mapping, ROOT, ())
-    return Record(fields, doc=doc if isinstance(doc, str) else None)
+    return t.Record(fields, doc=doc if isinstance(doc, str) else None)
 
 
 def _templates(mapping: _Object) -> Iterator[tuple[str, _Object]]:
@@ -280,27 +259,27 @@ class _Reader:
         self.docs = docs
         self.templates = templates
 
-    def fields(self, mapping: _Object, path: str, steps: tuple[str, ...]) -> tuple[Field, ...]:
-        if len(steps) > MAX_DEPTH:
+    def fields(self, mapping: _Object, path: str, steps: tuple[str, ...]) -> tuple[t.Field, ...]:
+        if len(steps) > t.MAX_DEPTH:
             raise TypeTooDeep(path)
         properties = _object(mapping.get("properties", {}), path)
         return tuple(
             [self._field(name, m, field_path(path, name), (*steps, name)) for name, m in properties.items()]
         )
 
-    def _field(self, name: str, mapping: object, path: str, steps: tuple[str, ...]) -> Field:
+    def _field(self, name: str, mapping: object, path: str, steps: tuple[str, ...]) -> t.Field:
         doc = self.docs.get(".".join(steps))
         type_ = self._type(_object(mapping, path), path, steps)
-        return Field(name, type_, doc=doc if isinstance(doc, str) else None)
+        return t.Field(name, type_, doc=doc if isinstance(doc, str) else None)
 
-    def _type(self, mapping: _Object, path: str, steps: tuple[str, ...]) -> Type:
+    def _type(self, mapping: _Object, path: str, steps: tuple[str, ...]) -> t.Type:
         kind = mapping.get("type", "object")
         match kind:
             case "object" | "nested":
                 return self._inside(mapping, kind == "nested", path, steps)
             case "date":
                 formats = str(mapping.get("format", "")).split("||")
-                return Date() if all(format_ in _DATE_ONLY for format_ in formats) else TimestampTz()
+                return t.Date() if all(format_ in _DATE_ONLY for format_ in formats) else t.TimestampTz()
             case "scaled_float":
                 return _scaled(mapping.get("scaling_factor"))
             case str() if kind in _FROM:
@@ -311,24 +290,24 @@ class _Reader:
                     path, "headgate", str(kind), why, "the fields that are wanted, without it"
                 )
 
-    def _inside(self, mapping: _Object, nested: bool, path: str, steps: tuple[str, ...]) -> Type:
+    def _inside(self, mapping: _Object, nested: bool, path: str, steps: tuple[str, ...]) -> t.Type:
         values = self.templates.get(".".join(steps) + ".*")
         if values is not None:
-            return Map(self._type(values, path, (*steps, "*")))
+            return t.Map(self._type(values, path, (*steps, "*")))
         if not mapping.get("properties"):
-            return Json()
-        record = Record(self.fields(mapping, path, steps))
-        return Array(record) if nested else record
+            return t.Json()
+        record = t.Record(self.fields(mapping, path, steps))
+        return t.Array(record) if nested else record
 
 
-def _scaled(factor: object) -> Type:
+def _scaled(factor: object) -> t.Type:
     """The scale, if the factor is a power of ten. The index does not store the number of digits, so it is the
     largest."""
     whole = int(factor) if isinstance(factor, int | float) else 0
     digits = str(whole)
     if whole != factor or digits.strip("0") != "1" or len(digits) > MOST_SCALED_DIGITS + 1:
-        return Double()
-    return Decimal(MOST_SCALED_DIGITS, len(digits) - 1)
+        return t.Double()
+    return t.Decimal(MOST_SCALED_DIGITS, len(digits) - 1)
 
 
 def _object(value: object, path: str) -> _Object:

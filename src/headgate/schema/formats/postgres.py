@@ -13,63 +13,40 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from headgate.errors import HeadgateError, raise_all
+from headgate.schema import types as t
 from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, UnresolvedType, UnsupportedType
 from headgate.schema.names import POSTGRES_LIMIT, postgres_too_long, print_name
 from headgate.schema.paths import ROOT, field_path
-from headgate.schema.types import (
-    MAX_PRECISION,
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 
 _TO: dict[type, str] = {
-    Boolean: "boolean",
-    Integer: "integer",
-    Bigint: "bigint",
-    Real: "real",
-    Double: "double precision",
-    Text: "text",
-    Bytes: "bytea",
-    Date: "date",
-    Time: "time without time zone",
-    Timestamp: "timestamp without time zone",
-    TimestampTz: "timestamp with time zone",
-    Uuid: "uuid",
-    Json: "jsonb",
-    Enum: "text",
-    Map: "jsonb",
-    Record: "jsonb",
+    t.Boolean: "boolean",
+    t.Integer: "integer",
+    t.Bigint: "bigint",
+    t.Real: "real",
+    t.Double: "double precision",
+    t.Text: "text",
+    t.Bytes: "bytea",
+    t.Date: "date",
+    t.Time: "time without time zone",
+    t.Timestamp: "timestamp without time zone",
+    t.TimestampTz: "timestamp with time zone",
+    t.Uuid: "uuid",
+    t.Json: "jsonb",
+    t.Enum: "text",
+    t.Map: "jsonb",
+    t.Record: "jsonb",
 }
-_FROM: dict[str, Type] = {
-    "boolean": Boolean(), "bool": Boolean(),
-    "smallint": Integer(), "int2": Integer(), "integer": Integer(), "int4": Integer(), "int": Integer(),
-    "bigint": Bigint(), "int8": Bigint(),
-    "real": Real(), "float4": Real(), "double precision": Double(), "float8": Double(),
-    "text": Text(), "character varying": Text(), "varchar": Text(), "character": Text(), "bpchar": Text(),
-    "char": Text(), "name": Text(), "citext": Text(),
-    "bytea": Bytes(), "date": Date(), "uuid": Uuid(), "json": Json(), "jsonb": Json(),
-    "time": Time(), "time without time zone": Time(),
-    "timestamp": Timestamp(), "timestamp without time zone": Timestamp(),
-    "timestamptz": TimestampTz(), "timestamp with time zone": TimestampTz(),
+_FROM: dict[str, t.Type] = {
+    "boolean": t.Boolean(), "bool": t.Boolean(),
+    "smallint": t.Integer(), "int2": t.Integer(), "integer": t.Integer(), "int4": t.Integer(), "int": t.Integer(),
+    "bigint": t.Bigint(), "int8": t.Bigint(),
+    "real": t.Real(), "float4": t.Real(), "double precision": t.Double(), "float8": t.Double(),
+    "text": t.Text(), "character varying": t.Text(), "varchar": t.Text(), "character": t.Text(), "bpchar": t.Text(),
+    "char": t.Text(), "name": t.Text(), "citext": t.Text(),
+    "bytea": t.Bytes(), "date": t.Date(), "uuid": t.Uuid(), "json": t.Json(), "jsonb": t.Json(),
+    "time": t.Time(), "time without time zone": t.Time(),
+    "timestamp": t.Timestamp(), "timestamp without time zone": t.Timestamp(),
+    "timestamptz": t.TimestampTz(), "timestamp with time zone": t.TimestampTz(),
 }  # fmt: skip
 _FORMATTED = re.compile(
     r"""\s*(?P<name>(?:"(?:[^"]|"")*"|[^()\[\]"])+?)\s*(?:\((?P<arguments>[^()]*)\))?"""
@@ -78,27 +55,27 @@ _FORMATTED = re.compile(
 )
 
 
-def to_postgres(type_: Type, path: str = ROOT) -> str:
+def to_postgres(type_: t.Type, path: str = ROOT) -> str:
     """The type of a column for values of this type. A record is one column here: see `columns`."""
     match type_:
-        case Decimal(precision, scale):
+        case t.Decimal(precision, scale):
             return f"numeric({precision},{scale})"
-        case Array(Array() | Map() | Record()):
+        case t.Array(t.Array() | t.Map() | t.Record()):
             return "jsonb"
-        case Array(element):
+        case t.Array(element):
             return to_postgres(element, path) + "[]"
-        case Named(parts):
+        case t.Named(parts):
             raise UnresolvedType(path, print_name(parts))
         case (
-            Boolean() | Integer() | Bigint() | Real() | Double() | Text() | Bytes() | Date() | Time() | Timestamp()
-            | TimestampTz() | Uuid() | Json() | Enum() | Map() | Record()
+            t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double() | t.Text() | t.Bytes() | t.Date() | t.Time() | t.Timestamp()
+            | t.TimestampTz() | t.Uuid() | t.Json() | t.Enum() | t.Map() | t.Record()
         ):  # fmt: skip
             return _TO[type(type_)]
         case _:
             assert_never(type_)
 
 
-def from_postgres(text: str, path: str = ROOT, *, known: Mapping[str, Type] | None = None) -> Type:
+def from_postgres(text: str, path: str = ROOT, *, known: Mapping[str, t.Type] | None = None) -> t.Type:
     """The neutral type of a column, from the text that `format_type` prints for it.
 
     `known` gives the types of the database itself (domains, enums) by the name that `format_type` prints. `numeric`
@@ -110,10 +87,10 @@ def from_postgres(text: str, path: str = ROOT, *, known: Mapping[str, Type] | No
     name = " ".join(parts["name"].lower().split())
     zone = " ".join((parts["zone"] or "").lower().split())
     type_ = (known or {}).get(parts["name"]) or _named(f"{name} {zone}".strip(), parts["arguments"], path)
-    return Array(type_) if parts["array"] else type_
+    return t.Array(type_) if parts["array"] else type_
 
 
-def _named(name: str, arguments: str | None, path: str) -> Type:
+def _named(name: str, arguments: str | None, path: str) -> t.Type:
     if name in ("numeric", "decimal"):
         return _decimal(arguments, path)
     type_ = _FROM.get(name)
@@ -128,15 +105,15 @@ def _nearest(name: str) -> str:
     return "time" if name.startswith("time") else "text"
 
 
-def _decimal(arguments: str | None, path: str) -> Type:
+def _decimal(arguments: str | None, path: str) -> t.Type:
     if arguments is None:
-        return Decimal()
+        return t.Decimal()
     numbers = [int(number) for number in arguments.split(",")]
     precision, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
-    if precision > MAX_PRECISION or not 0 <= scale <= precision:
-        why = f"a decimal has at most {MAX_PRECISION} digits, and a scale among them"
+    if precision > t.MAX_PRECISION or not 0 <= scale <= precision:
+        why = f"a decimal has at most {t.MAX_PRECISION} digits, and a scale among them"
         raise UnsupportedType(path, "headgate", f"numeric({arguments})", why, "a view that casts it to text")
-    return Decimal(precision, scale)
+    return t.Decimal(precision, scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +122,13 @@ class Column:
 
     name: str
     path: str
-    type: Type
+    type: t.Type
     postgres: str
     nullable: bool
     doc: str | None
 
 
-def columns(record: Record) -> tuple[Column, ...]:
+def columns(record: t.Record) -> tuple[Column, ...]:
     """The columns of a table for a record: its leaves, with names joined by `_`. Raises all clashes and bad names at
     once."""
     found = tuple(_columns(record, (), ROOT, False))
@@ -159,17 +136,17 @@ def columns(record: Record) -> tuple[Column, ...]:
     return found
 
 
-def _columns(record: Record, above: tuple[str, ...], path: str, nullable: bool) -> Iterator[Column]:
+def _columns(record: t.Record, above: tuple[str, ...], path: str, nullable: bool) -> Iterator[Column]:
     for field in record.fields:
         names, inner = (*above, field.name), field_path(path, field.name)
         # A record without fields has no leaves, but the table must show whether it is null.
-        if isinstance(field.type, Record) and field.type.fields:
+        if isinstance(field.type, t.Record) and field.type.fields:
             yield from _columns(field.type, names, inner, nullable or field.nullable)
         else:
             yield _column(field, "_".join(names), inner, nullable)
 
 
-def _column(field: Field, name: str, path: str, nullable: bool) -> Column:
+def _column(field: t.Field, name: str, path: str, nullable: bool) -> Column:
     return Column(
         name, path, field.type, to_postgres(field.type, path), nullable or field.nullable, field.doc
     )

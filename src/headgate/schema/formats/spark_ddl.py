@@ -5,51 +5,30 @@ from __future__ import annotations
 from typing import assert_never
 
 from headgate.errors import InternalError
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
+from headgate.schema import types as t
 
 _SCALARS = {
-    Boolean: "BOOLEAN", Integer: "INT", Bigint: "BIGINT", Real: "FLOAT", Double: "DOUBLE", Text: "STRING",
-    Bytes: "BINARY", Date: "DATE", Time: "TIME", Timestamp: "TIMESTAMP_NTZ", TimestampTz: "TIMESTAMP",
-    Uuid: "STRING", Json: "STRING", Enum: "STRING",
+    t.Boolean: "BOOLEAN", t.Integer: "INT", t.Bigint: "BIGINT", t.Real: "FLOAT", t.Double: "DOUBLE", t.Text: "STRING",
+    t.Bytes: "BINARY", t.Date: "DATE", t.Time: "TIME", t.Timestamp: "TIMESTAMP_NTZ", t.TimestampTz: "TIMESTAMP",
+    t.Uuid: "STRING", t.Json: "STRING", t.Enum: "STRING",
 }  # fmt: skip
 
 
-def spark_ddl(type_: Type) -> str:
+def spark_ddl(type_: t.Type) -> str:
     match type_:
-        case Decimal(precision, scale):
+        case t.Decimal(precision, scale):
             return f"DECIMAL({precision}, {scale})"
-        case Array(element, _):
+        case t.Array(element, _):
             return f"ARRAY<{spark_ddl(element)}>"
-        case Map(value, _):
+        case t.Map(value, _):
             return f"MAP<STRING, {spark_ddl(value)}>"
-        case Record(fields):
+        case t.Record(fields):
             return f"STRUCT<{', '.join(f'{spark_identifier(f.name)}: {spark_ddl(f.type)}' for f in fields)}>"
-        case Named(parts):
+        case t.Named(parts):
             raise InternalError(f"type {'.'.join(parts)} was not resolved")
         case (
-            Boolean() | Integer() | Bigint() | Real() | Double() | Text() | Bytes() | Date() | Time() | Timestamp()
-            | TimestampTz() | Uuid() | Json() | Enum()
+            t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double() | t.Text() | t.Bytes() | t.Date() | t.Time() | t.Timestamp()
+            | t.TimestampTz() | t.Uuid() | t.Json() | t.Enum()
         ):  # fmt: skip
             return _SCALARS[type(type_)]
         case _:

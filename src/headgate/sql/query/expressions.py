@@ -18,8 +18,8 @@ from headgate.schema.types import Boolean, Named, Type
 from headgate.sql.query import calls, casts, json, operators
 from headgate.sql.query import scope as names
 from headgate.sql.query.errors import UnsupportedQuery, WrongColumnCount
-from headgate.sql.query.scope import Column, Mention, Scope
-from headgate.sql.query.text import Normalised
+from headgate.sql.query.scope import Column, RelationReference, Scope
+from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.types import UNKNOWN, Typed
 
 Subquery = Callable[[exp.Expr, Scope], tuple[Column, ...]]
@@ -33,9 +33,8 @@ class Expressions:
         self.normalised = normalised
         self.resolve = resolve
         self.subquery = subquery
-        self.untyped: list[str] = []
         self.stateful = False
-        self.mentions: dict[int, Mention] = {}
+        self.references: dict[int, RelationReference] = {}
 
     def visit(self, node: exp.Expr, scope: Scope) -> Typed:
         """The type of an expression, which is rewritten in place."""
@@ -68,7 +67,7 @@ def _inner(visitor: Expressions, node: exp.Expr, scope: Scope) -> Typed:
     return visitor.visit(node.this, scope)
 
 
-def _opaque(_visitor: Expressions, _node: exp.Expr, _scope: Scope) -> Typed:
+def _untyped(_visitor: Expressions, _node: exp.Expr, _scope: Scope) -> Typed:
     return UNKNOWN
 
 
@@ -105,6 +104,61 @@ def _unsupported(_visitor: Expressions, node: exp.Expr, _scope: Scope) -> Typed:
     raise UnsupportedQuery(what, instead)
 
 
+# The names of output columns: where no alias names a column, PostgreSQL's rules do.
+
+_NAMED: dict[type, str] = {
+    exp.Case: "case",
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "current_timestamp",
+    exp.Localtimestamp: "localtimestamp",
+    exp.CurrentUser: "current_user",
+    exp.Extract: "extract",
+    exp.Exists: "exists",
+    exp.Trim: "btrim",
+    exp.Substring: "substring",
+    exp.StrPosition: "position",
+    exp.Array: "array",
+}
+
+
+_SAME_AS_INNER = (
+    exp.Cast,
+    exp.Paren,
+    exp.Window,
+    exp.Filter,
+    exp.WithinGroup,
+    exp.IgnoreNulls,
+    exp.RespectNulls,
+)
+
+
+def written_name(node: exp.Expr) -> str | None:
+    """The name that an expression has before names are found: alias, function; of a cast its operand's."""
+    match node:
+        case exp.Alias():
+            return str(node.alias).removeprefix(FUNCTION_MARK)
+        case exp.Anonymous():
+            return str(node.name).removeprefix(FUNCTION_MARK).lower()
+        case _ if isinstance(node, _SAME_AS_INNER):
+            inner = node.this
+            return str(inner.name) if isinstance(inner, exp.Column) else written_name(inner)
+        case _:
+            return _NAMED.get(type(node))
+
+
+def accessed_name(value: exp.Expr) -> str | None:
+    """A field gives its name to the column, an element the name of its array."""
+    match value:
+        case exp.Dot():
+            return str(value.expression.name)
+        case exp.Bracket():
+            return accessed_name(value.this)
+        case exp.Column():
+            return str(value.name)
+        case _:
+            return None
+
+
 _HANDLERS: dict[type, Handler] = {
     exp.Column: names.column,
     exp.Dot: names.dot,
@@ -114,8 +168,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.Null: casts.null,
     exp.Interval: casts.interval,
     exp.HexString: casts.hexadecimal,
-    exp.Concat: casts.some_text,
-    exp.National: casts.some_text,
+    exp.Concat: casts.text_result,
+    exp.National: casts.text_result,
     exp.Neg: casts.negative,
     exp.Paren: operators.paren,
     **dict.fromkeys(operators.ARITHMETIC, operators.numbers),
@@ -144,14 +198,14 @@ _HANDLERS: dict[type, Handler] = {
     exp.JSONExtractScalar: json.json_access,
     exp.Anonymous: calls.function,
     exp.Window: calls.window,
-    exp.Filter: calls.around,
-    exp.WithinGroup: calls.around,
-    exp.IgnoreNulls: calls.around,
-    exp.RespectNulls: calls.around,
+    exp.Filter: calls.modifier,
+    exp.WithinGroup: calls.modifier,
+    exp.IgnoreNulls: calls.modifier,
+    exp.RespectNulls: calls.modifier,
     exp.Order: calls.order,
     exp.Extract: calls.extract,
-    exp.Trim: casts.some_text,
-    exp.Substring: casts.some_text,
+    exp.Trim: casts.text_result,
+    exp.Substring: casts.text_result,
     exp.StrPosition: operators.integer,
     exp.CurrentDate: calls.now,
     exp.CurrentTimestamp: calls.now,
@@ -162,7 +216,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Qualify: operators.condition,
     exp.Ordered: _inner,
     exp.Alias: _inner,
-    exp.Var: _opaque,
+    exp.Var: _untyped,
     exp.Subquery: _scalar_subquery,
     exp.Exists: _exists,
 }

@@ -27,68 +27,13 @@ TYPE_MARK = "hgt_"
 MAX_DEPTH = 1000
 
 # Words before a parenthesis that are grammar, not the name of a function.
-_GRAMMAR = frozenset(
-    [
-        "ALL",
-        "AND",
-        "ANY",
-        "AS",
-        "BETWEEN",
-        "BY",
-        "CASE",
-        "CROSS",
-        "CUBE",
-        "DISTINCT",
-        "ELSE",
-        "EXCEPT",
-        "FROM",
-        "FULL",
-        "GROUP",
-        "HAVING",
-        "ILIKE",
-        "IN",
-        "INNER",
-        "INTERSECT",
-        "IS",
-        "JOIN",
-        "LATERAL",
-        "LIKE",
-        "LIMIT",
-        "MATERIALIZED",
-        "NATURAL",
-        "NOT",
-        "OFFSET",
-        "ON",
-        "OR",
-        "ORDER",
-        "OUTER",
-        "OVER",
-        "PARTITION",
-        "PIVOT",
-        "RECURSIVE",
-        "RLIKE",
-        "ROLLUP",
-        "ROW",
-        "SELECT",
-        "SEMI",
-        "ANTI",
-        "SETS",
-        "SIMILAR",
-        "SOME",
-        "TABLESAMPLE",
-        "THEN",
-        "TO",
-        "UNION",
-        "UNNEST",
-        "UNPIVOT",
-        "USING",
-        "VALUES",
-        "WHEN",
-        "WHERE",
-        "WITH",
-        "WITHIN",
-    ]
-)
+_GRAMMAR_WORDS = """
+ALL AND ANY AS BETWEEN BY CASE CROSS CUBE DISTINCT ELSE EXCEPT FROM FULL GROUP HAVING ILIKE IN INNER INTERSECT
+IS JOIN LATERAL LIKE LIMIT MATERIALIZED NATURAL NOT OFFSET ON OR ORDER OUTER OVER PARTITION PIVOT RECURSIVE
+RLIKE ROLLUP ROW SELECT SEMI ANTI SETS SIMILAR SOME TABLESAMPLE THEN TO UNION UNNEST UNPIVOT USING VALUES WHEN
+WHERE WITH WITHIN
+"""
+_GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
 # Words that are grammar before a parenthesis only if one of these follows it; otherwise functions of Spark.
 _GRAMMAR_BEFORE = {
     "EXISTS": frozenset({"SELECT", "WITH", "VALUES", "("}),

@@ -1,4 +1,8 @@
-"""All actions by name."""
+"""Everything that begins with ``$`` in a spec, one module per family, and all of it by name.
+
+An action gets its arguments with variables filled in, and the context of its file. It raises what did not hold. Actions
+that check something try again until the time-out. Imports as ``testing`` does.
+"""
 
 from __future__ import annotations
 

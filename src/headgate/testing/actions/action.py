@@ -22,7 +22,7 @@ class Invocation:
     """A call with its arguments filled in. ``body`` still holds its variables; ``context.fill`` gives its lines."""
 
     action: str
-    words: tuple[str, ...]  # all arguments in their order, as they were written
+    arguments: tuple[str, ...]  # all of them in their order, as they were written
     positional: tuple[str, ...]
     options: Mapping[str, str]
     body: Block
@@ -53,7 +53,7 @@ class Invocation:
         return None if written is None else read_json(written)
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """The options whose names begin so, without the beginning: `config.` for what a topic is configured with."""
+        """The options that begin with a prefix, such as `config.`, by the rest of their names."""
         return {
             key.removeprefix(prefix): value for key, value in self.options.items() if key.startswith(prefix)
         }
@@ -64,8 +64,10 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """``options`` that end in a dot are prefixes; None takes any name. ``positional`` is how many there are, None for
-    any number."""
+    """What an action takes and does.
+
+    ``options`` that end in a dot are prefixes; None takes any name. ``positional`` is how many arguments without a name
+    there are, None for any number. An action that stops or starts Headgate or a service ``disrupts``."""
 
     name: str
     run: Callable[[Invocation, SpecContext], None]
@@ -73,17 +75,18 @@ class Action:
     options: tuple[str, ...] | None = ()
     positional: int | None = 0
     body: Body = "none"
+    disrupts: bool = False
 
     def check(self, call: ActionCall) -> None:
         """Raises what is wrong with a call, whatever its variables will be."""
-        named = [word.name for word in call.words if word.name is not None]
+        named = [argument.name for argument in call.arguments if argument.name is not None]
         if self.options is not None:
             for name in named:
                 self._check_option(name)
         for name in self.required:
             if name not in named:
                 raise InvalidAction(self.name, f'lacks its option "{name}"')
-        count = sum(word.name is None for word in call.words)
+        count = sum(argument.name is None for argument in call.arguments)
         if self.positional is not None and count != self.positional:
             raise InvalidAction(self.name, f"takes {_arguments(self.positional)} without a name, not {count}")
         if self.body == "required" and not call.body.lines:
@@ -93,10 +96,12 @@ class Action:
 
     def perform(self, call: ActionCall, context: SpecContext) -> None:
         fill = context.variables.fill
-        positional = tuple(fill(word.value) for word in call.words if word.name is None)
-        options = {word.name: fill(word.value) for word in call.words if word.name is not None}
-        words = tuple(fill(word.raw) for word in call.words)
-        self.run(Invocation(self.name, words, positional, options, call.body), context)
+        positional = tuple(fill(argument.value) for argument in call.arguments if argument.name is None)
+        options = {
+            argument.name: fill(argument.value) for argument in call.arguments if argument.name is not None
+        }
+        arguments = tuple(fill(argument.raw) for argument in call.arguments)
+        self.run(Invocation(self.name, arguments, positional, options, call.body), context)
 
     def _check_option(self, name: str) -> None:
         known = (*self.required, *(self.options or ()))

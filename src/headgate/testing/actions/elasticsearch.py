@@ -47,14 +47,14 @@ def mapping(call: Invocation, context: SpecContext) -> None:
             holds = holds and equal(expected["properties"], actual.get("properties", {}))
         if not holds:
             shown = actual if whole else actual.get("properties", {})
-            told = f'the mapping of index "{call.text("index")}" is another one'
-            raise Mismatch(told, _lines(expected if whole else wanted), _lines(shown), (write_json(shown),))
+            what = f'the mapping of index "{call.text("index")}" is another one'
+            raise Mismatch(what, _lines(expected if whole else wanted), _lines(shown), (write_json(shown),))
 
     context.eventually(attempt, call.body)
 
 
 def _all(index: str, context: SpecContext, deadline: Deadline) -> list[tuple[str, dict[str, Json]]]:
-    """Every document, by pages; what was written is made visible first."""
+    """All documents, read in pages. The index is refreshed first, so that what was written is found."""
     base = f"{context.elasticsearch}/{index}"
     _ask("POST", f"{base}/_refresh", None, deadline)
     found: list[tuple[str, dict[str, Json]]] = []
@@ -87,7 +87,7 @@ def _hit(hit: Json) -> tuple[str, dict[str, Json], Json]:
 
 
 def _mapping(index: str, context: SpecContext, deadline: Deadline) -> dict[str, Json]:
-    """Of the one index behind the name, which may be an alias."""
+    """The mapping of the one index behind the name, which may be an alias."""
     answer = _ask("GET", f"{context.elasticsearch}/{index}/_mapping", None, deadline)
     if not isinstance(answer, dict) or len(answer) != 1:
         raise ServiceFailed("elasticsearch", f'"{index}" is not one index')
@@ -129,7 +129,7 @@ def _identity(document: dict[str, Json]) -> Hashable:
 
 
 def _place(document: dict[str, Json], sort: str | None) -> tuple[bool, int, float | Decimal, str]:
-    """By the field that ``sort`` names, numbers before text; without one by the document's text."""
+    """The sort key: the field that ``sort`` names, numbers before text; without one, the text of the document."""
     value: Json = document
     for name in sort.split(".") if sort else ():
         value = value.get(name) if isinstance(value, dict) else None
@@ -144,8 +144,8 @@ def _mismatch(index: str, expected: Sequence[dict[str, Json]], actual: Sequence[
         place = next((at for at, other in enumerate(left[:1000]) if _same(other, one)), None)
         lines.append(write_json(one if place is None else left.pop(place)))
     wanted = [write_json(one) for one in expected]
-    told = f'the documents of index "{index}" are not the expected ones'
-    return Mismatch(told, tuple(wanted), tuple(align(wanted, lines)), tuple(lines))
+    what = f'the documents of index "{index}" are not the expected ones'
+    return Mismatch(what, tuple(wanted), tuple(align(wanted, lines)), tuple(lines))
 
 
 def _lines(value: Json) -> tuple[str, ...]:

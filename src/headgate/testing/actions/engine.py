@@ -1,16 +1,14 @@
-"""`set` and `set-from-sql`."""
+"""Actions on Headgate itself, its processes and its command line; and on variables and files."""
 
 from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
 
 from headgate.serve.process import HEADGATE, program_environment
-from headgate.serve.protocol import Row
 from headgate.serve.result_table import value_text
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.context import SpecContext
@@ -18,7 +16,7 @@ from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.notation import Json, is_part, read_json, write_json
 from headgate.testing.parse import read_duration
 from headgate.testing.retry import Deadline, GiveUp
-from headgate.testing.statements import query
+from headgate.testing.statements import busy_tasks, query
 
 
 def set_(call: Invocation, context: SpecContext) -> None:
@@ -34,8 +32,8 @@ def set_from_sql(call: Invocation, context: SpecContext) -> None:
     def attempt(deadline: Deadline) -> str:
         found = query(context.engine.client, sql, deadline)
         if len(found.rows) != 1 or len(found.columns) != 1 or found.rows[0][0] is None:
-            told = f"It gave {len(found.rows)} rows of {len(found.columns)} columns."
-            raise StepFailed("the query did not give one value", told)
+            shape = f"It gave {len(found.rows)} rows of {len(found.columns)} columns."
+            raise StepFailed("the query did not give one value", shape)
         return value_text(found.rows[0][0])
 
     value = context.eventually(attempt)
@@ -57,7 +55,7 @@ def _body_text(call: Invocation, context: SpecContext) -> str:
 
 
 def _place(call: Invocation, context: SpecContext) -> Path:
-    """A path that leads out of the folder is refused, so that a spec changes nothing else."""
+    """The path below `${dir}`. A spec must not write anywhere else."""
     folder = context.folder.resolve()
     path = (folder / call.text("path")).resolve()
     if not path.is_relative_to(folder) or path == folder:
@@ -75,7 +73,7 @@ _CHECK = re.compile(r"contains: ?(.*)")
 def headgate(call: Invocation, context: SpecContext) -> None:
     status = call.number("status") or 0
     checks = [_command_check(call, line) for line in context.fill(call.body)]
-    arguments = tuple(word for word in call.words if not word.startswith("status="))
+    arguments = tuple(word for word in call.arguments if not word.startswith("status="))
     command = (*HEADGATE, *_with_project(arguments, context))
     try:
         ended = subprocess.run(
@@ -86,13 +84,13 @@ def headgate(call: Invocation, context: SpecContext) -> None:
         raise StepFailed(
             f"the command did not end within {context.timeout:.0f} s", _output_text(error.stdout)
         ) from error
-    told = _output_text(ended.stdout) + _output_text(ended.stderr)
+    output = _output_text(ended.stdout) + _output_text(ended.stderr)
     if ended.returncode != status:
-        raise StepFailed(f"the command ended with status {ended.returncode} and not {status}", told)
+        raise StepFailed(f"the command ended with status {ended.returncode} and not {status}", output)
     for text in checks:
-        if text not in told:
+        if text not in output:
             wanted = tuple(f"contains: {one}" for one in checks)
-            raise Mismatch(f'the command did not print "{text}"', wanted, tuple(told.splitlines()))
+            raise Mismatch(f'the command did not print "{text}"', wanted, tuple(output.splitlines()))
 
 
 def _with_project(arguments: tuple[str, ...], context: SpecContext) -> tuple[str, ...]:
@@ -139,7 +137,7 @@ def grpc(call: Invocation, context: SpecContext) -> None:
 
 
 def _parts(lines: tuple[str, ...]) -> tuple[str | None, Json]:
-    """What is sent, and what is expected, with `----` between them."""
+    """What is sent and what is expected. A line of dashes stands between them."""
     rule = next(
         (index for index, line in enumerate(lines) if line.strip() and not line.strip().strip("-")),
         len(lines),
@@ -163,10 +161,6 @@ def _http_check(response: httpx.Response, status: int, expected: Json) -> None:
         raise Mismatch("the answer is not the expected one", (write_json(expected),), (write_json(actual),))
 
 
-TASKS = "SELECT name, state, lag FROM headgate_catalog.tasks;"
-WAITED_FOR = ("starting", "running")
-
-
 def down(call: Invocation, context: SpecContext) -> None:
     context.world.stop_hard(call.positional[0])
 
@@ -186,30 +180,18 @@ def kill(call: Invocation, context: SpecContext) -> None:
 
 
 def wait_idle(call: Invocation, context: SpecContext) -> None:
-    """Idle twice in a row, since one look may fall between a batch's commit and the next look for records."""
+    """Idle twice in a row, because one look may fall between the commit of a batch and the next look for records."""
     task = call.optional("task")
     idle = 0
 
     def attempt(deadline: Deadline) -> None:
         nonlocal idle
-        found = query(context.engine.client, TASKS, deadline)
-        busy = _busy(found.rows, task)
+        busy = busy_tasks(context, deadline, task)
         idle = 0 if busy else idle + 1
         if idle < 2:
             raise StepFailed("not all tasks are idle", "\n".join(busy) or None)
 
     context.eventually(attempt)
-
-
-def _busy(rows: Sequence[Row], task: str | None) -> list[str]:
-    """A line for every task that still has to be waited for."""
-    if task is not None and task not in [row[0] for row in rows]:
-        return [f"there is no task {task}"]
-    return [
-        f"{value_text(name)} is {value_text(state)} with a lag of {value_text(lag)}"
-        for name, state, lag in rows
-        if (name == task if task is not None else state in WAITED_FOR) and (state != "running" or lag != 0)
-    ]
 
 
 ACTIONS = (
@@ -220,9 +202,9 @@ ACTIONS = (
     Action("headgate", headgate, options=None, positional=None, body="optional"),
     Action("http", http, options=("status", "token"), positional=2, body="optional"),
     Action("grpc", grpc, options=("json",), positional=1, body="optional"),
-    Action("down", down, positional=1),
-    Action("up", up, positional=1),
-    Action("restart", restart),
-    Action("kill", kill),
+    Action("down", down, positional=1, disrupts=True),
+    Action("up", up, positional=1, disrupts=True),
+    Action("restart", restart, disrupts=True),
+    Action("kill", kill, disrupts=True),
     Action("wait-idle", wait_idle, options=("task",)),
 )

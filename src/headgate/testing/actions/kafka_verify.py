@@ -1,4 +1,4 @@
-"""The records of a topic from its start, read on as more come."""
+"""`kafka-verify` and `kafka-verify-latest`: the records of a topic, read from its start."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ from headgate.testing.notation import Json, canonical, equal, read_values, witho
 from headgate.testing.records import FORMATS, Decoded, Records
 from headgate.testing.retry import Deadline, GiveUp
 
+QUIET = 1.0  # seconds without a record after which no more are awaited
+POLL = 0.3
+REOPEN = 10.0  # seconds after which a topic is read anew: it may have been deleted and created again
+
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A record as it lies in the topic."""
+    """A record as it is in the topic."""
 
     partition: int
     offset: int
@@ -35,7 +39,7 @@ class Raw:
 
 
 class TopicReader:
-    """Reads committed records only. ``records`` is all that was read; within a partition in order."""
+    """Reads committed records. ``records`` holds all that were read so far, in order within a partition."""
 
     def __init__(self, topic: str, consumer: Consumer, count: int) -> None:
         self.topic = topic
@@ -45,14 +49,14 @@ class TopicReader:
         self._at_end: set[int] = set()
 
     def read_to_end(self, deadline: Deadline) -> None:
-        """What is there now. Raises StepFailed when the end is not reached in time."""
+        """Read all records up to the current end. Raises StepFailed if that takes too long."""
         while len(self._at_end) < self.partitions:
             if deadline.is_over:
                 raise StepFailed(f'could not read topic "{self.topic}" to its end in time')
             self._read(min(0.5, deadline.left))
 
     def read_more(self, seconds: float) -> bool:
-        """Whether more came within so many seconds; returns as soon as it did."""
+        """Wait for more records. True as soon as one has come."""
         before, until = len(self.records), time.monotonic() + seconds
         while len(self.records) == before and time.monotonic() < until:
             self._read(max(0.0, until - time.monotonic()))
@@ -83,13 +87,13 @@ def _raw(message: Message) -> Raw:
     return Raw(*place, _bytes(message.key()), _bytes(message.value()), headers)
 
 
-def _number(told: int | None) -> int:
-    return -1 if told is None else told
+def _number(number: int | None) -> int:
+    return -1 if number is None else number
 
 
-def _bytes(told: str | bytes | None) -> bytes | None:
+def _bytes(data: str | bytes | None) -> bytes | None:
     """The library's annotations allow text, which it never gives to a consumer without a deserializer."""
-    return told.encode() if isinstance(told, str) else told
+    return data.encode() if isinstance(data, str) else data
 
 
 @contextmanager
@@ -117,11 +121,6 @@ def open_topic(topic: str, context: SpecContext) -> Iterator[TopicReader]:
         consumer.close()
 
 
-QUIET = 1.0  # seconds without a record after which no more are awaited
-POLL = 0.3
-REOPEN = 10.0  # seconds after which a topic is read anew: it may have been deleted and created again
-
-
 @dataclass(frozen=True, slots=True)
 class Record:
     """A line of the body, or a record of the topic in the same form. Parts that are not compared are None."""
@@ -132,7 +131,7 @@ class Record:
     headers: tuple[tuple[str, str | None], ...] | None = None
 
     def identity(self) -> Hashable:
-        """Different for records that are not the same, and equal for nearly all that are; ``same`` knows all."""
+        """A key that finds most equal records quickly. ``same`` decides about the rest."""
         parts = (self.value,) if self.key is None else (self.key, self.value)
         return (
             *(canonical(without_nulls(part.value) if part.is_loose else part.value) for part in parts),
@@ -164,7 +163,7 @@ def verify(call: Invocation, context: SpecContext) -> None:
             return
         too_many = len(actual) > len(expected) and not at_least
         mismatch = _mismatch(call, expected, actual, problem, in_order)
-        # A record that is there stays, so more than expected will never become the expected ones.
+        # Records stay in a topic, so too many never become the right number.
         raise GiveUp(mismatch) if too_many and not context.rewrite else mismatch
 
     _read_until(call, context, check)
@@ -192,7 +191,7 @@ def verify_latest(call: Invocation, context: SpecContext) -> None:
 def _read_until(
     call: Invocation, context: SpecContext, check: Callable[[TopicReader, Decode, Deadline], None]
 ) -> None:
-    """One reader is kept over attempts while it works, since a topic may be long."""
+    """Check again as records come. One reader serves all attempts, because a topic may be long."""
     topic = call.text("topic")
     with ExitStack() as opened:
         records = Records(cache(lambda: opened.enter_context(context.registry())))
@@ -223,7 +222,7 @@ def _read_until(
 
 
 class _Decoder:
-    """Decodes every record once, since attempts come back to the same ones."""
+    """Decodes every record once for all attempts."""
 
     def __init__(self, call: Invocation, records: Records) -> None:
         self._call = call
@@ -238,12 +237,12 @@ class _Decoder:
         return [self._known[raw.partition, raw.offset] for raw in raws]
 
     def forget(self) -> None:
-        """The topic is read anew, and may be another one under the same name."""
+        """Forget all records: the topic may have been deleted and created again."""
         self._known.clear()
 
 
 def _is_missing(topic: str, context: SpecContext) -> bool:
-    """Whether there is no such topic, and none comes within a quiet second: then nothing is there, either."""
+    """Whether the topic does not exist and is not created within a second either."""
     if has_topic(topic, context):
         return False
     time.sleep(QUIET)
@@ -332,7 +331,7 @@ def _judge(call: Invocation) -> Callable[[Sequence[Record], Sequence[Record], bo
 def _mismatch(
     call: Invocation, expected: Sequence[Record], actual: Sequence[Record], problem: str, in_order: bool
 ) -> Mismatch:
-    """Records that are the expected ones are shown as the spec has written them."""
+    """The difference. Expected records are shown as the spec writes them."""
     left = list(expected)
     lines = []
     for one in actual:
@@ -341,8 +340,8 @@ def _mismatch(
     wanted = tuple(one.line for one in expected)
     found = tuple(lines) if in_order else tuple(align(wanted, lines))
     rewritten = tuple(one.line for one in actual)
-    told = f'{problem} in topic "{call.text("topic")}"'
-    return Mismatch(told, wanted, found, rewritten if in_order else tuple(sorted(rewritten)))
+    what = f'{problem} in topic "{call.text("topic")}"'
+    return Mismatch(what, wanted, found, rewritten if in_order else tuple(sorted(rewritten)))
 
 
 ACTIONS = (

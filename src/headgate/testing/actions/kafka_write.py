@@ -1,4 +1,4 @@
-"""`kafka-create-topic`, `kafka-add-partitions`, `kafka-delete-topic`, `kafka-delete-records` and `kafka-verify-topic`."""
+"""Actions that create, change, check and delete topics, and `kafka-ingest`, which writes records."""
 
 from __future__ import annotations
 
@@ -23,11 +23,17 @@ from headgate.testing.retry import Deadline
 
 TIMEOUT = 30.0  # seconds for one request of the broker
 
+Encoder = Callable[[Written], bytes | None]
+OPTIONS = (
+    "format", "subject", "schema-id", "message", "key-format", "key-subject", "key-schema-id", "key-message",
+    "partition", "timestamp", "headers", "repeat", "raw", "transaction",
+)  # fmt: skip
+
 
 def create_topic(call: Invocation, context: SpecContext) -> None:
     topic = call.text("topic")
     new = NewTopic(topic, call.number("partitions") or 1, 1, config=call.with_prefix("config."))
-    client = admin(context)  # kept: what it promised is broken when it goes
+    client = admin(context)  # a name of its own, because its futures fail when it is collected
     with kafka_errors():
         client.create_topics([new], operation_timeout=TIMEOUT)[topic].result()
     _wait_until_known(topic, context)
@@ -39,7 +45,7 @@ def add_partitions(call: Invocation, context: SpecContext) -> None:
     with kafka_errors():
         client.create_partitions([NewPartitions(topic, wanted)], operation_timeout=TIMEOUT)[topic].result()
     context.eventually(lambda _: _check_partitions(topic, wanted, context))
-    context.producer = None  # which knows the topic as it was
+    context.producer = None  # it still has the old metadata of the topic
 
 
 def _check_partitions(topic: str, wanted: int, context: SpecContext) -> None:
@@ -56,7 +62,7 @@ def delete_topic(call: Invocation, context: SpecContext) -> None:
     with kafka_errors():
         client.delete_topics([topic], operation_timeout=TIMEOUT)[topic].result()
     context.eventually(lambda _: _check_gone(topic, context))
-    context.producer = None  # which knows the topic as it was
+    context.producer = None  # it still has the old metadata of the topic
 
 
 def _check_gone(topic: str, context: SpecContext) -> None:
@@ -65,7 +71,7 @@ def _check_gone(topic: str, context: SpecContext) -> None:
 
 
 def delete_records(call: Invocation, context: SpecContext) -> None:
-    """What retention does, at once: the records of a partition before an offset are gone."""
+    """Delete the records of a partition before an offset, as retention would."""
     before = TopicPartition(call.text("topic"), call.number("partition") or 0, call.number("before") or 0)
     client = admin(context)
     with kafka_errors():
@@ -93,7 +99,7 @@ def admin(context: SpecContext) -> AdminClient:
 
 
 def partitions(topic: str, context: SpecContext) -> int:
-    """Raises ServiceFailed where there is no such topic."""
+    """Raises ServiceFailed if the topic does not exist."""
     with kafka_errors():
         found = admin(context).list_topics(topic, timeout=TIMEOUT).topics[topic]
     if found.error is not None:
@@ -111,8 +117,8 @@ def kafka_errors() -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        told = error.args[0]
-        raise ServiceFailed("kafka", told.str() if hasattr(told, "str") else str(told)) from error
+        reason = error.args[0]
+        raise ServiceFailed("kafka", reason.str() if hasattr(reason, "str") else str(reason)) from error
 
 
 def _shape(topic: str, wanted: dict[str, str], context: SpecContext) -> dict[str, str]:
@@ -126,7 +132,7 @@ def _shape(topic: str, wanted: dict[str, str], context: SpecContext) -> dict[str
 
 
 def _wait_until_known(topic: str, context: SpecContext) -> None:
-    """The broker answers before all of it knows the topic."""
+    """Wait for the metadata: the broker answers before it is complete."""
 
     def attempt(deadline: Deadline) -> None:
         del deadline
@@ -135,17 +141,9 @@ def _wait_until_known(topic: str, context: SpecContext) -> None:
     context.eventually(attempt)
 
 
-Encoder = Callable[[Written], bytes | None]
-
-OPTIONS = (
-    "format", "subject", "schema-id", "message", "key-format", "key-subject", "key-schema-id", "key-message",
-    "partition", "timestamp", "headers", "repeat", "raw", "transaction",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where and how records go; what is None is left to Kafka."""
+    """Where and how records are sent. Kafka decides what is None."""
 
     topic: str
     partition: int | None
@@ -171,9 +169,9 @@ def ingest(call: Invocation, context: SpecContext) -> None:
         _send(_encoded(call, context, key, value), destination, context)
 
 
-def read_headers(told: Json) -> list[tuple[str, bytes | None]]:
-    """An object, or a list of pairs where a name comes twice."""
-    pairs = list(told.items()) if isinstance(told, dict) else told or []
+def read_headers(written: Json) -> list[tuple[str, bytes | None]]:
+    """Headers from an object, or from a list of pairs if a name occurs twice."""
+    pairs = list(written.items()) if isinstance(written, dict) else written or []
     if not isinstance(pairs, list):
         raise MalformedSpec(
             "headers are no object and no list of pairs", 'Write {"h": "v"} or [["h", "v"], ["h", "w"]].'
@@ -280,7 +278,7 @@ def _send(
     with kafka_errors():
         for key, value in records:
             _produce(producer, to.topic, key, value, options)
-        left = producer.flush(context.patience)
+        left = producer.flush(context.request_timeout)
     if not failures and not left:
         context.producer = producer
     else:
@@ -295,26 +293,26 @@ def _in_transaction(
     options: dict[str, Any],
     context: SpecContext,
 ) -> None:
-    """Written and acknowledged in any case, also where the transaction is aborted then, or left open until the file
-    ends."""
+    """Write the records and wait until they are acknowledged. Then the transaction is committed, aborted, or left open
+    until the file ends."""
     producer = _producer(
         context, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
     )
-    producer.init_transactions(context.patience)
+    producer.init_transactions(context.request_timeout)
     producer.begin_transaction()
     for key, value in records:
         _produce(producer, to.topic, key, value, options)
-    producer.flush(context.patience)
+    producer.flush(context.request_timeout)
     if to.transaction == "commit":
-        producer.commit_transaction(context.patience)
+        producer.commit_transaction(context.request_timeout)
     elif to.transaction == "abort":
-        producer.abort_transaction(context.patience)
+        producer.abort_transaction(context.request_timeout)
     else:
         context.open_transactions.append(producer)
 
 
 def _producer(context: SpecContext, more: dict[str, Any] | None = None) -> Producer:
-    """Keys go to the partitions to which Java's clients would send them."""
+    """The settings of a producer. It chooses partitions by key as Java's clients do."""
     return Producer(
         {
             "bootstrap.servers": context.kafka,
@@ -322,7 +320,7 @@ def _producer(context: SpecContext, more: dict[str, Any] | None = None) -> Produ
             "partitioner": "murmur2_random",
             "linger.ms": 5,
             "log_level": 0,
-            "message.timeout.ms": int(context.patience * 1000),
+            "message.timeout.ms": int(context.request_timeout * 1000),
             **(more or {}),
         }
     )

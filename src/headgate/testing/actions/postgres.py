@@ -1,4 +1,4 @@
-"""Values of PostgreSQL in the notation of rows."""
+"""`postgres-execute`, `postgres-verify` and `postgres-columns`, on the file's own database."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ _TYPES = {
     "date": "date", "time": "time", "timestamp": "timestamp", "timestamptz": "timestamptz",
 }  # fmt: skip
 
+_COLUMNS = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, col_description(a.attrelid, a.attnum)
+FROM pg_attribute a WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_COLUMN = re.compile(
+    r'\s*("(?:[^"]|"")+"|\S+)\s+(.*?)(\s+not null)?\s*(?:\bcomment\s+("(?:[^"\\]|\\.)*"))?\s*', re.DOTALL
+)
+
 
 class _AsText(Loader):
     def load(self, data: Buffer) -> Any:
@@ -55,7 +63,7 @@ class _JsonLoader(Loader):
 
 
 def read_as_shown(connection: psycopg.Connection[Any]) -> None:
-    """Let the connection give these types as text: Python has no infinite dates, and would round json."""
+    """Read these types as text: Python has no infinite dates, and would round numbers in json."""
     for name in ("date", "time", "timetz", "interval", "inet", "cidr"):
         connection.adapters.register_loader(name, _AsText)
     for name in ("timestamp", "timestamptz"):
@@ -100,18 +108,9 @@ def _nested(value: object) -> Json:
     return _shown_value(value)  # type: ignore[return-value]
 
 
-_COLUMNS = """
-SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, col_description(a.attrelid, a.attnum)
-FROM pg_attribute a WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
-"""
-_COLUMN = re.compile(
-    r'\s*("(?:[^"]|"")+"|\S+)\s+(.*?)(\s+not null)?\s*(?:\bcomment\s+("(?:[^"\\]|\\.)*"))?\s*', re.DOTALL
-)
-
-
 def execute(call: Invocation, context: SpecContext) -> None:
     text = "\n".join(context.fill(call.body))
-    with _connected(context, context.patience) as connection:
+    with _connected(context, context.request_timeout) as connection:
         connection.execute(text.encode())
 
 
@@ -135,7 +134,8 @@ def columns(call: Invocation, context: SpecContext) -> None:
         with _connected(context, deadline.left) as connection:
             found = connection.execute(_COLUMNS, [_quoted_name(table)]).fetchall()
         actual = [
-            _shown_column(str(name), str(type_), bool(fixed), told) for name, type_, fixed, told in found
+            _shown_column(str(name), str(type_), bool(fixed), comment)
+            for name, type_, fixed, comment in found
         ]
         if actual != expected:
             raise Mismatch(
@@ -157,7 +157,7 @@ def _query(text: str, deadline: Deadline, context: SpecContext) -> Result:
 
 @contextmanager
 def _connected(context: SpecContext, seconds: float) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
-    """In autocommit, so that a script may hold whatever psql could run; its statements end with the time-out."""
+    """A connection in autocommit, so that a script may hold everything that psql runs. Statements have a time-out."""
     options = f"-c statement_timeout={max(1, int(seconds * 1000))} -c TimeZone=UTC"
     try:
         with psycopg.connect(
@@ -169,7 +169,7 @@ def _connected(context: SpecContext, seconds: float) -> Iterator[psycopg.Connect
 
 
 def _split(call: Invocation, lines: Sequence[str]) -> tuple[str, list[str]]:
-    """The query, which ends with the first line that ends in a semicolon, and the rows below it."""
+    """The query, up to the first line that ends in a semicolon, and the rows below it."""
     for index, line in enumerate(lines):
         if line.rstrip().endswith(";"):
             return "\n".join(lines[: index + 1]), list(lines[index + 1 :])
@@ -177,7 +177,7 @@ def _split(call: Invocation, lines: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _column(call: Invocation, line: str) -> str:
-    """A line of the body in the one form in which columns are compared."""
+    """A line of the body in the form in which columns are compared."""
     found = _COLUMN.fullmatch(line)
     if found is None:
         raise call.wrong(f'cannot read the column "{line.strip()[:60]}"')
@@ -187,8 +187,8 @@ def _column(call: Invocation, line: str) -> str:
 
 
 def _shown_column(name: str, type_: str, not_null: bool, comment: object) -> str:
-    told = name if re.fullmatch(r'[^\s"]+', name) else '"' + name.replace('"', '""') + '"'
-    text = f"{told} {type_}{' not null' if not_null else ''}"
+    written = name if re.fullmatch(r'[^\s"]+', name) else '"' + name.replace('"', '""') + '"'
+    text = f"{written} {type_}{' not null' if not_null else ''}"
     if comment is None:
         return text
     escaped = str(comment).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
@@ -196,7 +196,7 @@ def _shown_column(name: str, type_: str, not_null: bool, comment: object) -> str
 
 
 def _quoted_name(table: str) -> str:
-    """As an identifier, with its schema if there is a point; quoted as it is, since names keep their case."""
+    """The name as a quoted identifier, because names keep their case. A dot separates the schema."""
     if '"' in table:
         return table
     return sql.Identifier(*table.split(".")).as_string(None)

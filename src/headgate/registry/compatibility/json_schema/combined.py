@@ -25,6 +25,7 @@ SUMS = ("anyOf", "oneOf")
 
 
 def compare_combined(old: Combined, new: Combined, pairs: Pairs) -> Iterator[Difference]:
+    """Both are combinations: compare how they combine, how many members they have, and the members."""
     criterion = _criterion(old, new)
     if criterion is not None:
         yield criterion

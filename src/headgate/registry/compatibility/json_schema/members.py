@@ -198,6 +198,7 @@ def _added_item(after: Node, old: Array, pairs: Pairs) -> Iterator[Difference]:
 
 
 def is_open(node: Object | Array) -> bool:
+    """Whether members that are not named may be anything."""
     if isinstance(node, Object) and node.patterns:
         return False
     return (
@@ -214,6 +215,7 @@ def schema_for_property(node: Object, name: str) -> Node | None:
 
 
 def schema_for_rest(node: Object | Array) -> Node | None:
+    """What a partially open object or array requires of the other members. None if it is open or closed."""
     if node.additional is not None:
         return node.additional
     if node.permits_additional and not isinstance(node.unevaluated, Anything | Nothing):

@@ -26,26 +26,36 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
+    """Every value: `true`, or a schema without constraints."""
+
     common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
+    """No value: `false`."""
+
     common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
 class Null:
+    """Only null."""
+
     common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
+    """true and false."""
+
     common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
 class String:
+    """Texts. `pattern` is a regular expression."""
+
     max_length: Decimal | None = None
     min_length: Decimal | None = None
     pattern: str | None = None
@@ -54,6 +64,8 @@ class String:
 
 @dataclass(frozen=True, slots=True)
 class Number:
+    """Numbers, or only whole ones."""
+
     maximum: Decimal | None = None
     minimum: Decimal | None = None
     exclusive_maximum: Decimal | None = None
@@ -82,6 +94,8 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Object:
+    """Objects. `additional` is the schema of properties that are not named."""
+
     properties: dict[str, Node] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
     permits_additional: bool = True
@@ -105,12 +119,16 @@ class Enum:
 
 @dataclass(frozen=True, slots=True)
 class Const:
+    """One value, as JSON text."""
+
     value: str
     common: Common = Common()
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """All values but those of `inner`."""
+
     inner: Node
     common: Common = Common()
 
@@ -235,6 +253,7 @@ class Difference:
 
 
 def changed(kind: str, *steps: str, detail: str = "") -> Difference:
+    """A difference at the node itself, or below it with `steps`."""
     return Difference(steps, kind, detail)
 
 

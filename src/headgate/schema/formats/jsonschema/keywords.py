@@ -10,26 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from headgate.schema import types as t
 from headgate.schema.errors import DecimalTooWide, MalformedJsonSchema
 from headgate.schema.formats.avro.read import connect_decimal
-from headgate.schema.types import (
-    MAX_PRECISION,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Integer,
-    Json,
-    Real,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 
 Number = int | float
 _ALTERNATIVES = ("anyOf", "oneOf", "if", "dependentSchemas", "dependencies")
@@ -257,79 +240,79 @@ def _first(*docs: str | None) -> str | None:
     return next((doc for doc in docs if doc is not None), None)
 
 
-_BY_FORMAT: Mapping[str, Type] = {
-    "date": Date(),
-    "time": Time(),
-    "time-local": Time(),
-    "date-time": TimestampTz(),
-    "date-time-local": Timestamp(),
-    "uuid": Uuid(),
-    "byte": Bytes(),
-    "integer": Decimal(MAX_PRECISION, 0),
-    "number": Decimal(),
+_BY_FORMAT: Mapping[str, t.Type] = {
+    "date": t.Date(),
+    "time": t.Time(),
+    "time-local": t.Time(),
+    "date-time": t.TimestampTz(),
+    "date-time-local": t.Timestamp(),
+    "uuid": t.Uuid(),
+    "byte": t.Bytes(),
+    "integer": t.Decimal(t.MAX_PRECISION, 0),
+    "number": t.Decimal(),
 }
 
 # Connect names its logical types in the title.
-_CONNECT_INTEGERS: Mapping[str, Type] = {
-    "org.apache.kafka.connect.data.Date": Date(),
-    "org.apache.kafka.connect.data.Time": Time(),
-    "org.apache.kafka.connect.data.Timestamp": TimestampTz(),
-    "io.debezium.time.Date": Date(),
-    "io.debezium.time.Time": Time(),
-    "io.debezium.time.MicroTime": Time(),
-    "io.debezium.time.Timestamp": Timestamp(),
-    "io.debezium.time.MicroTimestamp": Timestamp(),
+_CONNECT_INTEGERS: Mapping[str, t.Type] = {
+    "org.apache.kafka.connect.data.Date": t.Date(),
+    "org.apache.kafka.connect.data.Time": t.Time(),
+    "org.apache.kafka.connect.data.Timestamp": t.TimestampTz(),
+    "io.debezium.time.Date": t.Date(),
+    "io.debezium.time.Time": t.Time(),
+    "io.debezium.time.MicroTime": t.Time(),
+    "io.debezium.time.Timestamp": t.Timestamp(),
+    "io.debezium.time.MicroTimestamp": t.Timestamp(),
 }
-_CONNECT_TEXTS: Mapping[str, Type] = {
-    "io.debezium.data.Json": Json(),
-    "io.debezium.data.Uuid": Uuid(),
-    "io.debezium.time.ZonedTimestamp": TimestampTz(),
+_CONNECT_TEXTS: Mapping[str, t.Type] = {
+    "io.debezium.data.Json": t.Json(),
+    "io.debezium.data.Uuid": t.Uuid(),
+    "io.debezium.time.ZonedTimestamp": t.TimestampTz(),
 }
 _CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 LOGICAL_TITLES = frozenset((*_CONNECT_INTEGERS, *_CONNECT_TEXTS, _CONNECT_DECIMAL))
 
 
-def text_type(keywords: Keywords, path: str) -> Type:
+def text_type(keywords: Keywords, path: str) -> t.Type:
     if keywords.encoding == "base64" or keywords.connect_type == "bytes":
-        return Bytes()
+        return t.Bytes()
     if keywords.format == "number" and keywords.digits is not None:
         return _decimal(*keywords.digits, path)
-    return _CONNECT_TEXTS.get(title(keywords)) or _BY_FORMAT.get(keywords.format or "") or Text()
+    return _CONNECT_TEXTS.get(title(keywords)) or _BY_FORMAT.get(keywords.format or "") or t.Text()
 
 
-def number_type(keywords: Keywords, path: str) -> Type:
+def number_type(keywords: Keywords, path: str) -> t.Type:
     if title(keywords) == _CONNECT_DECIMAL:
         precision, scale = connect_decimal({"connect.parameters": keywords.connect_parameters})
-        return _decimal(MAX_PRECISION if precision is None else precision, scale or 0, path)
-    return Real() if keywords.connect_type == "float32" or keywords.format == "float" else Double()
+        return _decimal(t.MAX_PRECISION if precision is None else precision, scale or 0, path)
+    return t.Real() if keywords.connect_type == "float32" or keywords.format == "float" else t.Double()
 
 
-def integer_type(keywords: Keywords, path: str) -> Type:
+def integer_type(keywords: Keywords, path: str) -> t.Type:
     """Integer if the bounds or an annotation say so, decimal if the bounds go beyond 64 bits, otherwise bigint."""
     logical = _CONNECT_INTEGERS.get(title(keywords))
     if logical is not None:
         return logical
     if keywords.connect_type in ("int8", "int16", "int32") or keywords.format == "int32":
-        return Integer()
+        return t.Integer()
     lower, upper = keywords.lower, keywords.upper
     if lower is not None and upper is not None and lower >= -(2**31) and upper < 2**31:
-        return Integer()
+        return t.Integer()
     beyond = [bound for bound in (lower, upper) if bound is not None and not -(2**63) <= bound < 2**63]
     # A lower bound above 64 bits, or an upper bound below them, needs a decimal as well.
     return (
-        _decimal(max(_digits_of_bound(bound) for bound in beyond), 0, path, at_least=MAX_PRECISION)
+        _decimal(max(_digits_of_bound(bound) for bound in beyond), 0, path, at_least=t.MAX_PRECISION)
         if beyond
-        else Bigint()
+        else t.Bigint()
     )
 
 
-def enum_type(values: Sequence[object], keywords: Keywords, path: str) -> Type:
+def enum_type(values: Sequence[object], keywords: Keywords, path: str) -> t.Type:
     """The type of fixed values that are not all texts."""
     if all(isinstance(value, bool) for value in values):
-        return Boolean()
+        return t.Boolean()
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) < len(values):
-        return Json()
+        return t.Json()
     if all(isinstance(number, int) or number.is_integer() for number in numbers):
         return integer_type(Keywords(lower=min(numbers), upper=max(numbers)), path)
     return number_type(keywords, path)
@@ -343,7 +326,7 @@ def _digits_of_bound(bound: Number) -> int:
     return len(str(min(abs(int(bound)), 10**99)))  # Python refuses to print integers of thousands of digits
 
 
-def _decimal(precision: int, scale: int, path: str, at_least: int = 1) -> Decimal:
-    if precision > MAX_PRECISION:
+def _decimal(precision: int, scale: int, path: str, at_least: int = 1) -> t.Decimal:
+    if precision > t.MAX_PRECISION:
         raise DecimalTooWide(path, precision)
-    return Decimal(max(precision, scale, at_least), scale)
+    return t.Decimal(max(precision, scale, at_least), scale)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headgate.schema import types as t
 from headgate.schema.errors import ImpossibleSchema, MalformedJsonSchema, RecursiveSchema, SchemaTooDeep
 from headgate.schema.formats.documents import SizeLimit, check_depth, copy_document, load_document
 from headgate.schema.formats.jsonschema.keywords import (
@@ -26,28 +27,11 @@ from headgate.schema.formats.jsonschema.keywords import (
 )
 from headgate.schema.formats.jsonschema.references import FORMAT, References
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
-from headgate.schema.types import (
-    MAX_DEPTH,
-    Array,
-    Bigint,
-    Boolean,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Real,
-    Record,
-    Text,
-    Type,
-    plain,
-)
 
 _NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
 
 
-def from_json_schema(schema: object, references: Mapping[str, object] | None = None) -> Type:
+def from_json_schema(schema: object, references: Mapping[str, object] | None = None) -> t.Type:
     """The type of the documents that are valid, without null. The schema may be text or parsed.
 
     `references` are the documents that it may refer to, as text or parsed, by address or by the name that it uses.
@@ -55,7 +39,7 @@ def from_json_schema(schema: object, references: Mapping[str, object] | None = N
     return read_schema(schema, references)[0]
 
 
-def read_schema(schema: object, references: Mapping[str, object] | None = None) -> tuple[Type, bool]:
+def read_schema(schema: object, references: Mapping[str, object] | None = None) -> tuple[t.Type, bool]:
     """The type that `from_json_schema` returns, and whether null is valid, too."""
     type_, nullable, _ = _read(schema, references)
     return type_, nullable
@@ -66,7 +50,7 @@ def logical_titles(schema: object, references: Mapping[str, object] | None = Non
     return _read(schema, references)[2]
 
 
-def _read(schema: object, references: Mapping[str, object] | None) -> tuple[Type, bool, Mapping[str, str]]:
+def _read(schema: object, references: Mapping[str, object] | None) -> tuple[t.Type, bool, Mapping[str, str]]:
     root = _load(schema)
     documents = {address: _load(document) for address, document in (references or {}).items()}
     reader = _Reader(References(root, documents))
@@ -93,7 +77,7 @@ class _Location:
     open: frozenset[int] = frozenset()
 
     def into(self, path: str) -> _Location:
-        if self.depth >= MAX_DEPTH:
+        if self.depth >= t.MAX_DEPTH:
             raise SchemaTooDeep(FORMAT, self.path)
         return _Location(path, self.depth + 1, self.open)
 
@@ -105,7 +89,7 @@ class _Location:
 class _ReadType:
     """The result for one schema. If `type` is None, null is the only valid value."""
 
-    type: Type | None
+    type: t.Type | None
     nullable: bool
     doc: str | None = None
 
@@ -172,7 +156,7 @@ class _Reader:
             kinds = frozenset(("number",))
         if not kinds:
             return _ReadType(None, True, keywords.description)
-        type_ = self._type(next(iter(kinds)), keywords, at) if len(kinds) == 1 else Json()
+        type_ = self._type(next(iter(kinds)), keywords, at) if len(kinds) == 1 else t.Json()
         return _described(type_, nullable, keywords)
 
     def _alternatives(self, keywords: Keywords, at: _Location) -> _ReadType | None:
@@ -196,10 +180,10 @@ class _Reader:
         )
         return _ReadType(join(types) if types else None, nullable, doc)
 
-    def _type(self, kind: str, keywords: Keywords, at: _Location) -> Type:
+    def _type(self, kind: str, keywords: Keywords, at: _Location) -> t.Type:
         match kind:
             case "boolean":
-                return Boolean()
+                return t.Boolean()
             case "integer":
                 if title(keywords) in LOGICAL_TITLES:
                     self.titles[at.path] = title(keywords)
@@ -213,24 +197,24 @@ class _Reader:
             case _:
                 return self._object(keywords, at)
 
-    def _array(self, keywords: Keywords, at: _Location) -> Type:
+    def _array(self, keywords: Keywords, at: _Location) -> t.Type:
         if keywords.is_tuple or not isinstance(keywords.items, dict):
-            return Json()
+            return t.Json()
         found = self.read(keywords.items, at.into(element_path(at.path)))
-        return Array(_with_doc(found), found.nullable) if found is not None else Json()
+        return t.Array(_with_doc(found), found.nullable) if found is not None else t.Json()
 
-    def _object(self, keywords: Keywords, at: _Location) -> Type:
+    def _object(self, keywords: Keywords, at: _Location) -> t.Type:
         if keywords.properties:
-            return Record(self._fields(keywords, at))
+            return t.Record(self._fields(keywords, at))
         values = [keywords.additional] if isinstance(keywords.additional, dict) else list(keywords.patterns)
         if keywords.additional is False and not values:
-            return Record(())
+            return t.Record(())
         if len(values) != 1 or not isinstance(values[0], dict):
-            return Json()
+            return t.Json()
         found = self.read(values[0], at.into(value_path(at.path)))
-        return Map(_with_doc(found), found.nullable) if found is not None else Json()
+        return t.Map(_with_doc(found), found.nullable) if found is not None else t.Json()
 
-    def _fields(self, keywords: Keywords, at: _Location) -> tuple[Field, ...]:
+    def _fields(self, keywords: Keywords, at: _Location) -> tuple[t.Field, ...]:
         fields = []
         for name, schema in _in_order(keywords.properties or {}):
             if schema is False:  # the property is forbidden
@@ -240,7 +224,7 @@ class _Reader:
             if found is None:
                 raise ImpossibleSchema(path)
             nullable = found.nullable or name not in keywords.required
-            fields.append(Field(name, found.type or Json(), nullable, found.doc))
+            fields.append(t.Field(name, found.type or t.Json(), nullable, found.doc))
         return tuple(fields)
 
 
@@ -264,7 +248,7 @@ def _fixed_values(keywords: Keywords, nullable: bool, kinds: frozenset[str], pat
         return _ReadType(None, True, keywords.description) if nullable else None
     symbols = [value for value in allowed if isinstance(value, str)]
     if len(symbols) == len(allowed):
-        return _described(Enum(tuple(dict.fromkeys(symbols))), nullable, keywords)
+        return _described(t.Enum(tuple(dict.fromkeys(symbols))), nullable, keywords)
     return _described(enum_type(allowed, keywords, path), nullable, keywords)
 
 
@@ -284,11 +268,11 @@ def _kind(value: object) -> frozenset[str]:
             return frozenset(("object",))
 
 
-def _described(type_: Type, nullable: bool, keywords: Keywords) -> _ReadType:
+def _described(type_: t.Type, nullable: bool, keywords: Keywords) -> _ReadType:
     """Add the docs. A title is the name of a record or enum if it can be one, otherwise it serves as a doc."""
     outer, inner = keywords.description, keywords.inner_description
     name = title(keywords)
-    if isinstance(type_, Record | Enum):
+    if isinstance(type_, t.Record | t.Enum):
         if _NAME.match(name):
             return _ReadType(replace(type_, name=name, doc=inner), nullable, outer)
         type_ = replace(type_, doc=inner if inner is not None else keywords.inner_title)
@@ -299,11 +283,11 @@ def _described(type_: Type, nullable: bool, keywords: Keywords) -> _ReadType:
     )
 
 
-def _with_doc(found: _ReadType) -> Type:
+def _with_doc(found: _ReadType) -> t.Type:
     """The type for an element or a value, which has no field for the doc. A record or an enum takes it."""
-    if isinstance(found.type, Record | Enum) and found.doc is not None:
+    if isinstance(found.type, t.Record | t.Enum) and found.doc is not None:
         return replace(found.type, doc=found.doc)
-    return found.type or Json()
+    return found.type or t.Json()
 
 
 def _in_order(properties: Mapping[str, object]) -> list[tuple[str, object]]:
@@ -319,11 +303,11 @@ def _connect_index(schema: object) -> int | None:
     return index if type(index) is int else None
 
 
-_WHOLE = (Integer, Bigint)
-_NUMBER = (Integer, Bigint, Real, Double)
+_WHOLE = (t.Integer, t.Bigint)
+_NUMBER = (t.Integer, t.Bigint, t.Real, t.Double)
 
 
-def join(types: Sequence[Type]) -> Type:
+def join(types: Sequence[t.Type]) -> t.Type:
     """The one type that fits the values of all alternatives, json if no other does. There is at least one alternative.
 
     Names and docs are kept if the alternatives agree. This is not `evolve.widen`: alternatives of different kinds
@@ -332,46 +316,46 @@ def join(types: Sequence[Type]) -> Type:
     first = types[0]
     if all(type_ == first for type_ in types):
         return first
-    records = [type_ for type_ in types if isinstance(type_, Record)]
+    records = [type_ for type_ in types if isinstance(type_, t.Record)]
     if len(records) == len(types):
         return _join_records(records)
-    enums = [type_ for type_ in types if isinstance(type_, Enum)]
+    enums = [type_ for type_ in types if isinstance(type_, t.Enum)]
     if len(enums) == len(types):
         return _join_enums(enums)
-    if all(plain(type_) == plain(first) for type_ in types):
-        return plain(first)
+    if all(t.plain(type_) == t.plain(first) for type_ in types):
+        return t.plain(first)
     return _join_scalars(types)
 
 
-def _join_scalars(types: Sequence[Type]) -> Type:
+def _join_scalars(types: Sequence[t.Type]) -> t.Type:
     if all(isinstance(type_, _WHOLE) for type_ in types):
-        return Bigint()
+        return t.Bigint()
     if all(isinstance(type_, _NUMBER) for type_ in types):
-        return Double()
-    if all(isinstance(type_, Text | Enum) for type_ in types):
-        return Text()
-    return Json()
+        return t.Double()
+    if all(isinstance(type_, t.Text | t.Enum) for type_ in types):
+        return t.Text()
+    return t.Json()
 
 
-def _join_records(records: Sequence[Record]) -> Record:
+def _join_records(records: Sequence[t.Record]) -> t.Record:
     """One record with the fields of all. A field that is missing in some of them is nullable."""
     names = dict.fromkeys(field.name for record in records for field in record.fields)
     by_name = [{field.name: field for field in record.fields} for record in records]
     fields = (
         _join_fields([fields[name] for fields in by_name if name in fields], len(records)) for name in names
     )
-    return Record(tuple(fields), _agreed([r.name for r in records]), _agreed([r.doc for r in records]))
+    return t.Record(tuple(fields), _agreed([r.name for r in records]), _agreed([r.doc for r in records]))
 
 
-def _join_fields(fields: Sequence[Field], alternatives: int) -> Field:
+def _join_fields(fields: Sequence[t.Field], alternatives: int) -> t.Field:
     nullable = len(fields) < alternatives or any(field.nullable for field in fields)
     doc = next((field.doc for field in fields if field.doc is not None), None)
-    return Field(fields[0].name, join([field.type for field in fields]), nullable, doc)
+    return t.Field(fields[0].name, join([field.type for field in fields]), nullable, doc)
 
 
-def _join_enums(enums: Sequence[Enum]) -> Enum:
+def _join_enums(enums: Sequence[t.Enum]) -> t.Enum:
     symbols = dict.fromkeys(symbol for enum in enums for symbol in enum.symbols)
-    return Enum(tuple(symbols), _agreed([e.name for e in enums]), None, _agreed([e.doc for e in enums]))
+    return t.Enum(tuple(symbols), _agreed([e.name for e in enums]), None, _agreed([e.doc for e in enums]))
 
 
 def _agreed(texts: Sequence[str | None]) -> str | None:

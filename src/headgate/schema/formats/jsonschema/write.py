@@ -11,42 +11,18 @@ from dataclasses import dataclass, field
 from typing import assert_never
 from urllib.parse import quote
 
+from headgate.schema import types as t
 from headgate.schema.errors import SchemaTooDeep
 from headgate.schema.formats.documents import Resolve, unresolved
-from headgate.schema.types import (
-    MAX_DEPTH,
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Scalar,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 JsonObject = dict[str, object]
 
 
-def to_json_schema(type_: Type, *, title: str | None = None, resolve: Resolve = unresolved) -> JsonObject:
+def to_json_schema(type_: t.Type, *, title: str | None = None, resolve: Resolve = unresolved) -> JsonObject:
     """The schema of documents of a type. Each named type is defined once, under `$defs`."""
     writer = _Writer(resolve)
-    schema = writer.type(resolve(type_) if isinstance(type_, Named) else type_, 0)
+    schema = writer.type(resolve(type_) if isinstance(type_, t.Named) else type_, 0)
     if title is not None:
         schema = {"title": title, **{key: value for key, value in schema.items() if key != "title"}}
     definitions: JsonObject = {"$defs": writer.definitions} if writer.definitions else {}
@@ -59,36 +35,36 @@ class _Writer:
     definitions: JsonObject = field(default_factory=dict)
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
 
-    def type(self, type_: Type, depth: int) -> JsonObject:
+    def type(self, type_: t.Type, depth: int) -> JsonObject:
         """The schema of a value that is not null."""
-        if depth > MAX_DEPTH:
+        if depth > t.MAX_DEPTH:
             raise SchemaTooDeep("json schema", "$")
         match type_:
-            case Array(element, nullable):
+            case t.Array(element, nullable):
                 return {"type": "array", "items": self._nullable_type(element, nullable, depth + 1)}
-            case Map(value, nullable):
+            case t.Map(value, nullable):
                 return {
                     "type": "object",
                     "additionalProperties": self._nullable_type(value, nullable, depth + 1),
                 }
-            case Record():
+            case t.Record():
                 return self._record(type_, depth + 1)
-            case Named():
+            case t.Named():
                 return {"$ref": f"#/$defs/{_pointer(self._define(type_, depth + 1))}"}
             case _:
                 return _scalar(type_)
 
-    def _nullable_type(self, type_: Type, nullable: bool, depth: int) -> JsonObject:
+    def _nullable_type(self, type_: t.Type, nullable: bool, depth: int) -> JsonObject:
         if not nullable:
             return self.type(type_, depth)
-        if isinstance(type_, Json):
+        if isinstance(type_, t.Json):
             return {}
         schema = self.type(type_, depth)
         if "type" in schema and "enum" not in schema:
             return {**schema, "type": [schema["type"], "null"]}
         return {"oneOf": [{"type": "null"}, schema]}
 
-    def _record(self, record: Record, depth: int) -> JsonObject:
+    def _record(self, record: t.Record, depth: int) -> JsonObject:
         required = [field.name for field in record.fields if not field.nullable]
         return {
             **_about(record),
@@ -98,7 +74,7 @@ class _Writer:
             "additionalProperties": False,
         }
 
-    def _property(self, field: Field, depth: int) -> JsonObject:
+    def _property(self, field: t.Field, depth: int) -> JsonObject:
         schema = self._nullable_type(field.type, field.nullable, depth)
         if (
             "description" in schema
@@ -106,7 +82,7 @@ class _Writer:
             schema = {"allOf": [schema]}
         return schema if field.doc is None else {"description": field.doc, **schema}
 
-    def _define(self, type_: Named, depth: int) -> str:
+    def _define(self, type_: t.Named, depth: int) -> str:
         if type_.parts in self.names:
             return self.names[type_.parts]
         name, number = type_.parts[-1], 0
@@ -119,43 +95,43 @@ class _Writer:
         return name
 
 
-def _scalar(type_: Scalar) -> JsonObject:
+def _scalar(type_: t.Scalar) -> JsonObject:
     match type_:
-        case Boolean():
+        case t.Boolean():
             return {"type": "boolean"}
-        case Integer():
+        case t.Integer():
             return {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}
-        case Bigint():
+        case t.Bigint():
             return {"type": "integer"}
-        case Real():
+        case t.Real():
             return {"type": "number", "format": "float"}
-        case Double():
+        case t.Double():
             return {"type": "number"}
-        case Decimal(precision, scale):
+        case t.Decimal(precision, scale):
             return {"type": "string", "format": "number", "x-precision": precision, "x-scale": scale}
-        case Text():
+        case t.Text():
             return {"type": "string"}
-        case Bytes():
+        case t.Bytes():
             return {"type": "string", "contentEncoding": "base64"}
-        case Date():
+        case t.Date():
             return {"type": "string", "format": "date"}
-        case Time():
+        case t.Time():
             return {"type": "string", "format": "time"}
-        case Timestamp():
+        case t.Timestamp():
             return {"type": "string", "format": "date-time-local"}
-        case TimestampTz():
+        case t.TimestampTz():
             return {"type": "string", "format": "date-time"}
-        case Uuid():
+        case t.Uuid():
             return {"type": "string", "format": "uuid"}
-        case Json():
+        case t.Json():
             return {"type": ["object", "array", "string", "number", "boolean"]}
-        case Enum(symbols):
+        case t.Enum(symbols):
             return {**_about(type_), "type": "string", "enum": list(symbols)}
         case _:
             assert_never(type_)
 
 
-def _about(type_: Record | Enum) -> JsonObject:
+def _about(type_: t.Record | t.Enum) -> JsonObject:
     named: JsonObject = {} if type_.name is None else {"title": type_.name}
     return named if type_.doc is None else {**named, "description": type_.doc}
 
