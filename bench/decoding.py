@@ -10,12 +10,19 @@ required members.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
+
 import pyarrow as pa
+from google.protobuf.message_factory import GetMessageClass
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import to_avro
+from pyspark.sql.pandas.functions import arrow_udf
+
 from bench.figures import Report, Row, Size
 from bench.processes import cpu_seconds
 from bench.topics import PARTITIONS, Topics, open_topics
-from collections.abc import Callable
-from google.protobuf.message_factory import GetMessageClass
 from headgate.plan.definitions import Origin, SourceColumn
 from headgate.plan.source import SourcePlan
 from headgate.runtime.decode import Decoder
@@ -24,13 +31,6 @@ from headgate.schema.encodings import SchemaEncoding, fields_of
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.registry_formats import RegistryKind
-from pyspark.sql import Column, DataFrame, SparkSession, functions as F
-from pyspark.sql.avro.functions import to_avro
-from pyspark.sql.pandas.functions import arrow_udf
-from typing import Any
-
-
 
 JSON_RATIO, AVRO_RATIO = 0.9, 0.3  # promises
 ID = 7

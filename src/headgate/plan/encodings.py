@@ -31,12 +31,11 @@ from headgate.sql.formats import (
     JsonFormat,
     ProtobufInline,
     RegexFormat,
-    RegistryFormat,
-    Side,
     TextFormat,
     frozen_schemas,
 )
 from headgate.sql.options import BooleanLiteral, option
+from headgate.sql.registry_formats import RegistryFormat, Side
 
 
 def encodings(formats: Formats) -> tuple[Encoding, Encoding | None]:

@@ -4,20 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
 from headgate.errors import similar_names
 from headgate.plan.debezium import changed_row, row_key
-from headgate.plan.definitions import ErrorPolicy, Origin, SchemaChangePolicy, SourceColumn, SourceEnvelope, SourceLayout
+from headgate.plan.definitions import (
+    ErrorPolicy,
+    Origin,
+    SchemaChangePolicy,
+    SourceColumn,
+    SourceEnvelope,
+    SourceLayout,
+)
 from headgate.plan.encodings import encodings, format_words
-from headgate.plan.errors import ColumnCollision, ColumnNameTaken, INLINE_ERRORS, InlineErrorsWithoutKey, KeyFormatMissing, KeyNotAllowed, SchemaCannotChange, TooManyNames, UpsertKeyUnknown
+from headgate.plan.errors import (
+    INLINE_ERRORS,
+    ColumnCollision,
+    ColumnNameTaken,
+    InlineErrorsWithoutKey,
+    KeyFormatMissing,
+    KeyNotAllowed,
+    SchemaCannotChange,
+    TooManyNames,
+    UpsertKeyUnknown,
+)
 from headgate.schema.encodings import Encoding, decoded_type, without_followed_schemas
 from headgate.schema.names import Found, find
 from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
 from headgate.sql.formats import AvroInline, Format, ProtobufInline
 from headgate.sql.options import Choice, option
 from headgate.sql.registry_formats import RegistryFormat, SchemaStrategy
-from headgate.sql.sources import CreateSource, DebeziumEnvelope, IncludeHeader, IncludeMetadata, UpsertEnvelope
-
-
+from headgate.sql.sources import (
+    CreateSource,
+    DebeziumEnvelope,
+    IncludeHeader,
+    IncludeMetadata,
+    UpsertEnvelope,
+)
 
 INLINE_ERROR = Record((Field("description", Text()),))
 METADATA: dict[str, Field] = {

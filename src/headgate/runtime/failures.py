@@ -6,19 +6,27 @@ import logging
 import re
 import tempfile
 from collections.abc import Iterable
+from pathlib import Path
+
+from pyspark.errors import AnalysisException, PySparkException
+
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
 from headgate.runtime.decode import BAD, CHANGED
-from headgate.runtime.errors import BadRecord, ComputationFailed, DiskFull, RecordsDeleted, SchemaChanged, SparkGone, SparkRefused
+from headgate.runtime.errors import (
+    BadRecord,
+    ComputationFailed,
+    DiskFull,
+    RecordsDeleted,
+    SchemaChanged,
+    SparkGone,
+    SparkRefused,
+)
 from headgate.runtime.formats.avro_reader import explain_malformed
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
 from headgate.schema.casts import CAST_ERROR
-from pathlib import Path
-from pyspark.errors import AnalysisException, PySparkException
-
-
 
 log = logging.getLogger(__name__)
 

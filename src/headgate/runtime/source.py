@@ -7,6 +7,10 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.plan.definitions import ConnectionRef, SourceDefinition, SourceLayout
@@ -17,9 +21,6 @@ from headgate.runtime.formats.side import WriterSchemas
 from headgate.runtime.schemas import SideSchemas
 from headgate.schema.encodings import CsvEncoding, JsonEncoding, RegexEncoding, SchemaEncoding, TextEncoding
 from headgate.schema.written import WrittenSchema
-from pyspark.sql import Column, DataFrame, Row, SparkSession, functions as F
-
-
 
 MOST_IDS = 1000  # that one look at the records takes up
 

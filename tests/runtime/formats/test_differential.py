@@ -6,11 +6,16 @@ import base64
 import datetime as dt
 import json
 import uuid
+from decimal import Decimal
+from typing import Any
+
 import jsonschema
 import pytest
-from decimal import Decimal
 from google.protobuf import json_format
 from google.protobuf.message import Message
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
 from headgate.schema.casts import from_json
 from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.errors import UnsupportedType, ValueDoesNotFit
@@ -20,15 +25,11 @@ from headgate.schema.formats.protobuf import to_protobuf
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 from headgate.schema.values import dumps, to_json
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from hypothesis import assume, given, strategies as st
 from tests.laws import examples
 from tests.runtime.formats.decoding import Bad, decoded, framed, written
 from tests.schema import strategies as s
 from tests.schema.evolve.evolutions import edited_record
 from tests.schema.proto_messages import class_of, columns, descriptor_of, fill, is_map, value_of_entry
-from typing import Any
-
-
 
 pytestmark = pytest.mark.unit
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import pytest
 from decimal import Decimal
+from typing import Any
+
+import pytest
+
 from headgate.runtime.formats.json_reader import json_error
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.written import SchemaFormat
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
-from typing import Any
-
 
 
 @pytest.mark.parametrize("text", [b"null", b" 1 ", b"-0", b"1e400", b"[" * 150 + b"]" * 150, b'"\\u0000"'])

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-import pytest
 from decimal import Decimal
+from typing import Any
+
+import pytest
 from google.protobuf import text_format
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link
 from headgate.schema.written import SchemaFormat
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
-from typing import Any
-
-
 
 pytestmark = pytest.mark.unit
 

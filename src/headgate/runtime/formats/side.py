@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from headgate.schema.encodings import FieldPath
-from headgate.schema.written import WrittenSchema
-from pyspark.sql import Column, functions as F
 from typing import Protocol
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
+from headgate.schema.encodings import FieldPath
+from headgate.schema.written import WrittenSchema
 
 MALFORMED = "the bytes are not a record of their schema"
 NOT_UTF8 = "it is not valid UTF-8"

@@ -7,11 +7,13 @@ behind a closing quote, a second line) for something else.
 from __future__ import annotations
 
 import re
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
 from headgate.runtime.formats.side import NOT_UTF8
 from headgate.schema.encodings import CsvEncoding, RegexEncoding
 from headgate.schema.formats.regex import group_pattern
-from pyspark.sql import Column, functions as F
-
 
 
 class BytesReader:
