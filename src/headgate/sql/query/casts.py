@@ -9,18 +9,41 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+
+from sqlglot import exp
+
 from headgate.schema.casts import CAST_ERROR
 from headgate.schema.formats.spark_ddl import spark_ddl
 from headgate.schema.render import print_type
-from headgate.schema.types import Array, Bigint, Boolean, Bytes, Date, Decimal, Double, Enum, Integer, Json, MAX_PRECISION, Map, Named, Real, Record, Text, Time, Timestamp, TimestampTz, Type, Uuid, map_named
+from headgate.schema.types import (
+    MAX_PRECISION,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Integer,
+    Json,
+    Map,
+    Named,
+    Real,
+    Record,
+    Text,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+    map_named,
+)
 from headgate.sql.query.errors import ImpossibleCast, MalformedQuery, UnsupportedQuery, WrongType
 from headgate.sql.query.scope import Scope, Visitor, call, text
 from headgate.sql.query.text import TYPE_MARK
 from headgate.sql.query.types import NULL, Typed, is_numeric, is_text
 from headgate.text.lexer import shortened
-from sqlglot import exp
-
-
 
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?\Z", re.ASCII)
 TYPED_LITERALS: dict[str, Type] = {"DATE": Date(), "TIMESTAMP": Timestamp(), "TIMESTAMPTZ": TimestampTz()}
