@@ -9,18 +9,30 @@ The driver compiles the schemas and sends descriptors, so that workers never run
 
 from __future__ import annotations
 
-import pyarrow as pa
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, chain
+from operator import attrgetter
+from typing import Any, NoReturn, TypeAlias
+
+import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
+
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
-from headgate.runtime.formats.arrow_reader import Decoding, InvalidBody, NeedsExactRead, Parsed, arrow_type, one_by_one
+from headgate.runtime.formats.arrow_reader import (
+    Decoding,
+    InvalidBody,
+    NeedsExactRead,
+    Parsed,
+    arrow_type,
+    one_by_one,
+)
 from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker, zero
 from headgate.schema.errors import SchemaError, UnknownMessage, ValueDoesNotFit
 from headgate.schema.formats.protobuf.identifiers import column_of
@@ -30,10 +42,6 @@ from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
-from itertools import accumulate, chain
-from operator import attrgetter
-from typing import Any, NoReturn, TypeAlias
-
 
 
 @dataclass(frozen=True, slots=True)

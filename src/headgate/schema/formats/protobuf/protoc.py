@@ -23,16 +23,16 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
+
 from headgate.errors import similar_names
 from headgate.schema import errors
 from headgate.schema.formats.protobuf.print import print_proto
 from headgate.schema.formats.protobuf.write import MAX_MESSAGE_DEPTH
-from itertools import accumulate
-from pathlib import Path
-
-
 
 TIMEOUT = 30  # seconds
 # What is compiled inside this process: characters, depth and number of braces, files.

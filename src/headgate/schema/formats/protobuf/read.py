@@ -5,18 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+
 from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FeatureSet, FieldDescriptorProto, FieldOptions, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FeatureSet,
+    FieldDescriptorProto,
+    FieldOptions,
+    FileDescriptorProto,
+)
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
+
 from headgate.errors import similar_names
 from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnknownMessage, UnsupportedType
 from headgate.schema.formats.documents import SizeLimit
 from headgate.schema.formats.protobuf.identifiers import Path, column_of
 from headgate.schema.formats.protobuf.protoc import read_files
-from headgate.schema.types import Array, Bigint, Boolean, Bytes, Date, Decimal, Double, Enum, Field, Integer, Json, MAX_DEPTH, MAX_PRECISION, Map, Real, Record, Text, Time, TimestampTz, Type
-
-
+from headgate.schema.types import (
+    MAX_DEPTH,
+    MAX_PRECISION,
+    Array,
+    Bigint,
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Double,
+    Enum,
+    Field,
+    Integer,
+    Json,
+    Map,
+    Real,
+    Record,
+    Text,
+    Time,
+    TimestampTz,
+    Type,
+)
 
 _F = FieldDescriptorProto
 _SCALARS: Mapping[int, Type] = {
