@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -147,3 +149,20 @@ def test_an_interrupted_run_ends_its_jobs_at_once(machine: _Machine, tmp_path: P
     assert sorted(machine.closed) == sorted(machine.opened)
     assert time.monotonic() - began < 60
     assert "kill" in engine.ended
+
+
+def test_ctrl_c_ends_all_jobs(machine: _Machine, tmp_path: Path) -> None:
+    files = _files(tmp_path, a="> SELECT never;\n1\n", b="> SELECT never;\n1\n")
+    began = time.monotonic()
+    # A process that a shell starts in the background ignores the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with run_fake_engine(machine.answer) as engine, pytest.raises(KeyboardInterrupt):
+            list(run_files(files, Settings(300, jobs=2), machine.open_job(engine)))
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert sorted(machine.closed) == sorted(machine.opened) == [1, 2]
+    assert time.monotonic() - began < 60
