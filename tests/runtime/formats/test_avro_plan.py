@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.plan.sides import SchemaSide
-from headgate.runtime.formats.avro_plan import find_nested, flatten
+from headgate.runtime.formats.avro_plan import find_nested, flatten, is_simple
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import Record
@@ -32,7 +32,8 @@ READ = {
 def names(schema: object, *others: object) -> list[str]:
     """The fields that the first schema is read by."""
     records = [one for one in map(load_tree, (schema, *others)) if isinstance(one, Record)]
-    return [field.name for field in flatten(records[0], find_nested(records)).fields]
+    nested = find_nested(records) if all(map(is_simple, records)) else {}
+    return [field.name for field in flatten(records[0], nested).fields]
 
 
 @pytest.mark.unit

@@ -201,9 +201,29 @@ class _Part:
         self.needs_conversion = needs_conversion(reader.whole)
         self._reader = reader
         groups = [(reader, writers), *more]
-        self._nested = find_nested([one.record for of, written in groups for one in (of, *written)])
-        self.reader_text = reader.text(self._nested)
-        self.reads = [read for of, written in groups for read in _reads(written, of, self._nested)]
+        versions = [one for of, written in groups for one in (of, *written)]
+        simple = all(one.is_simple for one in versions)
+        self._nested = find_nested([one.record for one in versions]) if simple else {}
+        self._texts: dict[_Version, str] = {}
+        self.reads = [read for of, written in groups for read in self._reads(written, of)]
+        self.reader_text = self._text(reader)
+
+    def _reads(self, writers: _Versions, reader: _Version) -> list[_Read]:
+        """As few reads as possible."""
+        by_union = [w for w in writers if reader.is_simple and w.is_simple]
+        joined: list[_Version] = []
+        if len(by_union) > 1:
+            union, members = writer_union([w.ended(self._nested) for w in by_union])
+            joined = [by_union[number] for number in members] if len(members) > 1 else []
+        text = self._text(reader)
+        reads = [_Read(self._text(w), text, w.ids) for w in writers if w not in joined]
+        branches = {id_: number for number, w in enumerate(joined) for id_ in w.ids}
+        return [_Read(union, text, list(branches), branches), *reads] if branches else reads
+
+    def _text(self, version: _Version) -> str:
+        if version not in self._texts:
+            self._texts[version] = to_json_text(mark_ambiguous_unions(version.ended(self._nested)))
+        return self._texts[version]
 
     def value(self, read: Column) -> Column:
         return to_columns(self._whole(read), self._reader.whole, self.type)
@@ -285,19 +305,6 @@ def _merged(side: SchemaSide) -> AvroType | None:
     return named if named and to_spark(read_tree(named)) == to_spark(place_of(side).type) else None
 
 
-def _reads(writers: _Versions, reader: _Version, nested: Mapping[str, NestedRecord]) -> list[_Read]:
-    """As few reads as possible."""
-    text = reader.text(nested)
-    by_union = [w for w in writers if reader.is_simple and w.is_simple]
-    union, members = writer_union([w.ended(nested) for w in by_union])
-    joined = [by_union[number] for number in members]
-    if len(joined) < 2:
-        joined = []
-    reads = [_Read(w.text(nested), text, w.ids) for w in writers if w not in joined]
-    branches = {id_: number for number, w in enumerate(joined) for id_ in w.ids}
-    return [_Read(union, text, list(branches), branches), *reads] if branches else reads
-
-
 class _Version:
     """A schema that records of some ids are written with, or are read by.
 
@@ -309,20 +316,15 @@ class _Version:
     def __init__(self, whole: AvroType, ids: list[int], flat: bool = True) -> None:
         self.whole = whole
         self.ids = ids
-        self.record = Record(Name("headgate_wrapped"), (Field(WHOLE_FIELD, whole),))
-        self.flat = False
-        if flat and isinstance(whole, Record) and whole.fields:
-            self.flat = not whole.is_error and not contains_itself(whole)
-            self.record = whole if self.flat else self.record
-        self.is_simple = is_simple(self.record)
+        self.is_simple = is_simple(whole)
+        self.flat = flat and _has_room_for_end(whole) and (self.is_simple or not contains_itself(whole))
+        wrapped = Record(Name("headgate_wrapped"), (Field(WHOLE_FIELD, whole),))
+        self.record = whole if self.flat and isinstance(whole, Record) else wrapped
 
     @cached_property
     def shape(self) -> str:
         """Equal for schemas that differ only in what does not show in the bytes."""
         return canonical_text(self.whole, normalize=True)
-
-    def text(self, nested: Mapping[str, NestedRecord]) -> str:
-        return to_json_text(mark_ambiguous_unions(self.ended(nested)))
 
     def ended(self, nested: Mapping[str, NestedRecord]) -> Record:
         """The record with the end behind its fields."""
@@ -331,6 +333,10 @@ class _Version:
 
 
 _Versions = Sequence[_Version]
+
+
+def _has_room_for_end(whole: AvroType) -> bool:
+    return isinstance(whole, Record) and bool(whole.fields) and not whole.is_error
 
 
 def _by_shape(writers: WriterSchemas, *, own: bool, flat: bool = True) -> dict[str, _Version]:
