@@ -242,18 +242,19 @@ class _Part:
 def _parts(side: SchemaSide, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
     """All parts; and the ids that none of them reads, each with the path where its values mean something else."""
     frozen = _Version(writer_tree(side.first), [])
-    own, older = _by_shape(writers, own=True), _by_shape(writers, own=False, flat=frozen.flat)
-    for alike in (own.pop(frozen.shape, None), older.pop(frozen.shape, None)):
+    newer, older = _by_shape(writers, newer=True), _by_shape(writers, newer=False, flat=frozen.flat)
+    for alike in (newer.pop(frozen.shape, None), older.pop(frozen.shape, None)):
         frozen.ids += alike.ids if alike is not None else []
     old, converted, conflicts = _by_logical_types(frozen, list(older.values()))
-    merged = _merged(side) if own else None
-    new = [w for w in own.values() if merged is not None and w.is_simple and is_readable_as(w.record, merged)]
-    if merged is None or not new:
+    merged = _merged(side) if newer else None
+    fitting = [
+        w for w in newer.values() if merged is not None and w.is_simple and is_readable_as(w.record, merged)
+    ]
+    if merged is None or not fitting:
         parts = [_Part(MERGED, frozen, [frozen, *old])]
     else:
-        parts = _merged_parts(_Version(merged, []), [frozen, *new], frozen, old)
-    left = [w for w in own.values() if w not in new]
-    parts += [_Part(f"own{w.ids[0]}", w, [w]) for w in left]
+        parts = _merged_parts(_Version(merged, []), [frozen, *fitting], frozen, old)
+    parts += [_Part(f"newer{w.ids[0]}", w, [w]) for w in newer.values() if w not in fitting]
     return [*parts, *converted], conflicts
 
 
@@ -279,7 +280,7 @@ def _by_logical_types(
             conflicts |= dict.fromkeys(writer.ids, ROOT)
     parts = []
     for (_, flat), (reader, writers) in found.items():
-        parts.append(_Part(f"meant{writers[0].ids[0]}", _Version(reader, [], flat), writers))
+        parts.append(_Part(f"older{writers[0].ids[0]}", _Version(reader, [], flat), writers))
     return alike, parts, conflicts
 
 
@@ -339,11 +340,11 @@ def _has_room_for_end(whole: AvroType) -> bool:
     return isinstance(whole, Record) and bool(whole.fields) and not whole.is_error
 
 
-def _by_shape(writers: WriterSchemas, *, own: bool, flat: bool = True) -> dict[str, _Version]:
+def _by_shape(writers: WriterSchemas, *, newer: bool, flat: bool = True) -> dict[str, _Version]:
     """The ids that are newer than the frozen schema, or the others, grouped by equal shape."""
     found: dict[str, _Version] = {}
     for id_, schema in sorted(writers.known.items()):
-        if (id_ in writers.newer) is own:
+        if (id_ in writers.newer) is newer:
             version = _Version(writer_tree(schema), [], flat)
             found.setdefault(version.shape, version).ids.append(id_)
     return found
