@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog, initial
 from headgate.catalog.changes import Change, ObjectCreated
 from headgate.catalog.objects import Column, Dependency, Object, Use
 from headgate.catalog.secrets import FromEnvironment
-from headgate.catalog.snapshot import Catalog, initial
 from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 

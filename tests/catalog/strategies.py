@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
@@ -34,7 +35,6 @@ from headgate.catalog.objects import (
     Use,
 )
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, SecretSource
-from headgate.catalog.snapshot import Catalog
 from headgate.schema.names import print_name
 from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, START

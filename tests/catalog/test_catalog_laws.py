@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import assemble
 from headgate.catalog.changes import Change
 from headgate.catalog.graph import drop_order, holders
 from headgate.catalog.names import DEFAULT_PATH, resolve
-from headgate.catalog.snapshot import assemble
 from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 from tests.catalog.building import START

@@ -15,8 +15,7 @@ from headgate.catalog.changes import (
     SecretChanged,
     TaskTold,
 )
-from headgate.catalog.events import Happened, event_of
-from headgate.catalog.history import describe
+from headgate.catalog.history import Happened, describe, event_of
 from headgate.catalog.objects import Column, Desired
 from headgate.catalog.secrets import Sealed
 from headgate.sql.statement import Kind

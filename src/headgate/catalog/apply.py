@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from headgate.catalog.catalog import SYSTEM_SCHEMAS, Catalog, Draft
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
@@ -39,7 +40,6 @@ from headgate.catalog.objects import (
 )
 from headgate.catalog.retype import retype
 from headgate.catalog.secrets import redacted_statement
-from headgate.catalog.snapshot import SYSTEM_SCHEMAS, Catalog, Draft
 from headgate.errors import InternalError
 from headgate.sql.statement import Kind
 

@@ -10,8 +10,8 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Column, Comment, Object
-from headgate.catalog.snapshot import Catalog
 
 
 class Origin(enum.StrEnum):

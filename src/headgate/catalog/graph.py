@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import InUse, NotEmpty
 from headgate.catalog.objects import ROOT, Dependency, Object, Use, namespace_of
-from headgate.catalog.snapshot import Catalog
 from headgate.schema.types import Array, Map, Named, Record, Type
 from headgate.sql.statement import Kind
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from headgate.catalog.catalog import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
 from headgate.catalog.errors import (
     AlreadyExists,
     AmbiguousColumn,
@@ -25,7 +26,6 @@ from headgate.catalog.errors import (
     WrongKind,
 )
 from headgate.catalog.objects import RELATIONS, ROOT, Column, Namespace, Object, namespace_of
-from headgate.catalog.snapshot import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
 from headgate.errors import Span, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
 from headgate.schema.names import find as find_name

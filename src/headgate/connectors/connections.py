@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Object, Use
 from headgate.catalog.secrets import Secret, SecretSource
-from headgate.catalog.snapshot import Catalog
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import definition_mark
 from headgate.catalog.errors import CatalogBusy, CatalogFull, LeaseLost
 from headgate.catalog.graph import upstream
 from headgate.catalog.objects import Desired
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import State, TaskStatus
 from headgate.connectors.connections import Connections

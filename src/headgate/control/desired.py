@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import search_path_of, stored_statement
 from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_column_of, search_path
 from headgate.catalog.objects import RELATIONS, Comment, Desired, Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret
-from headgate.catalog.snapshot import Catalog
 from headgate.control.likeness import differences
 from headgate.errors import HeadgateError, Span
 from headgate.plan.errors import NotDesiredState, ObjectDiffers

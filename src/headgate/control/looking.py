@@ -8,15 +8,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import cast
 
+from headgate.catalog.catalog import Catalog, fold
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.definitions import statement_of, stored_statement
 from headgate.catalog.graph import upstream
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_schema
 from headgate.catalog.objects import RELATIONS, Column, Object, Use
-from headgate.catalog.snapshot import Catalog, fold
 from headgate.catalog.store import Reader
-from headgate.catalog.system import SystemRelation
+from headgate.catalog.system_tables import SystemRelation
 from headgate.control.results import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
 from headgate.plan.relations import (

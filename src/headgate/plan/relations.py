@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment
 from headgate.catalog.graph import type_at
 from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import SearchPath, resolve, type_name
 from headgate.catalog.objects import RELATIONS, ColumnRef, Object
 from headgate.catalog.objects import Column as CatalogColumn
-from headgate.catalog.snapshot import Catalog
-from headgate.catalog.system import SystemRelation
+from headgate.catalog.system_tables import SystemRelation
 from headgate.errors import HeadgateError, InternalError, Span
 from headgate.plan.definitions import spark_name
 from headgate.plan.errors import ColumnNameTaken

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import type_at
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import RELATIONS
-from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError, Span
 from headgate.plan.relations import analyse_query, relation_id
 from headgate.plan.spelling import Spelling, spelled

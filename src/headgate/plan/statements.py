@@ -9,6 +9,7 @@ from itertools import islice, takewhile
 from typing import cast
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
     CommentSet,
@@ -32,7 +33,6 @@ from headgate.catalog.names import (
 )
 from headgate.catalog.objects import Comment, Dependency, Desired, Growth, Object, Use
 from headgate.catalog.secrets import SecretSource
-from headgate.catalog.snapshot import Catalog
 from headgate.plan.columns import source_columns, withheld_facts
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet

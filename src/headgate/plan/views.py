@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import holders, type_dependencies
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Column, Comment, Dependency, Growth, Object, Use
-from headgate.catalog.snapshot import Catalog
 from headgate.plan.columns import evolved_columns
 from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames, ViewInUse
 from headgate.plan.relations import analyse_query, find_type, origin_ref, relations_read

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
     CommentSet,
@@ -25,7 +26,6 @@ from headgate.catalog.changes import (
 )
 from headgate.catalog.errors import AlreadyExists, CatalogChanged, NotUnicode
 from headgate.catalog.objects import Desired
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Reader, Store
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.catalog.tasks import (

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import assert_never
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import KeyFileExposed, SecretKeyMissing, SecretSourceMissing
 from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret, Vault, new_key
-from headgate.catalog.snapshot import Catalog
 
 VARIABLE = "HEADGATE_SECRET_KEY"
 

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from headgate.catalog.apply import Step, subject
 from headgate.catalog.changes import ObjectCreated, SecretChanged, Unit
-from headgate.catalog.events import Event, event_of
-from headgate.catalog.history import Entry, describe
+from headgate.catalog.history import Entry, Event, describe, event_of
 from headgate.catalog.secrets import redacted_statement
 from headgate.catalog.store.rows import from_micros, to_micros
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from headgate.catalog.catalog import Catalog, assemble
 from headgate.catalog.objects import (
     NO_COMMENT,
     Column,
@@ -21,7 +22,6 @@ from headgate.catalog.objects import (
     Use,
 )
 from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, SecretSource
-from headgate.catalog.snapshot import Catalog, assemble
 from headgate.sql.statement import Kind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -18,17 +18,17 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from headgate.catalog.apply import steps
+from headgate.catalog.catalog import Catalog, initial
 from headgate.catalog.changes import Change, SecretChanged, Unit
 from headgate.catalog.errors import CatalogChanged, CatalogDamaged, CatalogError, CatalogFull
-from headgate.catalog.events import Event
-from headgate.catalog.history import Entry
-from headgate.catalog.lease import Lease
+from headgate.catalog.history import Entry, Event
 from headgate.catalog.objects import ROOT
 from headgate.catalog.secrets import Sealed, Secret
-from headgate.catalog.snapshot import Catalog, initial
-from headgate.catalog.store import leases, log, progress
+from headgate.catalog.store import lease as leases
+from headgate.catalog.store import log, progress
 from headgate.catalog.store.database import connect, transaction
 from headgate.catalog.store.keys import Keys, key_file_beside
+from headgate.catalog.store.lease import Lease
 from headgate.catalog.store.migrations import migrate, migrations
 from headgate.catalog.store.rows import read_catalog, read_version, write_difference
 from headgate.catalog.tasks import Intent, Ledger, Quarantined, SchemaSeen, TaskStatus

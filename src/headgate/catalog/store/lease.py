@@ -1,4 +1,4 @@
-"""The lease as a row: taken, checked and given back inside write transactions, so that no two processes hold it."""
+"""Who may write: one process, known by host, pid and start time, that is alive or was heard of lately. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,50 @@ import os
 import socket
 import sqlite3
 import uuid
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import psutil
 
 from headgate.catalog.errors import LeaseHeld, LeaseLost
-from headgate.catalog.lease import Lease, Process, is_free
 from headgate.catalog.store.rows import from_micros, to_micros
+
+TIME_TO_LIVE = timedelta(
+    seconds=30
+)  # of a holder on another host, which cannot be looked at; it beats every 10 s
+BEAT_EVERY = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A pid alone may be another process by now; with its start time (seconds of the epoch) it is one for ever."""
+
+    host: str
+    pid: int
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """`epoch` grows with each holder, so a holder that was taken for dead cannot pass for the present one."""
+
+    epoch: int
+    holder: str
+    process: Process
+    since: datetime
+    heartbeat: datetime
+
+
+def is_free(lease: Lease | None, me: Process, now: datetime, alive: Callable[[Process], bool]) -> bool:
+    """Whether the catalog can be taken: nobody holds it, or the holder is dead (here) or silent (elsewhere)."""
+    if lease is None:
+        return True
+    if lease.process.host == me.host:
+        return not alive(lease.process)
+    return now - lease.heartbeat > TIME_TO_LIVE
+
 
 _START_TOLERANCE = 1.0  # seconds; the kernel counts in ticks from a boot time that it corrects now and then
 
