@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.graph import type_at
+from headgate.catalog.graph import type_by_path
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import RELATIONS
 from headgate.errors import HeadgateError, Span
@@ -81,7 +81,7 @@ def _meaning(query: AnalysedQuery, catalog: Catalog) -> object:
 
 def _by_id(type_: Type, catalog: Catalog) -> Type:
     def numbered(named: Named) -> Type:
-        found = type_at(catalog, named.parts)
+        found = type_by_path(catalog, named.parts)
         return named if found is None else Named((str(found.id),))
 
     return map_named(called_again(type_), numbered)

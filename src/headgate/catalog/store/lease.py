@@ -1,4 +1,8 @@
-"""Who may write: one process, known by host, pid and start time, that is alive or was heard of lately. Pure."""
+"""The lease: which process may write to the catalog.
+
+One process holds it, identified by host, pid and start time, as long as it lives or sends heartbeats. It is a row that is
+read and written inside write transactions, so that no two processes hold it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ BEAT_EVERY = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A pid alone may be another process by now; with its start time (seconds of the epoch) it is one for ever."""
+    """A process. A pid is used again; together with the start time (seconds since 1970) it is unique."""
 
     host: str
     pid: int
@@ -33,7 +37,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """`epoch` grows with each holder, so a holder that was taken for dead cannot pass for the present one."""
+    """`epoch` grows with each holder, so that a former holder that was only believed dead is recognised."""
 
     epoch: int
     holder: str
@@ -43,7 +47,7 @@ class Lease:
 
 
 def is_free(lease: Lease | None, me: Process, now: datetime, alive: Callable[[Process], bool]) -> bool:
-    """Whether the catalog can be taken: nobody holds it, or the holder is dead (here) or silent (elsewhere)."""
+    """Whether the lease can be taken: nobody holds it, or its holder is dead (on this host) or silent (on another)."""
     if lease is None:
         return True
     if lease.process.host == me.host:
@@ -59,7 +63,7 @@ def this_process() -> Process:
 
 
 def is_alive(process: Process) -> bool:
-    """Whether the process of this host runs still, and is no later one with the same pid. A zombie is dead."""
+    """Whether the process still runs on this host. Another process with the same pid and a zombie do not count."""
     try:
         found = psutil.Process(process.pid)
         if found.status() == psutil.STATUS_ZOMBIE:
@@ -73,7 +77,7 @@ def is_alive(process: Process) -> bool:
 
 
 def read(database: sqlite3.Connection) -> Lease | None:
-    """The lease as it stands; None if nobody holds it."""
+    """The present lease, or None if nobody holds it."""
     row = database.execute("SELECT epoch, holder, host, pid, started, since, heartbeat FROM lease").fetchone()
     if row is None or row[1] is None:
         return None
@@ -96,8 +100,8 @@ def take(database: sqlite3.Connection, path: Path, me: Process, now: datetime) -
     return mine
 
 
-def beat(database: sqlite3.Connection, path: Path, mine: Lease, now: datetime) -> None:
-    """Say that the holder is alive, or raise `LeaseLost`. Every write transaction begins with this."""
+def heartbeat(database: sqlite3.Connection, path: Path, mine: Lease, now: datetime) -> None:
+    """Record that the holder is alive, or raise `LeaseLost`. Every write transaction begins with this."""
     done = database.execute(
         "UPDATE lease SET heartbeat = ? WHERE epoch = ? AND holder = ?",
         (to_micros(now), mine.epoch, mine.holder),
@@ -107,7 +111,7 @@ def beat(database: sqlite3.Connection, path: Path, mine: Lease, now: datetime) -
 
 
 def give_back(database: sqlite3.Connection, mine: Lease) -> None:
-    """Release the lease if it is still ours; the epoch stays, so that it only grows."""
+    """Release the lease if it is still ours. The epoch is kept, so that it only grows."""
     database.execute(
         "UPDATE lease SET holder = NULL WHERE epoch = ? AND holder = ?", (mine.epoch, mine.holder)
     )
