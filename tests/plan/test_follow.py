@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-import pytest
 from collections.abc import Sequence
 from dataclasses import replace
+
+import pytest
+
 from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import statement_of
@@ -27,8 +29,6 @@ from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, print_statement
 from tests.plan.planning import Planning
-
-
 
 pytestmark = pytest.mark.unit
 

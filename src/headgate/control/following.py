@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import DefinitionChanged, Unit
 from headgate.catalog.definitions import statement_of
@@ -22,8 +23,6 @@ from headgate.runtime.source import Arrived, SourceReader
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.evolve.arriving import breaking_fields
 from headgate.sql.sources import CreateSource
-
-
 
 log = logging.getLogger(__name__)
 

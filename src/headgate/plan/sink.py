@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Literal
+
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import SearchPath, resolve, resolve_column
-from headgate.catalog.objects import Column, Growth, Object, RELATIONS
+from headgate.catalog.objects import RELATIONS, Column, Growth, Object
 from headgate.plan.chain import source_of
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
-from headgate.plan.errors import ColumnTwice, KeyWithoutFormat, NotSupportedYet, SinkFormatNeedsOneColumn, SinkKeyMissing, SinkKeyNotUnique
+from headgate.plan.errors import (
+    ColumnTwice,
+    KeyWithoutFormat,
+    NotSupportedYet,
+    SinkFormatNeedsOneColumn,
+    SinkKeyMissing,
+    SinkKeyNotUnique,
+)
 from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
 from headgate.purify.topics import topic_name
 from headgate.schema.formats.avro.write import to_avro
@@ -25,8 +34,6 @@ from headgate.sql.registry_formats import DocOn, RegistryFormat, RegistryUrl, Si
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 from headgate.text.cursor import Identifier
-from typing import Literal
-
 
 
 def subjects(sink: SinkDefinition) -> tuple[tuple[str, WrittenSchema], ...]:

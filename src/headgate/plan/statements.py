@@ -5,13 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice, takewhile
+from typing import cast
+
 from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import Change, CommentSet, DefinitionChanged, ObjectCreated, ObjectDropped, SecretChanged, TaskStateSet
+from headgate.catalog.changes import (
+    Change,
+    CommentSet,
+    DefinitionChanged,
+    ObjectCreated,
+    ObjectDropped,
+    SecretChanged,
+    TaskStateSet,
+)
 from headgate.catalog.definitions import SEARCH_PATH, purified_text
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.graph import check_droppable, downstream, drop_order
-from headgate.catalog.names import SearchPath, find, parent_and_name, resolve, resolve_column_of, resolve_database, resolve_schema
+from headgate.catalog.names import (
+    SearchPath,
+    find,
+    parent_and_name,
+    resolve,
+    resolve_column_of,
+    resolve_database,
+    resolve_schema,
+)
 from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
 from headgate.plan.columns import source_columns, withheld_facts
@@ -24,14 +43,27 @@ from headgate.plan.relations import WITHHELD
 from headgate.plan.rename import rename
 from headgate.plan.sink import plan_sink, subjects
 from headgate.plan.source import SourcePlan, check_schema_change, plan_source
-from headgate.plan.views import derive_growth, query_dependencies, replaced_columns, type_definition, view_columns
+from headgate.plan.views import (
+    derive_growth,
+    query_dependencies,
+    replaced_columns,
+    type_definition,
+    view_columns,
+)
 from headgate.purify.sinks import sink_name
 from headgate.schema.encodings import fields_of
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
 from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
 from headgate.sql.kafka import KafkaConnection
-from headgate.sql.objects import ChangeTaskState, CommentOn, CreateDatabase, CreateSchema, DropObject, RenameObject
+from headgate.sql.objects import (
+    ChangeTaskState,
+    CommentOn,
+    CreateDatabase,
+    CreateSchema,
+    DropObject,
+    RenameObject,
+)
 from headgate.sql.options import Choice, MapLiteral, NumberLiteral, SecretReference, option
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
@@ -39,10 +71,6 @@ from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, ObjectName, Statement, print_statement
 from headgate.sql.types import CreateType
 from headgate.sql.views import CreateView
-from itertools import islice, takewhile
-from typing import cast
-
-
 
 CREATED: dict[type[Statement], Kind] = {
     CreateDatabase: Kind.DATABASE,
