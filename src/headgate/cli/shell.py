@@ -9,10 +9,21 @@ from __future__ import annotations
 import os
 import re
 import threading
-import click
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import click
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import Lexer
+
 from headgate.catalog.catalog import DEFAULT_SCHEMA
 from headgate.catalog.objects import RELATIONS
 from headgate.cli.output import print_answer, print_diagnostic
@@ -24,17 +35,6 @@ from headgate.sql.grammar import all_option_tables, all_rules, all_synopses
 from headgate.sql.redact import redacted_text
 from headgate.text.errors import SqlError
 from headgate.text.lexer import tokenize
-from pathlib import Path
-from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-from prompt_toolkit.document import Document
-from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import FileHistory
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.lexers import Lexer
-from typing import TypeAlias
-
-
 
 PROMPT = "headgate> "
 MORE = "     ...> "

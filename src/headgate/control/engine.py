@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import LeaseLost
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
@@ -25,9 +27,6 @@ from headgate.runtime.session import Spark
 from headgate.schema.types import Record, Type
 from headgate.sql.queries import Select
 from headgate.sql.query.scope import AnalysedQuery
-from pathlib import Path
-
-
 
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
