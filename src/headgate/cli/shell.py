@@ -321,16 +321,20 @@ HELP = r"""statements end with a semicolon and may span several lines
 
 @dataclass(frozen=True, slots=True)
 class Quit:
-    pass
+    """End the shell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Print:
+    """Print a text."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
+    """Send a statement."""
+
     sql: str
 
 

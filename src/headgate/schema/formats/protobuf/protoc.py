@@ -30,7 +30,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto,
 from google.protobuf.message import DecodeError
 
 from headgate.errors import similar_names
-from headgate.schema.formats.protobuf import errors
+from headgate.schema import errors
 from headgate.schema.formats.protobuf.print import print_proto
 from headgate.schema.formats.protobuf.write import MAX_MESSAGE_DEPTH
 
