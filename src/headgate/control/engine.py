@@ -1,4 +1,4 @@
-"""The engine of a project: its catalog, its Spark session, its tasks, and the door for statements."""
+"""The engine of a project: its catalog, its Spark session, its tasks, and the way in for statements."""
 
 from __future__ import annotations
 
