@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import LeaseLost
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import SearchPath
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.control.cancellation import Cancellation
