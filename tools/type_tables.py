@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats import avro, elasticsearch, jsonschema, postgres, protobuf, spark
-from headgate.schema.formats.proto_text import print_proto
+from headgate.schema.formats.protobuf.print import print_proto
 from headgate.schema.parse import LISTS, RECORDS, SPELLINGS, parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record, Type

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ObjectCreated
 from headgate.catalog.definitions import facts_of, purified_text
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, search_path
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import NewTopicOptions
@@ -44,7 +44,7 @@ from headgate.sql.formats import with_frozen_schemas
 from headgate.sql.queries import Select, SetSearchPath
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.redact import redacted_text
-from headgate.sql.registry_formats import SeedSchema, Side
+from headgate.sql.registry_formats import FrozenSchema, Side
 from headgate.sql.script import parse_script
 from headgate.sql.show import ReplayQuarantine
 from headgate.sql.sinks import CreateSink
@@ -290,7 +290,7 @@ def _with_ids(change: Change, statement: Statement, ids: dict[str, tuple[int, st
         return change
     for subject, (schema_id, text) in ids.items():
         side: Side = "KEY" if subject.endswith("-key") else "VALUE"
-        formats = with_frozen_schemas(statement.formats, side, (SeedSchema(side, schema_id, text),))
+        formats = with_frozen_schemas(statement.formats, side, (FrozenSchema(side, schema_id, text),))
         statement = replace(statement, formats=formats)
     purified = purified_text(statement, facts_of(change.object))
     return replace(change, object=replace(change.object, purified=purified))

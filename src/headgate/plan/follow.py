@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.definitions import facts_of, purified_text, statement_of
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Comment, Object
-from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.chain import moved, outgrown, view_query
 from headgate.plan.columns import evolved_columns, source_columns, withheld_facts
@@ -36,7 +36,7 @@ from headgate.schema.types import Record, Type
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.registry_formats import SeedSchema, Side
+from headgate.sql.registry_formats import FrozenSchema, Side
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, Statement
@@ -59,7 +59,7 @@ class SinkChange:
         statement = self.statement
         for (side, effect), id_ in zip(self.register, ids, strict=True):
             formats = with_frozen_schemas(
-                statement.formats, side, (SeedSchema(side, id_, effect.schema.text),)
+                statement.formats, side, (FrozenSchema(side, id_, effect.schema.text),)
             )
             statement = replace(statement, formats=formats)
         return definition(self.sink, statement, self.sink.columns)
@@ -111,7 +111,7 @@ def _sink_change(catalog: Catalog, sink: Object, all_fit: bool) -> SinkChange | 
 def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> DefinitionChanged:
     statement = statement_of(source, CreateSource)
     known = frozen_schemas(statement.formats.value, "VALUE")
-    new = tuple(SeedSchema("VALUE", schema.id or 0, schema.text, schema.references) for schema in schemas)
+    new = tuple(FrozenSchema("VALUE", schema.id or 0, schema.text, schema.references) for schema in schemas)
     statement = replace(statement, formats=with_frozen_schemas(statement.formats, "VALUE", (*known, *new)))
     planned = plan_source(statement)
     columns = evolved_columns(source, source_columns(planned))

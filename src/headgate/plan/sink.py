@@ -6,13 +6,14 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import SearchPath, resolve, resolve_column
 from headgate.catalog.objects import RELATIONS, Column, Growth, Object
-from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
+from headgate.plan.encodings import format_words
 from headgate.plan.errors import (
     ColumnTwice,
     KeyWithoutFormat,
@@ -22,7 +23,6 @@ from headgate.plan.errors import (
     SinkKeyNotUnique,
 )
 from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
-from headgate.plan.sides import format_words
 from headgate.purify.topics import topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.catalog import Catalog
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
 from headgate.registry.errors import IncompatibleSchema, SubjectDeleted, SubjectNotFound

@@ -9,46 +9,29 @@ from __future__ import annotations
 
 import io
 import json
+import fastavro
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-
-import fastavro
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-from pyspark.sql.avro.functions import from_avro
-
-from headgate.plan.sides import SchemaSide, place_of
 from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
-from headgate.runtime.formats.avro_plan import (
-    NameConflict,
-    NestedRecord,
-    contains_itself,
-    find_nested,
-    flatten,
-    is_readable_as,
-    is_simple,
-    mark_ambiguous_unions,
-    merged_reader,
-    standalone,
-    to_json_text,
-    unflatten,
-    varint,
-    writer_tree,
-    writer_union,
-)
+from headgate.runtime.formats.avro_plan import NameConflict, NestedRecord, contains_itself, find_nested, flatten, is_readable_as, is_simple, mark_ambiguous_unions, merged_reader, standalone, to_json_text, unflatten, varint, writer_tree, writer_union
 from headgate.runtime.formats.avro_types import needs_conversion, out_of_range, to_columns
 from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas, first_element_error, first_error
 from headgate.schema import types as t
+from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, Record, canonical_text
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Type
 from headgate.schema.written import WrittenSchema
+from pyspark.sql import Column, functions as F
+from pyspark.sql.avro.functions import from_avro
+
+
 
 # The end is an Avro int of five bytes. Left-over bytes look like it with a chance of 1 in 2^31. It is negative because a
 # record that ends before a text or an array takes it for a length: for a positive one Avro allocates 1.5 GB first.
@@ -68,12 +51,12 @@ class AvroReader:
     mean something else than those of the frozen schema.
     """
 
-    def __init__(self, side: SchemaSide, writers: WriterSchemas) -> None:
+    def __init__(self, side: SchemaEncoding, writers: WriterSchemas) -> None:
         self._side = side
         self._writers = writers
         self._by_id = side.framed and side.first.id is not None
         self._parts, self._conflicts = _parts(side, writers)
-        self._target = place_of(side).type
+        self._target = decoded_type(side).type
         first, *others = self._parts
         self._is_target = not others and to_spark(first.type) == to_spark(self._target)
         self.converts = not self._is_target or first.needs_conversion
@@ -239,7 +222,7 @@ class _Part:
         return unflatten(read, self._nested).dropFields(END_FIELD)
 
 
-def _parts(side: SchemaSide, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
+def _parts(side: SchemaEncoding, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
     """All parts; and the ids that none of them reads, each with the path where its values mean something else."""
     frozen = _Version(writer_tree(side.first), [])
     newer, older = _by_shape(writers, newer=True), _by_shape(writers, newer=False, flat=frozen.flat)
@@ -293,7 +276,7 @@ def _merged_parts(reader: _Version, new: _Versions, frozen: _Version, old: _Vers
     return [_Part(MERGED, reader, new), _Part(CREATED, frozen, old)]
 
 
-def _merged(side: SchemaSide) -> AvroType | None:
+def _merged(side: SchemaEncoding) -> AvroType | None:
     """The reader for all schemas that were followed, if there is one that gives the side's type."""
     schemas = [_Version(writer_tree(schema), []) for schema in side.schemas]
     if not all(schema.flat and schema.is_simple for schema in schemas):
@@ -303,7 +286,7 @@ def _merged(side: SchemaSide) -> AvroType | None:
         named = None if merged is None else standalone(merged)
     except NameConflict:  # an enum that got a symbol in one place and not in another
         return None
-    return named if named and to_spark(read_tree(named)) == to_spark(place_of(side).type) else None
+    return named if named and to_spark(read_tree(named)) == to_spark(decoded_type(side).type) else None
 
 
 class _Version:

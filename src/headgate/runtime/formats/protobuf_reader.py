@@ -1,22 +1,30 @@
-"""Protobuf messages as columns."""
+"""Protobuf: messages by Protobuf's own library, with the writer's schema, and columns made field by field.
+
+A field is found by its name. One that was renamed is found by its number, unless its new name is a column too. Where
+the writer's schema has no such field, the column is NULL, or if it cannot be, what Protobuf has for a field that is not
+set. Fields that the writer's schema does not have are passed over, as Protobuf does.
+
+The driver compiles the schemas and sends descriptors, so that workers never run protoc.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
-from headgate.registry.protobuf_files import find_message, load_files, place_in_file, read_files
 from headgate.runtime.formats.arrow_reader import (
     Decoding,
     InvalidBody,
@@ -26,30 +34,60 @@ from headgate.runtime.formats.arrow_reader import (
     one_by_one,
 )
 from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker, zero
-from headgate.schema.errors import SchemaError, ValueDoesNotFit
-from headgate.schema.formats.proto_text.errors import UnknownMessage
-from headgate.schema.formats.protobuf.write import column_of
+from headgate.schema.errors import SchemaError, UnknownMessage, ValueDoesNotFit
+from headgate.schema.formats.protobuf.identifiers import column_of
+from headgate.schema.formats.protobuf.protoc import read_files
+from headgate.schema.formats.protobuf.read import find_message, link, message_indexes
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
 
 
-def protobuf_bodies(decoding: Decoding, writer: WrittenSchema) -> ProtobufBodies:
-    return ProtobufBodies(decoding, writer)
+@dataclass(frozen=True, slots=True)
+class ProtobufDecoders:
+    """Makes decoders on the workers from schemas that the driver compiled.
+
+    It is compared and hashed by its schemas, because a worker keeps the decoders that it made and finds them by it.
+    """
+
+    schemas: tuple[tuple[WrittenSchema, bytes | str], ...]  # a descriptor set, or why there is none
+
+    @classmethod
+    def of(cls, schemas: Iterable[WrittenSchema]) -> ProtobufDecoders:
+        return cls(tuple((schema, _compiled(schema)) for schema in dict.fromkeys(schemas)))
+
+    def __call__(self, decoding: Decoding, writer: WrittenSchema) -> ProtobufDecoder:
+        return ProtobufDecoder(decoding, writer, dict(self.schemas))
 
 
-class ProtobufBodies:
-    def __init__(self, decoding: Decoding, writer: WrittenSchema) -> None:
+@lru_cache(maxsize=512)
+def _compiled(schema: WrittenSchema) -> bytes | str:
+    try:
+        files = read_files(schema.text, schema.references)
+    except SchemaError as wrong:
+        return wrong.message()
+    for file in files:
+        file.ClearField("source_code_info")
+    return FileDescriptorSet(file=files).SerializeToString()
+
+
+class ProtobufDecoder:
+    """Reads bodies that were written with one schema."""
+
+    def __init__(
+        self, decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+    ) -> None:
         assert isinstance(decoding.target.type, Record)
         self._framed = decoding.framed
         self._unusable = ""
         try:
-            message, reader = _messages(decoding, writer)
-        except SchemaError as wrong:
-            self._unusable = f"the schema that it names cannot be used: {wrong.message()}"
+            message, reader = _messages(decoding, writer, compiled)
+        except (SchemaError, _NotCompiled) as wrong:
+            reason = wrong.message() if isinstance(wrong, SchemaError) else str(wrong)
+            self._unusable = f"the schema that it names cannot be used: {reason}"
             return
-        self._place = place_in_file(message)
+        self._indexes = message_indexes(message)
         self._class: Any = GetMessageClass(message)
         self._has_required = _has_required(message, set())
         self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, reader)
@@ -87,31 +125,43 @@ class ProtobufBodies:
             raise InvalidBody("it does not fit the type of the source") from None
 
     def _message_of(self, body: bytes) -> bytes:
-        """What follows the path of the message type, which must be the one that is planned."""
-        if body[:1] == b"\x00" and self._place == (0,):
+        """The bytes after the message indexes, which must be those of the planned message."""
+        if body[:1] == b"\x00" and self._indexes == (0,):
             return body[1:]
         try:
-            place, rest = wire.decode_message_indexes(body)
+            indexes, rest = wire.decode_message_indexes(body)
         except MalformedMessageIndexes:
             raise InvalidBody("the place of its message type is malformed") from None
-        if place != self._place:
+        if indexes != self._indexes:
             raise InvalidBody("it is a message of another type than the source has")
         return rest
 
 
-def _messages(decoding: Decoding, writer: WrittenSchema) -> tuple[Descriptor, Descriptor]:
+class _NotCompiled(Exception):
+    """The driver could not compile a schema; the text says why."""
+
+
+def _messages(
+    decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+) -> tuple[Descriptor, Descriptor]:
     """The message of the writer, and the same in the schema that was frozen at creation."""
     first = decoding.schemas[0]
-    reader = find_message(load_files(read_files(first.text, first.references)), decoding.message)
+    reader = find_message(_linked(compiled[first]), decoding.message)
     if writer == first:
         return reader, reader
-    file = load_files(read_files(writer.text, writer.references))
+    file = _linked(compiled[writer])
     try:
         return find_message(file, reader.full_name), reader
     except UnknownMessage:
         if decoding.message is not None:
             raise
         return find_message(file, None), reader
+
+
+def _linked(compiled: bytes | str) -> FileDescriptor:
+    if isinstance(compiled, str):
+        raise _NotCompiled(compiled)
+    return link(FileDescriptorSet.FromString(compiled).file)
 
 
 def _has_required(message: Descriptor, seen: set[str]) -> bool:
@@ -130,7 +180,10 @@ Build: TypeAlias = Callable[[list[Any]], pa.Array]
 def record_column(
     message: Descriptor, type_: Record, arrow: pa.StructType, path: str, reader: Descriptor | None
 ) -> Build:
-    """Of messages, of which None is a NULL. ``reader``: the same message in the schema that was frozen, if known."""
+    """A function from messages to an array of structs. A message that is None becomes NULL.
+
+    `reader` is the same message in the schema that was frozen at creation, if it is known there.
+    """
     columns = _columns(message, type_, arrow, path, reader)
     known = frozenset(field.number for field in message.fields)
     empty = GetMessageClass(message)()
@@ -140,7 +193,7 @@ def record_column(
         if None in messages:
             missing = pa.array([one is None for one in messages], pa.bool_())
             messages = [empty if one is None else one for one in messages]
-        _nothing_stray(messages, known, path)
+        _check_no_undecoded_fields(messages, known, path)
         if not columns:
             made = pa.array([{}] * len(messages), arrow)
             return made if missing is None else pa.StructArray.from_arrays([], fields=[], mask=missing)
@@ -177,8 +230,8 @@ def _column_name(field: FieldDescriptor) -> str:
     return column_of(FieldDescriptorProto(name=field.name, json_name=field.json_name))
 
 
-def _nothing_stray(messages: list[Any], known: frozenset[int], path: str) -> None:
-    """A field of the schema among those that could not be read: another type on the wire, an unknown symbol."""
+def _check_no_undecoded_fields(messages: list[Any], known: frozenset[int], path: str) -> None:
+    """Raise if a field of the schema was not decoded: its wire type is another one, or its symbol is unknown."""
     for message in messages:
         unknown: Any = UnknownFieldSet(message)
         if len(unknown) and not known.isdisjoint([one.field_number for one in unknown]):
@@ -189,7 +242,7 @@ def _absent(wanted: Field, old: FieldDescriptor | None, arrow: pa.DataType, path
     if wanted.nullable:
         return lambda messages: pa.nulls(len(messages), arrow)
     if isinstance(wanted.type, Record) or (old is not None and old.is_required):
-        return lambda _: _misfit(wanted.type, "nothing", path)
+        return lambda _: _conversion_error(wanted.type, "nothing", path)
     value = zero(wanted.type)
     return lambda messages: pa.array([value] * len(messages), arrow)
 
@@ -200,23 +253,23 @@ def _present(
     reader = old.message_type if old is not None else None
     if _is_map(field):
         if not isinstance(wanted.type, Map):
-            return lambda _: _misfit(wanted.type, "map", path)
+            return lambda _: _conversion_error(wanted.type, "map", path)
         return _map(field, wanted.type, arrow, value_path(path), reader)
     if field.is_repeated:
         if not isinstance(wanted.type, Array):
-            return lambda _: _misfit(wanted.type, "array", path)
+            return lambda _: _conversion_error(wanted.type, "array", path)
         return _list(field, wanted.type, arrow, element_path(path), reader)
     make = _values(field, wanted.type, arrow, path, reader)
     get, name = attrgetter(field.name), field.name
     if not field.has_presence or (not wanted.nullable and field.message_type is None):
         return lambda messages: make(list(map(get, messages)))
     if not wanted.nullable:
-        return lambda messages: make([_there(m, name, wanted.type, path) for m in messages])
+        return lambda messages: make([_required_value(m, name, wanted.type, path) for m in messages])
     return lambda messages: make([get(m) if m.HasField(name) else None for m in messages])
 
 
-def _there(message: Any, name: str, type_: Type, path: str) -> Any:
-    return getattr(message, name) if message.HasField(name) else _misfit(type_, "nothing", path)
+def _required_value(message: Any, name: str, type_: Type, path: str) -> Any:
+    return getattr(message, name) if message.HasField(name) else _conversion_error(type_, "nothing", path)
 
 
 def _list(
@@ -255,7 +308,7 @@ def _map(
 def _values(
     field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str, reader: Descriptor | None
 ) -> Make:
-    """What makes an array of single values of a field, None among them."""
+    """A function from single values of a field, which may be None, to an array."""
     if field.message_type is None:
         return scalar_maker(field, type_, arrow, path)
     known = message_maker(field.message_type, type_, arrow, path)
@@ -263,7 +316,7 @@ def _values(
         return known
     if not isinstance(type_, Record):
         return lambda values: (
-            _misfit(type_, "message", path)
+            _conversion_error(type_, "message", path)
             if any(v is not None for v in values)
             else pa.nulls(len(values), arrow)
         )
@@ -286,5 +339,5 @@ def _is_entry(message: Descriptor) -> bool:
     return message.GetOptions().map_entry
 
 
-def _misfit(type_: Type, found: str, path: str) -> NoReturn:
+def _conversion_error(type_: Type, found: str, path: str) -> NoReturn:
     raise ValueDoesNotFit(path, print_type(type_), found)

@@ -1,9 +1,10 @@
-"""A record to a file with one message, and all that it needs inside of it."""
+"""Writes a record as a file with one message. What the columns need, messages and enums, is nested in it.
+
+Field numbers are stable: a column keeps its number from one version to the next, and a number is never used twice.
+"""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
@@ -17,9 +18,19 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from headgate.schema.errors import SchemaTooDeep, UnresolvedType, UnsupportedType
-from headgate.schema.formats.proto_text.cursor import Path
-from headgate.schema.formats.proto_text.literals import camel_case, is_identifier, json_name, map_entry_name
-from headgate.schema.formats.proto_text.messages import MAX_DEPTH, add_synthetic_oneofs
+from headgate.schema.formats.protobuf.identifiers import (
+    Path,
+    are_symbols,
+    column_of,
+    enum_name,
+    field_names,
+    free,
+    is_identifier,
+    json_name,
+    json_names,
+    map_entry_name,
+    type_name,
+)
 from headgate.schema.types import (
     Array,
     Bigint,
@@ -46,12 +57,21 @@ from headgate.schema.types import (
 )
 
 _F = FieldDescriptorProto
+MAX_MESSAGE_DEPTH = 31  # protoc's own limit of messages within messages
+_RESERVED_NUMBERS = range(19000, 20000)  # Protobuf keeps these field numbers for itself
+# The messages that are not made for a column, and the files that have them.
+FILES: Mapping[str, str] = {
+    ".google.type.Date": "google/type/date.proto",
+    ".google.type.TimeOfDay": "google/type/timeofday.proto",
+    ".google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
+    ".google.protobuf.Value": "google/protobuf/struct.proto",
+}
 
 
 def to_protobuf(
     record: Record, *, name: str, package: str, previous: FileDescriptorProto | None = None
 ) -> FileDescriptorProto:
-    """A proto3 file whose first message, `package.name`, has the record's columns; names resolved, docs as comments.
+    """A proto3 file whose first message, `package.name`, has the record's columns. Docs become comments.
 
     Fields are numbered from 1; with `previous`, the file generated before, a column keeps its number as long as its
     old values can be read, new ones get numbers never used, and those of removed columns are reserved. A nullable
@@ -77,7 +97,7 @@ def to_protobuf(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a message is being made: its full name, its path in the descriptor, the column's path, its old self."""
+    """The message to make: its full name, its path in the descriptor, the path of its column, its previous version."""
 
     name: str
     path: Path
@@ -85,25 +105,25 @@ class _Place:
     previous: DescriptorProto | None
 
     def nested(self, name: str, index: int, column: str, previous: DescriptorProto | None) -> _Place:
-        if len(self.path) // 2 >= MAX_DEPTH:
+        if len(self.path) // 2 >= MAX_MESSAGE_DEPTH:
             raise SchemaTooDeep("Protobuf", column)
         return _Place(f"{self.name}.{name}", (*self.path, 3, index), column, previous)
 
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """A message under construction, its old self and the names that are taken in it."""
+    """A message under construction, its previous version, and the names that are taken in it."""
 
     message: DescriptorProto
     place: _Place
     before: Made
     taken: set[str]
-    entries: dict[str, DescriptorProto]  # of maps
+    entries: dict[str, DescriptorProto]  # the messages of maps, by name
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """One value to be typed: the field that messages are named after, its type and path, what held it before."""
+    """A value that needs a type: the field that names its message, its type and path, and its previous field."""
 
     base: str
     type: Type
@@ -122,7 +142,9 @@ class _Writer:
         names = field_names((column.name for column in record.fields), place.column)
         spelt = json_names(names)
         if len({json_name(field) for field in names.values()}) < len(names):
-            message.options.deprecated_legacy_json_field_conflicts = True  # else protoc refuses aB beside a_b
+            message.options.deprecated_legacy_json_field_conflicts = (
+                True  # Otherwise protoc refuses aB beside a_b.
+            )
         home = _Home(message, place, Made(place.previous), {*names.values()}, {})
         for column in record.fields:
             if isinstance(column.type, Map):
@@ -134,7 +156,7 @@ class _Writer:
             self._column(home, field, column)
             self._comment((*place.path, 2, index), column.doc)
         number_fields(message, place.previous)
-        add_synthetic_oneofs(message)
+        _add_synthetic_oneofs(message)
         return message
 
     def _column(self, home: _Home, field: FieldDescriptorProto, column: Field) -> None:
@@ -160,7 +182,9 @@ class _Writer:
                 self._record(home, field, type_name(value.base, "Items"), wrapped, value)
             case Record():
                 self._record(home, field, type_name(value.base, ""), value.type, value)
-            case Enum() if are_symbols(value.type.symbols):
+            case Enum() if are_symbols(
+                {*_kept_symbols(home.before.message_of(value.old)), *value.type.symbols}
+            ):
                 self._enum(home, field, value.type, value)
             case Named():
                 raise UnresolvedType(value.path, ".".join(value.type.parts))
@@ -183,16 +207,15 @@ class _Writer:
         field.type, field.type_name = _F.TYPE_MESSAGE, place.name
 
     def _enum(self, home: _Home, field: FieldDescriptorProto, type_: Enum, value: _Value) -> None:
-        """In a message of its own, because the symbols of an enum are names in whatever it is declared in."""
+        """The enum gets a message of its own, because its symbols are names of the scope that declares it."""
         name = free(type_name(value.base, "Enum"), home.taken)
         nested = home.message.nested_type.add(name=name)
         previous = home.before.message_of(value.old)
         place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, previous)
-        enum = nested.enum_type.add(name="Value")
-        if "Value" in type_.symbols:
-            enum.name = free("Values", set(type_.symbols))
+        enum = nested.enum_type.add()
         old = place.previous.enum_type if place.previous else ()
         number_symbols(enum, type_.symbols, old[0] if old else None)
+        enum.name = enum_name(symbol.name for symbol in enum.value)
         self._comment((*place.path, 4, 0), type_.doc)
         field.type, field.type_name = _F.TYPE_ENUM, f"{place.name}.{enum.name}"
 
@@ -207,7 +230,7 @@ class _Writer:
 
 
 def _add_entry(home: _Home, field: str, path: str) -> None:
-    """The message of a map field, its value's type still open."""
+    """Add the message of a map field. The type of its values is set later."""
     name = map_entry_name(field)
     if name in home.taken or not is_identifier(name):
         why = f'the message "{name}" that Protobuf makes for a map has no name of its own'
@@ -218,6 +241,25 @@ def _add_entry(home: _Home, field: str, path: str) -> None:
     entry.options.map_entry = True
     entry.field.add(name="key", json_name="key", number=1, label=_F.LABEL_OPTIONAL, type=_F.TYPE_STRING)
     entry.field.add(name="value", json_name="value", number=2, label=_F.LABEL_OPTIONAL)
+
+
+def _kept_symbols(previous: DescriptorProto | None) -> list[str]:
+    """The symbol of number 0 of an enum that was made before. It stays, because proto3 needs one."""
+    enums = previous.enum_type if previous is not None else ()
+    return [value.name for enum in enums for value in enum.value if value.number == 0]
+
+
+def _add_synthetic_oneofs(message: DescriptorProto) -> None:
+    """Add the oneof that protoc makes for every optional field of proto3, under a name that is still free."""
+    names = {field.name for field in message.field}
+    for field in message.field:
+        if field.proto3_optional:
+            name = field.name if field.name.startswith("_") else f"_{field.name}"
+            while name in names:
+                name = "X" + name
+            names.add(name)
+            field.oneof_index = len(message.oneof_decl)
+            message.oneof_decl.add(name=name)
 
 
 def _scalar(type_: Scalar) -> tuple[_F.Type.ValueType, str]:
@@ -248,74 +290,8 @@ def _scalar(type_: Scalar) -> tuple[_F.Type.ValueType, str]:
             assert_never(type_)
 
 
-# The messages that are not made for a column, and the files that have them.
-FILES: Mapping[str, str] = {
-    ".google.type.Date": "google/type/date.proto",
-    ".google.type.TimeOfDay": "google/type/timeofday.proto",
-    ".google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
-    ".google.protobuf.Value": "google/protobuf/struct.proto",
-}
-_STATEMENTS = frozenset(
-    ("option", "reserved")
-)  # at the start of an enum's line, these are not read as a value
-
-
-def field_names(columns: Iterable[str], path: str) -> Mapping[str, str]:
-    """The field of each column: the column's own name if it is an identifier, else one made from it."""
-    named = tuple(columns)
-    taken = {column for column in named if is_identifier(column)}
-    found: dict[str, str] = {}
-    for column in named:
-        if (column.startswith("[") and column.endswith("]")) or "\0" in column:
-            why = "a JSON name cannot be in brackets or hold a NUL, and the name is no identifier"
-            raise UnsupportedType(f"{path}.{column}", "Protobuf", "column", why)
-        if not is_identifier(column):
-            made = re.sub(r"[^A-Za-z0-9_]", "_", column)
-            made = made if is_identifier(made) and json_name(made) != column else f"x_{made}"
-            found[column] = free(made, taken)
-        else:
-            found[column] = column
-    return found
-
-
-def column_of(field: FieldDescriptorProto) -> str:
-    """The column that a field is: its name, or a JSON name given by hand that no field could have."""
-    given = field.json_name and field.json_name != json_name(field.name)
-    return field.json_name if given and not is_identifier(field.json_name) else field.name
-
-
-def json_names(fields: Mapping[str, str]) -> Mapping[str, str]:
-    """The JSON name of each column: protoc's, but the column's own where that is no identifier or not the only one."""
-    spelt = {column: json_name(field) if field == column else column for column, field in fields.items()}
-    counts = Counter(spelt.values())
-    return {column: name if counts[name] == 1 else column for column, name in spelt.items()}
-
-
-def type_name(field: str, suffix: str) -> str:
-    """What the message or enum of a field is called, but for clashes."""
-    name = camel_case(field) + suffix
-    return name if is_identifier(name) else f"T{name}"
-
-
-def free(name: str, taken: set[str]) -> str:
-    """The name, with the smallest number after it that makes it a new one; it is taken then."""
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}{number}"
-    taken.add(found)
-    return found
-
-
-def are_symbols(symbols: Iterable[str]) -> bool:
-    return all(is_identifier(symbol) and symbol not in _STATEMENTS for symbol in symbols)
-
-
-_NOT_OURS = range(19000, 20000)  # protobuf keeps them for itself
-
-
 class Made:
-    """A message that was made of a record: its fields by column, and the messages inside of it by name."""
+    """A message that was written before: its fields by column, and its nested messages by name."""
 
     def __init__(self, message: DescriptorProto | None) -> None:
         self.message = message or DescriptorProto()
@@ -328,8 +304,10 @@ class Made:
         return entry.field[1] if entry is not None and entry.options.map_entry else None
 
     def message_of(self, field: FieldDescriptorProto | None) -> DescriptorProto | None:
-        """The message that was made for a field or around its enum. Asked by field and not by name: when columns
-        change places, the names that are still free for their messages do so too."""
+        """The message that was made for a field or around its enum.
+
+        It is found through the field and not by its name: names of messages depend on the order of the columns.
+        """
         if field is None or field.type_name in FILES:
             return None
         full = field.type_name.rpartition(".")[0] if field.type == _F.TYPE_ENUM else field.type_name
@@ -347,7 +325,7 @@ def number_fields(message: DescriptorProto, previous: DescriptorProto | None) ->
     following = max({field.number for field in before.field} | reserved, default=0) + 1
     for field in message.field:
         if not field.number:
-            following = _NOT_OURS.stop if following in _NOT_OURS else following
+            following = _RESERVED_NUMBERS.stop if following in _RESERVED_NUMBERS else following
             field.number, following = following, following + 1
     gone = {field.number for field in before.field} - {field.number for field in message.field}
     for number in sorted(reserved | gone):
@@ -361,7 +339,7 @@ def number_fields(message: DescriptorProto, previous: DescriptorProto | None) ->
 def number_symbols(
     enum: EnumDescriptorProto, symbols: Iterable[str], previous: EnumDescriptorProto | None
 ) -> None:
-    """Give every symbol its number. The first number is 0 and stays, because proto3 asks for it."""
+    """Give every symbol its number. The symbol of number 0 stays, because proto3 needs one."""
     before = previous or EnumDescriptorProto()
     old = {value.name: value.number for value in before.value}
     reserved = {number for found in before.reserved_range for number in range(found.start, found.end + 1)}
@@ -379,8 +357,11 @@ def number_symbols(
 
 
 def _is_read_alike(before: Made, old: FieldDescriptorProto, after: Made, new: FieldDescriptorProto) -> bool:
-    """Whether the new field reads every old value as what it was. What the wire allows beyond that is not enough: an
-    int64 read as int32 is cut, a bool is read as a number, and a map's value of another type as an empty one."""
+    """Whether the new field reads every old value unchanged.
+
+    The wire allows more, which is not enough: an int64 that is read as int32 is cut, a bool becomes a number, and a
+    value of a map that has another type becomes empty.
+    """
     if (old.label == _F.LABEL_REPEATED) != (new.label == _F.LABEL_REPEATED):
         return False
     if old.type != new.type:
@@ -401,7 +382,7 @@ def _without(names: Iterable[str], used: set[str]) -> list[str]:
 
 
 def comment_at(path: Path, doc: str) -> SourceCodeInfo.Location:
-    """The place of a declaration that is not in any text yet, with its doc."""
+    """The doc of a declaration as its comment. It has no position, because there is no text yet."""
     lines = (f" {line}".rstrip() for line in doc.strip().split("\n"))
     return SourceCodeInfo.Location(
         path=path, span=[0, 0, 0], leading_comments="".join(f"{line}\n" for line in lines)
