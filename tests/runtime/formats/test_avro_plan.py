@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+
 import pytest
+from pyspark.sql import SparkSession
+
 from headgate.runtime.formats.avro_plan import find_nested, flatten, is_simple
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import Record
 from headgate.schema.written import SchemaFormat
-from pyspark.sql import SparkSession
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
-
-
 
 MALFORMED = Bad("the bytes are not a record of their schema")
 GEO = record("Geo", ("lat", "int"), ("lon", "int"))

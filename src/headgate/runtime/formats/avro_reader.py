@@ -9,14 +9,35 @@ from __future__ import annotations
 
 import io
 import json
-import fastavro
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+
+import fastavro
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+
 from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
-from headgate.runtime.formats.avro_plan import NameConflict, NestedRecord, contains_itself, find_nested, flatten, is_readable_as, is_simple, mark_ambiguous_unions, merged_reader, standalone, to_json_text, unflatten, varint, writer_tree, writer_union
+from headgate.runtime.formats.avro_plan import (
+    NameConflict,
+    NestedRecord,
+    contains_itself,
+    find_nested,
+    flatten,
+    is_readable_as,
+    is_simple,
+    mark_ambiguous_unions,
+    merged_reader,
+    standalone,
+    to_json_text,
+    unflatten,
+    varint,
+    writer_tree,
+    writer_union,
+)
 from headgate.runtime.formats.avro_types import needs_conversion, out_of_range, to_columns
 from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas, first_element_error, first_error
@@ -28,10 +49,6 @@ from headgate.schema.formats.spark import to_spark
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Type
 from headgate.schema.written import WrittenSchema
-from pyspark.sql import Column, functions as F
-from pyspark.sql.avro.functions import from_avro
-
-
 
 # The end is an Avro int of five bytes. Left-over bytes look like it with a chance of 1 in 2^31. It is negative because a
 # record that ends before a text or an array takes it for a length: for a positive one Avro allocates 1.5 GB first.
