@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
-from confluent_kafka.schema_registry import Schema as ConfluentSchema
-from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient, SchemaRegistryError
+from collections.abc import Iterator
+from confluent_kafka.schema_registry import (
+    Schema as ConfluentSchema,
+    SchemaReference,
+    SchemaRegistryClient,
+    SchemaRegistryError,
+)
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
-from confluent_kafka.schema_registry.schema_registry_client import (
-    ConfigCompatibilityLevel,
-    ServerConfig,
-)
+from confluent_kafka.schema_registry.schema_registry_client import ConfigCompatibilityLevel, ServerConfig
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pool, message_factory, text_format
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import Message
-
 from headgate.registry import wire
 from headgate.registry.server.requests import User, Users
+from pathlib import Path
 from tests.registry.running import registry
+from typing import Any
 
-pytestmark = pytest.mark.e2e
+
+pytestmark = pytest.mark.unit
 
 ORDER = {
     "type": "record",
