@@ -10,26 +10,26 @@ import signal
 import socket
 import sys
 import threading
-from contextlib import suppress
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Never, Self
-
 import click
 import uvicorn
-
+from contextlib import suppress
+from datetime import UTC, datetime
 from headgate.catalog.errors import LeaseLost
 from headgate.cli.errors import EnginePortTaken
 from headgate.cli.main import exit_status
 from headgate.cli.settings import Settings, project_option, read_settings
 from headgate.control.engine import Engine, Project
 from headgate.embedded.host import LOOPBACK
-from headgate.embedded.jars import fetch, find_java
+from headgate.embedded.spark import open_spark
 from headgate.embedded.world import World
-from headgate.runtime.session import OpenSpark, Spark, SparkSession, open_session
+from headgate.runtime.session import OpenSpark, Spark, SparkSession
 from headgate.serve.client import EngineAddress
 from headgate.serve.process import HEADGATE
 from headgate.serve.server import HttpApi
+from pathlib import Path
+from typing import Never, Self
+
+
 
 ENGINE_FILE = "engine.json"
 TOKEN_FILE = "token"
@@ -222,7 +222,7 @@ def _spark_session(folder: Path, settings: Settings) -> OpenSpark:
             **settings.spark.settings,
         }
         master = settings.spark.master
-        return open_session(fetch("spark"), master=master, java=find_java().path, settings=given)
+        return open_spark(master=master, settings=given)
 
     return open_
 
