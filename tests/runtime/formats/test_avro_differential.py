@@ -5,18 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from collections.abc import Sequence
-from random import Random
-from typing import Any, cast
-
 import fastavro
 import pytest
+from collections.abc import Sequence
 from fastavro.schema import parse_schema
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-
 from headgate.registry import wire
 from headgate.runtime.decode import evaluate_once
 from headgate.runtime.formats.readers import side_reader
@@ -25,9 +17,15 @@ from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type
 from headgate.schema.evolve.arriving import adds_to, breaking_fields
 from headgate.schema.types import Array, Map, Record, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
+from hypothesis import Phase, given, settings, strategies as st
+from pyspark.sql import SparkSession, functions as F
+from random import Random
 from tests.laws import examples
-from tests.runtime.formats.avro_chains import TIME_MICROS, TIME_MILLIS, Chain, other_meaning
+from tests.runtime.formats.avro_chains import Chain, TIME_MICROS, TIME_MILLIS, other_meaning
 from tests.runtime.formats.decoding import Bad, framed, written
+from typing import Any, cast
+
+
 
 pytestmark = pytest.mark.spark
 
@@ -140,6 +138,7 @@ SEEDS = st.lists(st.integers(0, 2**32), min_size=CHAINS, max_size=CHAINS)
 WITHOUT_SHRINKING = settings(examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("follow", [True, False], ids=["follow", "pin"])
 def test_records_of_every_id_are_what_fastavro_reads(session: SparkSession, follow: bool) -> None:
     @given(SEEDS)
