@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
-import pytest
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
 from confluent_kafka.schema_registry import (
     Schema as ConfluentSchema,
+)
+from confluent_kafka.schema_registry import (
     SchemaReference,
     SchemaRegistryClient,
     SchemaRegistryError,
@@ -19,12 +24,10 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pool, message_factory, text_format
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import Message
+
 from headgate.registry import wire
 from headgate.registry.server.requests import User, Users
-from pathlib import Path
 from tests.registry.running import registry
-from typing import Any
-
 
 pytestmark = pytest.mark.unit
 

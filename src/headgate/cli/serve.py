@@ -10,10 +10,14 @@ import signal
 import socket
 import sys
 import threading
-import click
-import uvicorn
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Never, Self
+
+import click
+import uvicorn
+
 from headgate.catalog.errors import LeaseLost
 from headgate.cli.errors import EnginePortTaken
 from headgate.cli.main import exit_status
@@ -26,10 +30,6 @@ from headgate.runtime.session import OpenSpark, Spark, SparkSession
 from headgate.serve.client import EngineAddress
 from headgate.serve.process import HEADGATE
 from headgate.serve.server import HttpApi
-from pathlib import Path
-from typing import Never, Self
-
-
 
 ENGINE_FILE = "engine.json"
 TOKEN_FILE = "token"

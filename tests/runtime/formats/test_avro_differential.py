@@ -5,10 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+from collections.abc import Sequence
+from random import Random
+from typing import Any, cast
+
 import fastavro
 import pytest
-from collections.abc import Sequence
 from fastavro.schema import parse_schema
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
 from headgate.registry import wire
 from headgate.runtime.decode import evaluate_once
 from headgate.runtime.formats.readers import side_reader
@@ -17,15 +25,9 @@ from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type
 from headgate.schema.evolve.arriving import adds_to, breaking_fields
 from headgate.schema.types import Array, Map, Record, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from hypothesis import Phase, given, settings, strategies as st
-from pyspark.sql import SparkSession, functions as F
-from random import Random
 from tests.laws import examples
-from tests.runtime.formats.avro_chains import Chain, TIME_MICROS, TIME_MILLIS, other_meaning
+from tests.runtime.formats.avro_chains import TIME_MICROS, TIME_MILLIS, Chain, other_meaning
 from tests.runtime.formats.decoding import Bad, framed, written
-from typing import Any, cast
-
-
 
 pytestmark = pytest.mark.spark
 
