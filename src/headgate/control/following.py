@@ -62,10 +62,7 @@ class Follower:
                     (needed.change(self._register(catalog, needed)),), "the registry takes its schema now"
                 )
                 self._store.commit_all([unit], planned=catalog.version)
-            except (
-                IncompatibleSchema,
-                CatalogChanged,
-            ):  # if the catalog moved, the sink is tried again anyway
+            except (IncompatibleSchema, CatalogChanged):  # after a change the sink is tried again anyway
                 return False
             return True
 
