@@ -26,7 +26,7 @@ from headgate.plan.definitions import Origin, SourceColumn
 from headgate.plan.sides import SchemaSide, TextSide, fields_of
 from headgate.plan.source import METADATA, SourcePlan
 from headgate.runtime.decode import Decoder
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.types import Text
 from headgate.schema.written import WrittenSchema
 
@@ -150,10 +150,10 @@ def _by_id(raw: DataFrame, ids: int) -> Callable[[], None]:
         ),
     )
     plan = SourcePlan("orders", columns, side, TextSide(), "NONE", "HALT", "FOLLOW")
-    decoder = Decoder(plan, value=Writers(known, own=frozenset(list(known)[1:])))
+    decoder = Decoder(plan, value=WriterSchemas(known, newer=frozenset(list(known)[1:])))
 
     def work() -> None:
-        finish(decoder.columns(decoder.good(decoder.decode(raw))))
+        finish(decoder.columns(decoder.accepted(decoder.decode(raw))))
 
     return work
 

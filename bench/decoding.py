@@ -28,7 +28,7 @@ from headgate.plan.sides import SchemaSide, fields_of
 from headgate.plan.source import SourcePlan
 from headgate.registry.protobuf_files import find_message, load_files, read_files
 from headgate.runtime.decode import Decoder
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.written import WrittenSchema
 from headgate.sql.registry_formats import RegistryKind
 
@@ -180,8 +180,8 @@ def _decoded(kind: RegistryKind, schema: str, raw: DataFrame) -> Callable[[], No
     fields = fields_of(side) or ()
     columns = tuple(SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields)
     plan = SourcePlan("orders", columns, side, None, "NONE", "HALT", "PIN")
-    decoder = Decoder(plan, value=Writers({ID: known}))
-    return lambda: finish(decoder.columns(decoder.good(decoder.decode(raw))))
+    decoder = Decoder(plan, value=WriterSchemas({ID: known}))
+    return lambda: finish(decoder.columns(decoder.accepted(decoder.decode(raw))))
 
 
 def _guarded(records: DataFrame) -> Callable[[], None]:

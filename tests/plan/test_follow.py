@@ -14,7 +14,7 @@ from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
 from headgate.plan.errors import ColumnNameTaken, ViewNoLongerValid
-from headgate.plan.follow import FollowPlan, SinkChange, definition, grown, plan_follow, unwritable
+from headgate.plan.follow import FollowPlan, SinkChange, definition, plan_follow, unwritable
 from headgate.plan.planned import RegisterSchema
 from headgate.plan.sides import FieldPath, SchemaSide, differences, grows, place_of, unreadable
 from headgate.plan.sink import plan_sink
@@ -298,31 +298,6 @@ def test_a_schema_with_other_docs_changes_nothing() -> None:
     assert differences(side, again) == ()
 
 
-def test_only_fields_that_are_new_get_a_default() -> None:
-    old = {
-        "type": "record",
-        "name": "r",
-        "fields": [
-            {"name": "a", "type": ["null", "int"]},
-            {"name": "b", "type": ["null", {"type": "record", "name": "s", "fields": []}]},
-        ],
-    }
-    inner = {"type": "record", "name": "s", "fields": [{"name": "d", "type": ["null", "int"]}]}
-    new = {
-        "type": "record",
-        "name": "r",
-        "fields": [
-            {"name": "a", "type": ["null", "int"]},
-            {"name": "b", "type": ["null", inner]},
-            {"name": "c", "type": ["null", "int"]},
-        ],
-    }
-    made = grown(old, new)
-    assert "default" not in made["fields"][0]
-    assert made["fields"][1]["type"][1]["fields"] == [{"name": "d", "type": ["null", "int"], "default": None}]
-    assert made["fields"][2] == {"name": "c", "type": ["null", "int"], "default": None}
-
-
 COMMENTS = """
 COMMENT ON SOURCE orders IS 'all of them';
 COMMENT ON COLUMN orders.id IS 'a number';
@@ -354,20 +329,3 @@ def test_comments_alone_are_not_published(world: Planning) -> None:
     world.do(COMMENTS)
     plan, _ = followed(world, WrittenSchema(json.dumps({**FIRST, "doc": "an order"}), (), 8))
     assert plan.sinks == ()
-
-
-def test_docs_inside_of_fields_stay_as_they_were() -> None:
-    def nested(doc: str, *symbols: str) -> dict[str, object]:
-        enum = {"type": "enum", "name": "e", "doc": doc, "symbols": [*symbols]}
-        inner = {
-            "type": "record",
-            "name": "s",
-            "doc": doc,
-            "fields": [{"name": "x", "type": enum, "doc": doc}],
-        }
-        field = {"name": "b", "type": {"type": "array", "items": ["null", inner]}}
-        return {"type": "record", "name": "r", "fields": [field]}
-
-    assert json.dumps(grown(nested("old", "a"), nested("new", "a", "b"))) == json.dumps(
-        nested("old", "a", "b")
-    )

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.plan.sides import SchemaSide
 from headgate.plan.source import SourcePlan
 from headgate.runtime.decode import NO_AFTER, NO_KEY, NO_KEY_IN_VALUE, UNDECODABLE, UNKNOWN_OP, Decoder
-from headgate.runtime.formats.side import NOT_UTF8, Writers
+from headgate.runtime.formats.side import NOT_UTF8, WriterSchemas
 from headgate.runtime.source import latest_per_key
 from headgate.schema.written import SchemaFormat
 from tests.plan.planning import Planning
@@ -52,9 +52,9 @@ def raw(session: SparkSession, log: Sequence[Told]) -> DataFrame:
 
 
 def decoder(plan: SourcePlan) -> Decoder:
-    def writers(side: Any) -> Writers:
+    def writers(side: Any) -> WriterSchemas:
         schemas = side.schemas if isinstance(side, SchemaSide) else ()
-        return Writers({schema.id or 0: schema for schema in schemas})
+        return WriterSchemas({schema.id or 0: schema for schema in schemas})
 
     return Decoder(plan, writers(plan.key), writers(plan.value))
 
@@ -62,8 +62,8 @@ def decoder(plan: SourcePlan) -> Decoder:
 def state(session: SparkSession, plan: SourcePlan, log: Sequence[Told]) -> list[dict[str, Any]]:
     """The rows that are left of a log."""
     made = decoder(plan)
-    last = latest_per_key(made.good(made.decode(raw(session, log))), plan)
-    return [row.asDict(recursive=True) for row in made.columns(made.present(last)).collect()]
+    last = latest_per_key(made.accepted(made.decode(raw(session, log))), plan)
+    return [row.asDict(recursive=True) for row in made.columns(made.not_deleted(last)).collect()]
 
 
 def problems(session: SparkSession, plan: SourcePlan, log: Sequence[Told]) -> list[tuple[str, str]]:

@@ -48,7 +48,9 @@ class Source:
 
     def between(self, _: SparkSession, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
         within = [r for r in self._records if start[r[0]] <= r[1] < end[r[0]]]
-        return decoded(self._session, self.layout, within).drop("hg_in", "hg_problem", "hg_key", "hg_value")
+        return decoded(self._session, self.layout, within).drop(
+            "hg_decoded", "hg_problem", "hg_key", "hg_value"
+        )
 
     def decode(self, raw: DataFrame) -> DataFrame:
         return Decoder(self.layout).decode(raw)

@@ -68,6 +68,21 @@ def test_every_file_is_run_and_told_and_the_last_line_counts(
     assert "-2\n+1" in str(told.text)
 
 
+def test_jobs_keep_their_folders_apart_and_the_report_keeps_the_order_of_files(
+    folder: Path, engine: FakeEngine, tmp_path: Path
+) -> None:
+    (folder / "alone.spec").write_text("$ restart\n\n> SELECT 1;\n1\n")
+    report, kept = tmp_path / "report.xml", tmp_path / "kept"
+    ran = _run(folder, "--jobs", "2", "--timeout", "500ms", "--junit", report, "--keep", kept)
+    lines = ran.stdout.splitlines()
+    assert (ran.exit_code, lines[-1]) == (1, "2 passed, 2 failed")
+    assert lines[-2].startswith(f"ok {folder}/alone.spec")
+    names = [case.get("name") for case in ElementTree.parse(report).getroot().iter("testcase")]
+    assert names == ["alone.spec", "broken.spec", "good.spec", "wrong.spec"]
+    assert sorted(one.name for one in kept.iterdir()) == ["job-1", "job-2"]
+    assert all(project.folder.is_relative_to(kept) for project in engine.projects)
+
+
 def test_a_filter_chooses_files_and_all_that_ran_passed(folder: Path, engine: FakeEngine) -> None:
     ran = _run(folder, folder / "good.spec", "--filter", "good")
     assert (ran.exit_code, ran.stdout.splitlines()[-1]) == (0, "1 passed, 0 failed")

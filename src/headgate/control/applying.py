@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +19,8 @@ from headgate.control.executor import Executor, Session, Step
 from headgate.control.results import Done, Result, ResultColumns, ResultRows
 from headgate.errors import HeadgateError
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.tree import Record as AvroRecord
 from headgate.schema.render import print_type
 from headgate.sql.queries import SetSearchPath
 from headgate.sql.statement import Kind
@@ -153,9 +154,9 @@ def _undocumented(made: Object) -> Iterator[str]:
 
 
 def _without_docs(avro: str) -> Iterator[str]:
-    schema = json.loads(avro)
-    fields = schema.get("fields", ()) if isinstance(schema, dict) else ()
-    missing = [field["name"] for field in fields if not field.get("doc")]
+    schema = load_tree(avro)
+    fields = schema.fields if isinstance(schema, AvroRecord) else ()
+    missing = [field.name for field in fields if not field.doc]
     if missing:
         yield f"without docs: {', '.join(missing)}"
 

@@ -274,7 +274,7 @@ def _explain(statement: Explain, catalog: Catalog, path: SearchPath) -> Table:
     reads = ", ".join([*names, *system_relations_read(analysed)])
     lines = [
         f"reads {reads}" if reads else "reads nothing",
-        "row by row, nothing is stored" if analysed.stateless else "over all rows at once",
+        "row by row, nothing is stored" if analysed.row_by_row else "over all rows at once",
         *(
             f"gives {c.name} {print_type(c.type) if c.type else '?'}{'' if c.nullable else ' not null'}"
             for c in analysed.columns

@@ -21,7 +21,7 @@ def source_of(catalog: Catalog, relation_id: int) -> Object:
     while relation.kind is Kind.VIEW:
         analysed = sound_query(catalog, relation)
         reads = relations_read(analysed)
-        if not analysed.stateless or len(reads) != 1:
+        if not analysed.row_by_row or len(reads) != 1:
             raise NotSupportedYet("a sink over a view that is not computed row by row")
         relation = catalog.get(reads[0])
     if relation.kind is not Kind.SOURCE:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
@@ -29,8 +28,10 @@ from headgate.plan.sink import plan_sink
 from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
 from headgate.schema.evolve.merge import can_hold
-from headgate.schema.formats.avro.docs import without_docs
 from headgate.schema.formats.avro.read import from_avro as avro_type
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.tree import to_json
+from headgate.schema.formats.avro.version import differs, next_version
 from headgate.schema.types import Record, Type
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
@@ -166,11 +167,11 @@ def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
         frozen = frozen_schemas(format_of(statement.formats, side), side)
         if encoded is None or encoded.schema is None or not frozen:
             continue
-        old = json.loads(frozen[-1].schema)
-        new = grown(old, json.loads(encoded.schema))
-        if without_docs(new) == without_docs(old):
+        old = load_tree(frozen[-1].schema)
+        new = next_version(old, load_tree(encoded.schema))
+        if not differs(old, new):
             continue
-        schema = WrittenSchema(json.dumps(new, ensure_ascii=False))
+        schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
         register.append((side, RegisterSchema(_registry(planned), f"{planned.topic}-{side.lower()}", schema)))
     return SinkChange(sink, statement, tuple(register)) if register else None
 
@@ -222,56 +223,6 @@ def definition(
         object_.growth,
         object_.body,
     )
-
-
-# schemas of sinks
-
-
-def grown(old: Any, new: Any) -> Any:
-    """The new Avro schema as the next version of the old one. What the old one has keeps the docs that it was published
-    with. Every field that it lacks brings its own, and has the default null: without one, nobody who has it could read
-    what was written before, and BACKWARD refuses it."""
-    match old, new:
-        case {"fields": list() as before}, {"fields": list() as fields}:
-            known = {field["name"]: field for field in before}
-            made = [
-                _kept(known[field["name"]], field) if field["name"] in known else _defaulted(field)
-                for field in fields
-            ]
-            return _documented(old, {**new, "fields": made})
-        case {"symbols": _}, {"symbols": _}:
-            return _documented(old, new)
-        case {"items": inner}, {"items": items}:
-            return {**new, "items": grown(inner, items)}
-        case {"values": inner}, {"values": values}:
-            return {**new, "values": grown(inner, values)}
-        case _, ["null", branch]:
-            inner = old[1] if isinstance(old, list) and len(old) == 2 and old[0] == "null" else old
-            return ["null", grown(inner, branch)]
-        case _:
-            return new
-
-
-def _kept(old: dict[str, object], field: dict[str, object]) -> dict[str, object]:
-    bare = {key: value for key, value in field.items() if key != "doc"}
-    return {**bare, **old, "type": grown(old["type"], field["type"])}
-
-
-def _documented(old: dict[str, object], new: dict[str, object]) -> dict[str, object]:
-    """The new record or enum with the doc of the old one, behind its name."""
-    made: dict[str, object] = {}
-    for key, value in new.items():
-        if key in ("fields", "symbols") and "doc" in old:
-            made["doc"] = old["doc"]
-        if key != "doc":
-            made[key] = value
-    return made
-
-
-def _defaulted(field: dict[str, object]) -> dict[str, object]:
-    type_ = field["type"]
-    nullable = isinstance(type_, list) and type_[:1] == ["null"]
-    return {**field, "default": None} if nullable and "default" not in field else field
 
 
 def _without_frozen_schemas(sink: CreateSink) -> CreateSink:

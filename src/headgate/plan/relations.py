@@ -19,7 +19,7 @@ from headgate.plan.type_names import looked_through
 from headgate.schema.names import print_name
 from headgate.schema.types import Named, Type
 from headgate.sql.query.casts import expanded
-from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, NamePart, Relation
+from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, Relation
 from headgate.sql.query.select import analyse
 from headgate.sql.statement import Kind, ObjectName, Query
 from headgate.text.cursor import Identifier
@@ -37,8 +37,8 @@ def query_relation(catalog: Catalog, relation: Object) -> Relation:
         name,
         spark_name(relation.id),
         columns,
-        advice=dropped_key(relation),
-        called=relation.name,
+        hints=dropped_key(relation),
+        alias=relation.name,
         withheld=tuple((error.column, error) for error in withheld_fields(relation)),
     )
 
@@ -70,7 +70,7 @@ def withheld_fields(relation: Object) -> tuple[ColumnNameTaken, ...]:
 
 
 def find_relation(catalog: Catalog, path: SearchPath) -> FindRelation:
-    def find(parts: tuple[NamePart, ...]) -> Relation:
+    def find(parts: tuple[Identifier, ...]) -> Relation:
         written = ObjectName(tuple(Identifier(part.name, part.quoted) for part in parts))
         system = system_relation(path, written)
         if system is not None:
@@ -125,7 +125,7 @@ def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQ
 
 def relations_read(analysed: AnalysedQuery) -> tuple[int, ...]:
     """The ids of the catalog's own relations that a query reads."""
-    return tuple(id_ for id_ in map(relation_id, analysed.reads) if id_ is not None)
+    return tuple(id_ for id_ in map(relation_id, analysed.relations) if id_ is not None)
 
 
 def relation_id(name: str) -> int | None:
@@ -134,7 +134,7 @@ def relation_id(name: str) -> int | None:
 
 
 def system_relations_read(analysed: AnalysedQuery) -> tuple[str, ...]:
-    return tuple(name.removeprefix(SYSTEM) for name in analysed.reads if name.startswith(SYSTEM))
+    return tuple(name.removeprefix(SYSTEM) for name in analysed.relations if name.startswith(SYSTEM))
 
 
 def origin_ref(column: Column) -> ColumnRef | None:

@@ -17,7 +17,7 @@ from headgate.plan.views import qualified
 from headgate.schema.names import force_quotes
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.query.scope import AnalysedQuery, Mention
+from headgate.sql.query.scope import AnalysedQuery, RelationReference
 from headgate.sql.statement import ObjectName, Query
 from headgate.text.cursor import Identifier
 
@@ -47,16 +47,16 @@ def respell_query(text: str, spelling: Spelling) -> str:
 
 def _replacements(query: AnalysedQuery, spelling: Spelling, quote: Quote) -> Iterator[tuple[Span, str]]:
     changed: dict[Span, tuple[Identifier, ...]] = {}  # place in FROM -> how the relation is written there now
-    for mention in query.mentions:
-        if mention.of is None and relation_id(mention.relation) is not None:
-            written = ObjectName(tuple(Identifier(part.name, part.quoted) for part in mention.parts))
+    for reference in query.references:
+        if reference.of is None and relation_id(reference.relation) is not None:
+            written = ObjectName(tuple(Identifier(part.name, part.quoted) for part in reference.parts))
             found = spelling.name(written, *sorted(RELATIONS))
             if found != written:
-                changed[mention.span] = found.parts
-                yield mention.span, _text(found.parts, quote)
-    for mention in query.mentions:
-        if mention.of in changed:
-            yield mention.span, _text(changed[mention.of][-len(mention.parts) :], quote)
+                changed[reference.span] = found.parts
+                yield reference.span, _text(found.parts, quote)
+    for reference in query.references:
+        if reference.of in changed:
+            yield reference.span, _text(changed[reference.of][-len(reference.parts) :], quote)
     for place in query.types:
         type_ = spelling.type(place.type)
         if type_ != place.type:
@@ -66,15 +66,15 @@ def _replacements(query: AnalysedQuery, spelling: Spelling, quote: Quote) -> Ite
 def with_ids(catalog: Catalog, path: SearchPath, text: str) -> str:
     """The query with the ids of relations and types in place of their names: equal where the same things are meant."""
     query = analyse_query(catalog, path, Query(text))
-    names = [(m.span, f'"{_read(m)}"') for m in query.mentions]
+    names = [(m.span, f'"{_read(m)}"') for m in query.references]
     full = ((place.span, qualified(catalog, path, place.type)) for place in query.types)
     return _replaced(text, [*names, *((span, print_type(type_, full=True)) for span, type_ in full)])
 
 
 def _meaning(query: AnalysedQuery, catalog: Catalog) -> object:
     """All that the names in a query decide, by ids."""
-    places = {m.span: number for number, m in enumerate(query.mentions)}
-    mentions = [(_read(m), None if m.of is None else places[m.of]) for m in query.mentions]
+    places = {m.span: number for number, m in enumerate(query.references)}
+    mentions = [(_read(m), None if m.of is None else places[m.of]) for m in query.references]
     columns = [replace(c, type=None if c.type is None else _by_id(c.type, catalog)) for c in query.columns]
     return columns, mentions, len(query.types)
 
@@ -87,9 +87,9 @@ def _by_id(type_: Type, catalog: Catalog) -> Type:
     return map_named(called_again(type_), numbered)
 
 
-def _read(mention: Mention) -> int | str:
-    id_ = relation_id(mention.relation)
-    return mention.relation if id_ is None else id_
+def _read(reference: RelationReference) -> int | str:
+    id_ = relation_id(reference.relation)
+    return reference.relation if id_ is None else id_
 
 
 def _where_needed(name: str) -> str:

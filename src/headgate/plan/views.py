@@ -61,7 +61,7 @@ def derive_growth(
 ) -> tuple[Growth, tuple[Column, ...]]:
     """Kind and key of a query over one relation row by row: those of the relation, if its key survives."""
     ids = relations_read(analysed)
-    if not analysed.stateless or len(ids) != 1:
+    if not analysed.row_by_row or len(ids) != 1:
         return Growth.APPEND, tuple(columns)
     relation = catalog.get(ids[0])
     if relation.growth is not Growth.KEYED:

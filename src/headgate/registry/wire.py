@@ -1,10 +1,12 @@
 """The frame around a record that names its schema: a zero byte, the schema's id, then the payload.
 
+This is the one place that knows the layout. `runtime/formats/frame.py` builds its columns on it.
+
     | 0 | id, four bytes, big-endian | payload |
 
 A Protobuf payload begins with the path of its message type within the file, as zigzag varints: the number of
 indexes, then the indexes, outermost first. The most frequent path, the first message of the file, is a single
-zero byte. Pure: records are bytes in and bytes out.
+zero byte. Everything here is pure: bytes in, bytes out.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ MAGIC = 0
 HEADER_LENGTH = 5
 MAX_ID = 2**31 - 1
 
-# Far beyond any real nesting of messages; keeps a broken record from asking for a long list.
+# Far beyond any real nesting of messages. It keeps a broken record from claiming a long list.
 MAX_INDEXES = 100
 
 
@@ -34,14 +36,19 @@ class Framed:
     payload: bytes
 
 
+def header(schema_id: int) -> bytes:
+    """The first bytes of a record of the schema. A record may hold any number of four bytes; `encode` checks its range."""
+    return bytes((MAGIC,)) + schema_id.to_bytes(HEADER_LENGTH - 1, "big")
+
+
 def encode(schema_id: int, payload: bytes) -> bytes:
     if not 0 <= schema_id <= MAX_ID:
         raise SchemaIdOutOfRange(schema_id)
-    return bytes((MAGIC,)) + schema_id.to_bytes(4, "big") + payload
+    return header(schema_id) + payload
 
 
 def decode(record: bytes) -> Framed:
-    """Raises FrameTooShort or UnknownMagic. An id is an unsigned number here: no id of a registry is above 2^31."""
+    """Raises FrameTooShort or UnknownMagic. The id is an unsigned number, so it may be one that no registry gives."""
     if len(record) < HEADER_LENGTH:
         raise FrameTooShort(len(record))
     if record[0] != MAGIC:

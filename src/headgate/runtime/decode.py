@@ -1,6 +1,6 @@
-"""Records of a topic -> the columns of a source, with every record that does not fit told apart.
+"""Records of a topic -> the columns of a source. Every record is accepted or has an error.
 
-What is costly in a format is `settled` first, because Spark otherwise decodes for every use of a field.
+The costly part of a format is computed first, by `evaluate_once`. Otherwise Spark decodes again for every use of a field.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pyspark.sql import functions as F
 from headgate.plan.debezium import AFTER, OP, has_op
 from headgate.plan.definitions import SourceColumn, SourceLayout
 from headgate.plan.sides import FieldPath, SidePlan, place_of
+from headgate.runtime.formats import frame
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import NO_WRITERS, SideReader, Writers, framed_id, has_id
+from headgate.runtime.formats.side import NO_WRITERS, SideReader, WriterSchemas
 from headgate.runtime.formats.text_readers import PLAIN
 
-# What a record that stops a job is told to the driver by: before its source, partition and offset; of one with a schema
-# that cannot be followed, also its side and id.
+# Prefixes of the errors that carry a record's position to the driver: `BAD` source/partition/offset, and for a schema that
+# cannot be followed `CHANGED` source/partition/offset/side/schema id.
 BAD, CHANGED = "headgate-bad-record:", "headgate-schema-changed:"
 NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
@@ -34,99 +35,112 @@ NO_AFTER = "$.after is missing, though $.op says that there is a row"
 
 
 class Decoder:
-    """Decodes raw records of Spark's Kafka reader. Its columns are made once: making them anew for every batch took
-    a thousand calls into the JVM, which with many small tasks was most of a batch's time."""
+    """Decodes raw records of Spark's Kafka reader.
+
+    Its columns are made once. Making them anew for every batch took a thousand calls into the JVM, which was most of a
+    batch's time with many small tasks.
+    """
 
     def __init__(
-        self, plan: SourceLayout, key: Writers = NO_WRITERS, value: Writers = NO_WRITERS, source: int = 0
+        self,
+        plan: SourceLayout,
+        key: WriterSchemas = NO_WRITERS,
+        value: WriterSchemas = NO_WRITERS,
+        source: int = 0,
     ) -> None:
         """``source`` is the id by which the driver finds the source of a record that stopped a job."""
         self.plan = plan
         readers = {"key": _reader(plan.key, key), "value": _reader(plan.value, value)}
-        # Only what is costly; what is said of it comes after (from_avro stood in the plan 3 times, now once; decoding
-        # alone took 8.8-10.2 CPU seconds for a million small records, then 5.4).
-        costly = {name: r.costly(F.col(name)) for name, r in readers.items() if r and type(r) not in PLAIN}
-        self._costly = _together(costly).alias("hg_in") if costly else None
-        inner = {name: _inner(name, costly) for name in readers}
-        self._decoded = [F.col("*")]
+        # This is only the costly part. The checks come after it: with them from_avro stood in the plan 3 times, and decoding
+        # alone took 8.8-10.2 CPU seconds for a million small records; with it once, 5.4.
+        costly = {name: r.decode(F.col(name)) for name, r in readers.items() if r and type(r) not in PLAIN}
+        self._costly = _one_column(costly).alias("hg_decoded") if costly else None
+        decoded = {name: _decoded(name, costly) for name in readers}
+        self._sides = [F.col("*")]
         if plan.inline_errors:
-            self._decoded.append(_inline_error(readers["value"], inner["value"]).alias("hg_error"))
-        self._decoded += [F.lit(None).alias(f"hg_{name}") for name, r in readers.items() if r is None]
-        self._values = [_value(n, r, inner[n], plan).alias(f"hg_{n}") for n, r in readers.items() if r]
-        self._brings_over = any(r.brings_over for r in readers.values() if r)
-        self._present = _present(plan)
-        checks = [*_checks(plan, readers, inner), *_event_checks(plan, readers["value"])]
+            self._sides.append(_inline_error(readers["value"], decoded["value"]).alias("hg_error"))
+        self._sides += [F.lit(None).alias(f"hg_{name}") for name, r in readers.items() if r is None]
+        self._values = [_value(n, r, decoded[n], plan).alias(f"hg_{n}") for n, r in readers.items() if r]
+        self._converts = any(r.converts for r in readers.values() if r)
+        self._not_deleted = _not_deleted(plan)
+        checks = [*_checks(plan, readers, decoded), *_event_checks(plan, readers["value"])]
         self._problem = _problem(checks).alias("hg_problem")
-        self._good = reduce(Column.__and__, [check.holds for check in checks], F.lit(True))
+        self._accepted = reduce(Column.__and__, [check.holds for check in checks], F.lit(True))
         if plan.on_error == "HALT":
-            self._good = F.when(self._good, F.lit(True)).otherwise(_stop(source, BAD))
+            self._accepted = F.when(self._accepted, F.lit(True)).otherwise(_stop(source, BAD))
         writers = {"key": key, "value": value}
         for name, of_side in writers.items():
             if of_side.halting:
-                self._good = ~_changed(source, name, of_side.halting) & self._good
+                self._accepted = ~_stop_if_changed(source, name, of_side.halting) & self._accepted
         self._columns = [
-            _usable(source, _column(column), column, writers).alias(column.name) for column in plan.columns
+            _guarded_column(source, column, writers).alias(column.name) for column in plan.columns
         ]
 
     def decode(self, raw: DataFrame) -> DataFrame:
-        """Raw records -> columns `hg_key`, `hg_value`, `hg_problem` and the record's place.
+        """Raw records -> columns `hg_key`, `hg_value`, `hg_problem` and the record's position.
 
-        ``hg_problem`` is NULL for a good record and else a struct of side, reason and schema id. With inline errors a
-        value that does not fit is no problem: it is NULL, and `hg_error` says why. Records with neither key nor value
-        are left out.
+        ``hg_problem`` is NULL for an accepted record, otherwise a struct of side, reason and schema id. With inline errors
+        a value that cannot be decoded is no problem: it is NULL, and `hg_error` says why. Records with neither key nor
+        value are left out.
         """
         present = raw.where("key IS NOT NULL OR value IS NOT NULL")
-        read = present if self._costly is None else settled(present.select("*", self._costly))
-        decoded = read.select(*self._decoded).select("*", *self._values)
-        if self._brings_over:
-            decoded = settled(decoded)
+        read = present if self._costly is None else evaluate_once(present.select("*", self._costly))
+        decoded = read.select(*self._sides).select("*", *self._values)
+        if self._converts:
+            decoded = evaluate_once(decoded)
         return decoded.select("*", self._problem)
 
-    def good(self, decoded: DataFrame) -> DataFrame:
-        """The good records; under HALT the first bad one fails the job with its place. What is wrong with it is found by
-        reading it once more: `hg_problem` is not asked for here, because to have its words at hand cost every good record
-        a fifth of its time."""
-        return decoded.where(self._good)
+    def accepted(self, decoded: DataFrame) -> DataFrame:
+        """The good records. Under HALT the first bad one fails the job with its position.
 
-    def present(self, changes: DataFrame) -> DataFrame:
-        """Of the last records of all keys those that are rows, not deletions."""
-        return changes if self._present is None else changes.where(self._present)
+        The error of that record is found by reading it once more. `hg_problem` is not used here: having its texts at hand
+        cost every good record a fifth of its time.
+        """
+        return decoded.where(self._accepted)
+
+    def not_deleted(self, changes: DataFrame) -> DataFrame:
+        """The records that are rows and not deletions, given the last record of every key."""
+        return changes if self._not_deleted is None else changes.where(self._not_deleted)
 
     def columns(self, records: DataFrame) -> DataFrame:
         """The source's columns of decoded records, by name."""
         return records.select(*self._columns)
 
 
-def settled(computed: DataFrame) -> DataFrame:
-    """The same records, their columns computed once however often a query mentions them. Spark otherwise puts what a
-    projection computes into every filter and projection above it (RUNTIME: 160 decodings of a record for 40 ids), but
-    nothing passes a sample, and this one takes all. (Behind `explode` of an array every row is copied, a tenth of all CPU
-    time; to make the value look as if it changed each time bars it from LATERAL.)"""
+def evaluate_once(computed: DataFrame) -> DataFrame:
+    """The same records, with their columns computed once however often a query uses them.
+
+    Spark otherwise copies what a projection computes into every filter and projection above it: with 40 ids a record was
+    decoded 160 times. Spark moves nothing through a sample, and this sample takes all records. Two other ways are worse:
+    behind `explode` of an array every row is copied, which is a tenth of all CPU time, and a value that is marked as
+    nondeterministic cannot be used in LATERAL.
+    """
     return computed.sample(fraction=1.0, seed=0)
 
 
-def number_of(records: DataFrame) -> int:
-    """`count` does not go by the session's settings in another thread than its own: without them there are no times."""
+def count_rows(records: DataFrame) -> int:
+    """The number of records. `count` ignores the session's settings in a thread that did not open the session, and without
+    them Spark has no type for times of day."""
     counted = records.select(F.count(F.lit(1))).first()
     return int(counted[0]) if counted is not None else 0
 
 
 def _stop(source: int, mark: str, *more: Column) -> Column:
-    """Fails the job with the record's place."""
+    """Fails the job with the record's position."""
     parts = [F.col("partition"), F.col("offset"), *more]
-    told = [piece for part in parts for piece in (F.lit("/"), part)]
-    return F.raise_error(F.concat(F.lit(f"{mark}{source}"), *told)).cast("boolean")
+    position = [piece for part in parts for piece in (F.lit("/"), part)]
+    return F.raise_error(F.concat(F.lit(f"{mark}{source}"), *position)).cast("boolean")
 
 
-def _value(name: str, reader: SideReader, inner: Column, plan: SourceLayout) -> Column:
+def _value(name: str, reader: SideReader, decoded: Column, plan: SourceLayout) -> Column:
     data = F.col(name)
-    if name == "value" and plan.inline_errors:  # what was read of a value that does not fit is no value
-        fits = F.col("hg_error").isNull()
-        data, inner = F.when(fits, data), F.when(fits, inner)
-    return reader.value(data, inner)
+    if name == "value" and plan.inline_errors:  # what was read of a value that is not accepted is not used
+        accepted = F.col("hg_error").isNull()
+        data, decoded = F.when(accepted, data), F.when(accepted, decoded)
+    return reader.value(data, decoded)
 
 
-def _present(plan: SourceLayout) -> Column | None:
+def _not_deleted(plan: SourceLayout) -> Column | None:
     if plan.envelope == "NONE":
         return None
     present = F.col("value").isNotNull()
@@ -136,22 +150,22 @@ def _present(plan: SourceLayout) -> Column | None:
     return present & (event[OP] != F.lit(DELETED) if has_op(plan.value) else event[AFTER].isNotNull())
 
 
-def _reader(side: SidePlan | None, writers: Writers) -> SideReader | None:
+def _reader(side: SidePlan | None, writers: WriterSchemas) -> SideReader | None:
     return None if side is None else side_reader(side, writers)
 
 
-def _together(costly: Mapping[str, Column]) -> Column:
-    """One column of what is costly on either side. A struct around what stands alone would cost some of its time."""
+def _one_column(costly: Mapping[str, Column]) -> Column:
+    """One column of the costly parts of both sides. A struct around a single part would cost time."""
     if len(costly) == 1:
         return next(iter(costly.values()))
     return F.struct(*[column.alias(name) for name, column in costly.items()])
 
 
-def _inner(name: str, costly: Mapping[str, Column]) -> Column:
-    """What was computed for a side beforehand."""
+def _decoded(name: str, costly: Mapping[str, Column]) -> Column:
+    """The costly part of a side, already computed."""
     if name not in costly:
         return F.lit(None)
-    return F.col("hg_in") if len(costly) == 1 else F.col(f"hg_in.{name}")
+    return F.col("hg_decoded") if len(costly) == 1 else F.col(f"hg_decoded.{name}")
 
 
 def _column(column: SourceColumn) -> Column:
@@ -160,7 +174,7 @@ def _column(column: SourceColumn) -> Column:
         case "key" | "value":
             whole = F.col(f"hg_{origin.section}")
             return whole if origin.name is None else whole.getField(origin.name)
-        case "after":  # a deletion has no row, but the key
+        case "after":  # a deletion has no row, but it has the key
             row = F.col("hg_key") if column.key else F.col("hg_value").getField(AFTER)
             return row.getField(origin.name)
         case "error":
@@ -173,15 +187,15 @@ def _column(column: SourceColumn) -> Column:
             return value if origin.as_bytes else value.cast("string")
 
 
-def _usable(source: int, value: Column, column: SourceColumn, writers: Mapping[str, Writers]) -> Column:
-    """The column, but for records whose schema made something else of it: to use those stops whoever does."""
-    part, path = _place(column)
-    side = writers.get(part)
-    changed = [id_ for id_, broken in side.broken.items() if _meets(path, broken)] if side else []
-    return F.when(_changed(source, part, changed), F.lit(None)).otherwise(value) if changed else value
+def _guarded_column(source: int, column: SourceColumn, writers: Mapping[str, WriterSchemas]) -> Column:
+    """The column. A query that uses it fails at a record whose schema changed the column in a way that cannot be followed."""
+    value, (name, path) = _column(column), _side_and_path(column)
+    side = writers.get(name)
+    ids = [id_ for id_, fields in side.unreadable_fields.items() if _overlaps(path, fields)] if side else []
+    return F.when(_stop_if_changed(source, name, ids), F.lit(None)).otherwise(value) if ids else value
 
 
-def _place(column: SourceColumn) -> tuple[str, FieldPath]:
+def _side_and_path(column: SourceColumn) -> tuple[str, FieldPath]:
     """The side that a column is read from, and the field."""
     origin = column.origin
     name = () if origin.name is None else (origin.name,)
@@ -190,26 +204,26 @@ def _place(column: SourceColumn) -> tuple[str, FieldPath]:
     return origin.section, name
 
 
-def _meets(path: FieldPath, broken: Iterable[FieldPath]) -> bool:
-    """Whether one of the fields is the path's own, or within it, or around it."""
-    return any(all(a == b for a, b in zip(path, field, strict=False)) for field in broken)
+def _overlaps(path: FieldPath, fields: Iterable[FieldPath]) -> bool:
+    """Whether one of the fields is the field at the path, inside it or around it."""
+    return any(all(a == b for a, b in zip(path, field, strict=False)) for field in fields)
 
 
-def _changed(source: int, side: str, ids: Iterable[int]) -> Column:
-    """False for a record with another id; one with these fails the job with its place."""
-    stop = _stop(source, CHANGED, F.lit(side), framed_id(F.col(side)))
-    return F.when(has_id(F.col(side), ids), stop).otherwise(F.lit(False))
+def _stop_if_changed(source: int, side: str, ids: Iterable[int]) -> Column:
+    """False for a record with another id. A record with one of the ids fails the job with its position."""
+    stop = _stop(source, CHANGED, F.lit(side), frame.schema_id(F.col(side)))
+    return F.when(frame.has_schema_id(F.col(side), ids), stop).otherwise(F.lit(False))
 
 
 def _header(name: str) -> Column:
-    """The value of the last header of that name, NULL if there is none."""
+    """The value of the last header of that name, or NULL."""
     found = F.filter(F.col("headers"), lambda h: h["key"] == F.lit(name))
     return F.when(F.size(found) > 0, F.element_at(found, -1)["value"])
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """What holds for a good record, is never NULL, and what is wrong with one for which it does not."""
+    """A condition that good records fulfil, and the error of a record that does not. The condition is never NULL."""
 
     holds: Column
     side: str
@@ -218,7 +232,7 @@ class _Check:
 
 
 def _problem(checks: Iterable[_Check]) -> Column:
-    """The first thing that is wrong with a record, the key's before the value's."""
+    """The first error of a record. Errors of the key come before those of the value."""
     none = F.struct(
         F.lit("").alias("side"), F.lit("").alias("reason"), F.lit(0).cast("bigint").alias("schema_id")
     )
@@ -234,22 +248,23 @@ def _problem(checks: Iterable[_Check]) -> Column:
 
 
 def _checks(
-    plan: SourceLayout, readers: Mapping[str, SideReader | None], inners: Mapping[str, Column]
+    plan: SourceLayout, readers: Mapping[str, SideReader | None], decoded_sides: Mapping[str, Column]
 ) -> Iterator[_Check]:
     nothing = F.lit(None)
     for name, reader in readers.items():
-        data, inner = F.col(name), inners[name]
+        data, decoded = F.col(name), decoded_sides[name]
         if (missing := _missing(plan, name)) is not None:
             yield _Check(data.isNotNull(), name, F.lit(missing), nothing)
         if reader is not None and not (name == "value" and plan.inline_errors):
-            yield _Check(_fits(reader, data, inner), name, reader.reason(data, inner), reader.schema_id(data))
+            accepted, error = _accepts(reader, data, decoded), reader.error(data, decoded)
+            yield _Check(accepted, name, error, reader.schema_id(data))
         if name == "key" and plan.key is not None and missing is not None and place_of(plan.key).nullable:
-            there = data.isNull() | F.col("hg_key").isNotNull()
-            yield _Check(there, name, F.lit(missing), reader.schema_id(data) if reader else nothing)
+            has_key = data.isNull() | F.col("hg_key").isNotNull()
+            yield _Check(has_key, name, F.lit(missing), reader.schema_id(data) if reader else nothing)
         if name == "value" and plan.key_in_value and reader is not None:
             columns = [_column(column).isNull() for column in plan.columns if column.key]
-            there = data.isNull() | ~reduce(Column.__and__, columns)
-            yield _Check(there, name, F.lit(NULL_KEY), reader.schema_id(data))
+            has_key = data.isNull() | ~reduce(Column.__and__, columns)
+            yield _Check(has_key, name, F.lit(NULL_KEY), reader.schema_id(data))
     for origin in [c.origin for c in plan.columns if c.origin.section == "header" and not c.origin.as_bytes]:
         value = _header(origin.name or "")
         reason = F.lit(f'header "{origin.name}" is not valid UTF-8')
@@ -259,25 +274,25 @@ def _checks(
 
 
 def _missing(plan: SourceLayout, side: str) -> str | None:
-    """What is wrong with a record without this side, if anything is."""
+    """The error of a record without this side, or None if it may be missing."""
     if side == "value":
         return NO_VALUE if plan.envelope == "NONE" else NO_KEY_IN_VALUE if plan.key_in_value else None
     return NO_KEY if plan.envelope != "NONE" and not plan.key_in_value else None
 
 
-def _fits(reader: SideReader, data: Column, inner: Column) -> Column:
-    return data.isNull() | F.coalesce(reader.fits(data, inner), F.lit(False))
+def _accepts(reader: SideReader, data: Column, decoded: Column) -> Column:
+    return data.isNull() | F.coalesce(reader.accepts(data, decoded), F.lit(False))
 
 
-def _inline_error(reader: SideReader | None, inner: Column) -> Column:
+def _inline_error(reader: SideReader | None, decoded: Column) -> Column:
     assert reader is not None
     data = F.col("value")
-    told = F.struct(F.concat(F.lit(UNDECODABLE), reader.reason(data, inner)).alias("description"))
-    return F.when(~_fits(reader, data, inner), told)
+    error = F.struct(F.concat(F.lit(UNDECODABLE), reader.error(data, decoded)).alias("description"))
+    return F.when(~_accepts(reader, data, decoded), error)
 
 
 def _event_checks(plan: SourceLayout, reader: SideReader | None) -> Iterator[_Check]:
-    """Of what may be no change of a row though it fits its schema."""
+    """Checks of a Debezium event that is accepted by its schema and may still not be a change of a row."""
     if plan.envelope != "DEBEZIUM" or reader is None or not has_op(plan.value):
         return
     data, event = F.col("value"), F.col("hg_value")

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
 
 from headgate.plan.definitions import RecordEncoding
+from headgate.runtime.formats.frame import framed
 from headgate.runtime.json_text import json_ready
 from headgate.schema.formats.spark_ddl import spark_identifier
 
@@ -17,8 +18,7 @@ def encode(side: RecordEncoding) -> Column:
         case "AVRO":
             assert side.schema is not None
             assert side.schema_id is not None
-            frame = F.lit(b"\x00" + side.schema_id.to_bytes(4, "big"))
-            return F.concat(frame, to_avro(_record(side), side.schema))
+            return framed(side.schema_id, to_avro(_record(side), side.schema))
         case "JSON":
             return F.to_json(_json_record(side), {"ignoreNullFields": "false"}).cast("binary")
         case "TEXT":

@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
+from headgate.registry.wire import HEADER_LENGTH
 from headgate.runtime.decode import BAD, CHANGED
 from headgate.runtime.errors import (
     BadRecord,
@@ -26,9 +27,9 @@ from headgate.runtime.errors import (
     SparkGone,
     SparkRefused,
 )
-from headgate.runtime.formats.avro_reader import tree_of
-from headgate.runtime.formats.avro_schemas import written_out
-from headgate.runtime.formats.side import MALFORMED, UNKNOWN_ID
+from headgate.runtime.formats.avro_plan import to_json_text, writer_tree
+from headgate.runtime.formats.frame import UNKNOWN_ID
+from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
 from headgate.schema.written import WrittenSchema
 from headgate.sql.query.casts import NO_CAST
@@ -175,15 +176,15 @@ def _explained(data: bytes | None, writer: WrittenSchema | None) -> tuple[str, s
     """Why an Avro body is malformed, found by decoding that one record in Python."""
     if data is None or writer is None:
         return MALFORMED, None
-    body = io.BytesIO(data[5:])
+    body = io.BytesIO(data[HEADER_LENGTH:])
     try:
-        schema = parse_schema(json.loads(written_out(tree_of(writer))))
+        schema = parse_schema(json.loads(to_json_text(writer_tree(writer))))
         fastavro.schemaless_reader(body, schema, None)
     except EOFError:
         return "it ends before its schema does", None
     except Exception:  # noqa: BLE001 - whatever the decoder raises, it says no more than that
         return MALFORMED, None
-    left = len(data) - 5 - body.tell()
+    left = len(data) - HEADER_LENGTH - body.tell()
     return (f"{left} bytes are left over behind it", None) if left else (MALFORMED, None)
 
 

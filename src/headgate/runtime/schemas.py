@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
 from headgate.plan.definitions import SchemaChangePolicy
 from headgate.plan.sides import SchemaSide, SidePlan, differences, grows, unreadable, usable
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.written import WrittenSchema
+
+
 
 GREATEST_ID = 2**31 - 1  # that a registry gives
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
@@ -87,15 +88,15 @@ class SideSchemas:
 
     # what they change
 
-    def writers(self) -> Writers:
+    def writers(self) -> WriterSchemas:
         if self.side is None or self._policy == "PIN":
-            return Writers(dict(self._known), frozenset(self._refused))
+            return WriterSchemas(dict(self._known), frozenset(self._refused))
         newer = [id_ for id_ in self._newer() if usable(self.side, self._known[id_])]
         broken = {id_: fields for id_ in newer if (fields := unreadable(self.side, self._known[id_]))}
         growing = {id_ for id_ in newer if id_ not in broken and grows(self.side, self._known[id_])}
         halting = {*broken, *growing} if self._policy == "HALT" else set()
         halting |= {*self._newer()} - {*newer}  # nobody can follow those
-        return Writers(
+        return WriterSchemas(
             dict(self._known), frozenset(self._refused), frozenset(newer), broken, frozenset(halting)
         )
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.connectors.connections import Clients
 from headgate.plan.definitions import SelectDefinition, SourceDefinition
-from headgate.runtime.decode import number_of
+from headgate.runtime.decode import count_rows
 from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
 from headgate.runtime.frames import RelationFrames, SystemRows
@@ -110,7 +110,7 @@ class BatchQuery:
             self._grew = True
         decoded = reader.decode(raw)
         if reader.layout.on_error != "HALT" and not self._grew:
-            bad = number_of(decoded.where("hg_problem IS NOT NULL"))
+            bad = count_rows(decoded.where("hg_problem IS NOT NULL"))
             self.bad_records[source.id] = bad
         return reader.rows(decoded)
 

@@ -22,7 +22,7 @@ from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import TaskDefinition
-from headgate.runtime.decode import number_of
+from headgate.runtime.decode import count_rows
 from headgate.runtime.deletes import deleted_keys
 from headgate.runtime.encode import encode
 from headgate.runtime.errors import (
@@ -281,7 +281,7 @@ class SinkTask:
         assert self._decoded is not None
         bad = self._decoded.where("hg_problem IS NOT NULL")
         if self.source.layout.on_error == "SKIP":
-            self.progress.skipped += number_of(bad)
+            self.progress.skipped += count_rows(bad)
             return
         for chunk in _chunks(bad.selectExpr(*QUARANTINED).toLocalIterator(), CHUNK):
             self.store.quarantine(list(self._all_quarantined(chunk)))

@@ -17,7 +17,8 @@ from headgate.plan.definitions import ConnectionRef, SourceDefinition, SourceLay
 from headgate.plan.sides import CsvSide, JsonSide, RegexSide, SchemaSide, TextSide
 from headgate.registry.client import RegistryClient
 from headgate.runtime.decode import Decoder
-from headgate.runtime.formats.side import Writers, framed_id, has_id
+from headgate.runtime.formats import frame
+from headgate.runtime.formats.side import WriterSchemas
 from headgate.runtime.schemas import SideSchemas
 from headgate.schema.written import WrittenSchema
 
@@ -57,7 +58,7 @@ class SourceReader:
         self.topic_name = source.topic
         self.start_at = source.start_offsets
         self.cluster: KafkaCluster = clients.kafka(source.connection)
-        self._made: tuple[tuple[Writers, Writers], Decoder] | None = None
+        self._made: tuple[tuple[WriterSchemas, WriterSchemas], Decoder] | None = None
         self._raw: DataFrame | None = None  # decoded last
         self.schemas = {
             "key": SideSchemas(
@@ -140,11 +141,11 @@ class SourceReader:
 
     def changes(self, decoded: DataFrame) -> DataFrame:
         """The good records; of a keyed source the last of every key, deletions included."""
-        good = self._decoder().good(decoded)
+        good = self._decoder().accepted(decoded)
         return good if self.layout.envelope == "NONE" else latest_per_key(good, self.layout)
 
     def current(self, changes: DataFrame) -> DataFrame:
-        return self.columns(self._decoder().present(changes))
+        return self.columns(self._decoder().not_deleted(changes))
 
     def columns(self, records: DataFrame) -> DataFrame:
         return self._decoder().columns(records)
@@ -172,7 +173,7 @@ class SourceReader:
         for name, side in self.schemas.items():
             side.learn(schema_id)
             if side.asks and self._raw is not None:
-                ids = self._raw.select(framed_id(F.col(name)).alias("id")).distinct().limit(MOST_IDS)
+                ids = self._raw.select(frame.schema_id(F.col(name)).alias("id")).distinct().limit(MOST_IDS)
                 for row in ids.where("id IS NOT NULL").collect():
                     side.learn(row["id"])
 
@@ -191,7 +192,11 @@ class SourceReader:
         if not growing:
             return []
         place = F.struct("partition", "offset")
-        found = raw().where(has_id(F.col("value"), growing)).groupBy(framed_id(F.col("value")).alias("id"))
+        found = (
+            raw()
+            .where(frame.has_schema_id(F.col("value"), growing))
+            .groupBy(frame.schema_id(F.col("value")).alias("id"))
+        )
         first = {row["id"]: row["first"] for row in found.agg(F.min(place).alias("first")).collect()}
         return [
             Arrived(schema, f"{self.topic_name}/{first[id_]['partition']}/{first[id_]['offset']}")
@@ -203,14 +208,17 @@ class SourceReader:
         """For each partition the first raw record with a schema that stops whoever uses what it changed, without those
         that are ``proven`` to stop nobody. They are read for it only while there is such a schema."""
         ids = {
-            side: {*writers.broken, *writers.halting} - {id_ for known, id_ in proven if known == side}
+            side: {*writers.unreadable_fields, *writers.halting}
+            - {id_ for known, id_ in proven if known == side}
             for side, schemas in self.schemas.items()
             for writers in [schemas.writers()]
         }
         found = [
             raw()
-            .where(has_id(F.col(side), each))
-            .select("partition", "offset", F.lit(side).alias("side"), framed_id(F.col(side)).alias("id"))
+            .where(frame.has_schema_id(F.col(side), each))
+            .select(
+                "partition", "offset", F.lit(side).alias("side"), frame.schema_id(F.col(side)).alias("id")
+            )
             for side, each in ids.items()
             if each
         ]

@@ -27,6 +27,10 @@ EMPTY = "<empty>"
 
 _DASHES = re.compile(r"\s*-{3,}(\s+-{2,})*\s*")
 
+Item = TypeVar("Item")
+_TEMPORAL = ("time", "timestamp", "timestamptz")
+_EXACT = ("integer", "bigint", "decimal")
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -115,12 +119,6 @@ def _is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-Item = TypeVar("Item")
-
-_TEMPORAL = ("time", "timestamp", "timestamptz")
-_EXACT = ("integer", "bigint", "decimal")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,9 @@ _PLACE = re.compile(r"\$\$\{|\$\{([^}\s]*)\}")
 MEMORABLE = 6
 
 
+Found = TypeVar("Found")
+
+
 class Variables:
     """The variables of a file: set by steps, or built in. The value of a built-in one is computed when it is used."""
 
@@ -62,9 +65,6 @@ class Variables:
             if len(value) >= MEMORABLE and not value.isdecimal():
                 text = text.replace(value, f"${{{name}}}")
         return text
-
-
-Found = TypeVar("Found")
 
 
 class Engine(Protocol):

@@ -21,6 +21,9 @@ _TIME = re.compile(r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+Json: TypeAlias = "bool | int | float | Decimal | str | list[Json] | dict[str, Json] | Branch | None"
+
+
 def read_date(text: str) -> int:
     """Days since the epoch. Raises ValueError."""
     return (date.fromisoformat(text) - _EPOCH.date()).days
@@ -83,9 +86,6 @@ def _units(fraction: str | None, per_second: int) -> int:
 def _fraction(rest: int, per_second: int) -> str:
     digits = f"{rest:0{len(str(per_second)) - 1}}".rstrip("0")
     return f".{digits}" if rest else ""
-
-
-Json: TypeAlias = "bool | int | float | Decimal | str | list[Json] | dict[str, Json] | Branch | None"
 
 
 @dataclass(frozen=True, slots=True)

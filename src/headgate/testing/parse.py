@@ -12,7 +12,19 @@ from typing import TypeAlias
 
 from headgate.errors import HeadgateError
 from headgate.testing.errors import MalformedSpec
+from headgate.testing.records import FORMATS
 from headgate.text.lexer import tokenize
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_NAME = re.compile(r"([A-Za-z_][\w.-]*)=")
+_ESCAPES = {"n": "\n", "t": "\t"}
+_STEP = re.compile(r"[>!?$] ?\S")
+_VARIABLE = re.compile(r"\$?\$\{[^}\s]*\}?")
+_FORMAT = re.compile(r"format:(.*)")
+_KINDS = (
+    "A step begins with one of > ! ? $ and a comment with #; rows and bodies stand right below their step."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +97,12 @@ class Spec:
     steps: tuple[Step, ...]
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-
-
 def read_duration(written: str) -> float:
     """The seconds of a time such as `60s`, `500ms`, `2m` or `90`. Raises MalformedSpec."""
     found = _DURATION.fullmatch(written.strip())
     if found is None or float(found[1]) == 0:
         raise MalformedSpec(f'"{written}" is no time', "Write it as 60s, 500ms or 2m.")
     return float(found[1]) * _SECONDS[found[2] or "s"]
-
-
-_NAME = re.compile(r"([A-Za-z_][\w.-]*)=")
-_ESCAPES = {"n": "\n", "t": "\t"}
 
 
 def read_arguments(text: str) -> tuple[Argument, ...]:
@@ -180,16 +184,6 @@ def _skip_blanks(text: str, position: int) -> int:
     while position < len(text) and text[position].isspace():
         position += 1
     return position
-
-
-FORMATS = ("avro", "json_sr", "protobuf", "json", "text", "bytes")
-
-_STEP = re.compile(r"[>!?$] ?\S")
-_VARIABLE = re.compile(r"\$?\$\{[^}\s]*\}?")
-_FORMAT = re.compile(r"format:(.*)")
-_KINDS = (
-    "A step begins with one of > ! ? $ and a comment with #; rows and bodies stand right below their step."
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from headgate.plan.sides import SchemaSide, place_of
 from headgate.registry import wire
-from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding, MakeBodies
-from headgate.runtime.formats.json_reader import json_bodies
+from headgate.runtime.formats.arrow_reader import BatchDecoder, DecoderFactory, Decoding
+from headgate.runtime.formats.json_reader import json_decoder
 from headgate.runtime.formats.protobuf_reader import protobuf_bodies
 from headgate.schema.written import WrittenSchema
 from headgate.sql.registry_formats import RegistryKind
 
-MAKERS: dict[RegistryKind, MakeBodies] = {"PROTOBUF": protobuf_bodies, "JSON SCHEMA": json_bodies}
+MAKERS: dict[RegistryKind, DecoderFactory] = {"PROTOBUF": protobuf_bodies, "JSON SCHEMA": json_decoder}
 
 
 @dataclass(frozen=True)

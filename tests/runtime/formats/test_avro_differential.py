@@ -19,9 +19,9 @@ from pyspark.sql import functions as F
 
 from headgate.plan.sides import FieldPath, SchemaSide, grows, place_of, unreadable
 from headgate.registry import wire
-from headgate.runtime.decode import settled
+from headgate.runtime.decode import evaluate_once
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import MALFORMED, Writers
+from headgate.runtime.formats.side import MALFORMED, WriterSchemas
 from headgate.schema.types import Array, Map, Record, Type
 from headgate.schema.written import WrittenSchema
 from tests.laws import examples
@@ -48,7 +48,7 @@ class Topic:
                 self.side = SchemaSide("AVRO", (*self.side.schemas, schema))
         self._own = frozenset(schema.id or 0 for schema in newer)
         self.broken = {schema.id or 0: unreadable(self.side, schema) for schema in newer}
-        self.writers = Writers(dict(enumerate(written)), own=self._own)
+        self.writers = WriterSchemas(dict(enumerate(written)), newer=self._own)
         self.records = [self._record(random, chain, n) for n in range(VERSIONS) for _ in range(RECORDS)]
 
     def _record(self, random: Random, chain: Chain, id_: int) -> tuple[bytes, Any]:
@@ -103,7 +103,7 @@ class Given:
     ) -> None:
         self.side = side
         known = {schema.id or 0: schema for schema in writers}
-        self.writers = Writers(known, own=frozenset(s.id or 0 for s in side.schemas[1:]))
+        self.writers = WriterSchemas(known, newer=frozenset(s.id or 0 for s in side.schemas[1:]))
         self.records = records
 
 
@@ -116,10 +116,10 @@ def decoded(session: SparkSession, topics: Sequence[Topic | Given]) -> list[list
     for n, topic in enumerate(topics):
         reader = side_reader(topic.side, topic.writers)
         data, inner = F.col(f"d{n}"), F.col(f"i{n}")
-        frame = settled(frame.withColumn(f"i{n}", reader.costly(data)))
+        frame = evaluate_once(frame.withColumn(f"i{n}", reader.decode(data)))
         frame = frame.withColumn(f"v{n}", reader.value(data, inner))
-        fits = F.coalesce(reader.fits(data, inner), F.lit(False))
-        frame = frame.withColumn(f"r{n}", F.when(~fits, reader.reason(data, inner)))
+        fits = F.coalesce(reader.accepts(data, inner), F.lit(False))
+        frame = frame.withColumn(f"r{n}", F.when(~fits, reader.error(data, inner)))
     found = [row.asDict(recursive=True) for row in frame.collect()]
     return [
         [Bad(row[f"r{n}"]) if row[f"r{n}"] else row[f"v{n}"] for row in found] for n in range(len(topics))

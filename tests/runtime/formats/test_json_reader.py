@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from headgate.plan.sides import SchemaSide
-from headgate.runtime.formats.json_reader import problem_of
+from headgate.runtime.formats.json_reader import json_error
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
 
 
 @pytest.mark.parametrize("text", [b"null", b" 1 ", b"-0", b"1e400", b"[" * 150 + b"]" * 150, b'"\\u0000"'])
 def test_json_has_nothing_wrong(text: bytes) -> None:
-    assert problem_of(text) is None
+    assert json_error(text) is None
 
 
 @pytest.mark.parametrize(
     "text", [b"NaN", b"[Infinity]", b'{"a": -Infinity}', b"", b"1 2", b"01", b'"\\ud800"']
 )
 def test_what_only_some_parsers_take_is_no_json(text: bytes) -> None:
-    assert str(problem_of(text)).startswith("it is not JSON at line 1 column ")
+    assert str(json_error(text)).startswith("it is not JSON at line 1 column ")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_only_some_parsers_take_is_no_json(text: bytes) -> None:
     ],
 )
 def test_the_reason_is_the_true_one(text: bytes, reason: str) -> None:
-    assert problem_of(text) == reason
+    assert json_error(text) == reason
 
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.runtime.formats.json_validation import validator, validator_of_many
+from headgate.runtime.formats.json_validation import batch_validator, validator
 from headgate.schema.written import WrittenSchema
 from tests.laws import examples
 
@@ -35,7 +35,7 @@ DOCUMENTS = st.dictionaries(st.sampled_from(["id", "n", "o"]), VALUES | st.dicti
 @given(st.sampled_from(SCHEMAS), st.lists(DOCUMENTS | VALUES, max_size=4))
 def test_many_are_valid_when_each_is(schema: object, documents: list[Any]) -> None:
     written = WrittenSchema(json.dumps(schema), (("other.json", json.dumps(OTHER)),))
-    many, one = validator_of_many(written), validator(written)
+    many, one = batch_validator(written), validator(written)
     assert many is not None
     assert many.is_valid(documents) == all(one.is_valid(document) for document in documents)
 
@@ -44,9 +44,9 @@ def test_many_are_valid_when_each_is(schema: object, documents: list[Any]) -> No
     "own", [{"$id": "http://a/b"}, {"$anchor": "a"}, {"$dynamicAnchor": "a"}, {"id": "http://a"}]
 )
 def test_a_schema_that_has_a_name_of_its_own_is_left_alone(own: dict[str, object]) -> None:
-    assert validator_of_many(WrittenSchema(json.dumps({**own, "type": "object"}))) is None
+    assert batch_validator(WrittenSchema(json.dumps({**own, "type": "object"}))) is None
 
 
 def test_a_property_may_have_any_name() -> None:
     schema = {"properties": {"id": {"type": "integer"}, "$id": {"type": "string"}}}
-    assert validator_of_many(WrittenSchema(json.dumps(schema))) is not None
+    assert batch_validator(WrittenSchema(json.dumps(schema))) is not None

@@ -110,11 +110,11 @@ CLOSED = 'syntax = "proto2"; message M { required int32 id = 1; optional E e = 2
     ("data", "reason"),
     [
         ("", "required fields are missing: id"),
-        ("08", "no message"),
-        ("0801ff", "no message"),
+        ("08", "not a message"),
+        ("0801ff", "not a message"),
         ("08011009", "not as its schema says"),  # a symbol that a closed enum does not have
         ("08012009", "not as its schema says"),
-        ("080110001203", "no message"),
+        ("080110001203", "not a message"),
         ("08011a01ff", "does not fit"),  # proto2 does not look at texts
         ("0a0161" + "0801", "not as its schema says"),  # the field has another type on the wire
     ],

@@ -17,9 +17,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
-from headgate.runtime.decode import settled
+from headgate.runtime.decode import evaluate_once
+from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.readers import side_reader
-from headgate.runtime.formats.side import NO_WRITERS, UNKNOWN_ID, Writers
+from headgate.runtime.formats.side import NO_WRITERS, WriterSchemas
 from headgate.schema.formats.regex import read_pattern
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.spark import in_own_jvm
@@ -28,18 +29,18 @@ pytestmark = pytest.mark.spark
 
 
 def read(
-    session: SparkSession, side: SidePlan, bodies: Sequence[bytes], writers: Writers = NO_WRITERS
+    session: SparkSession, side: SidePlan, bodies: Sequence[bytes], writers: WriterSchemas = NO_WRITERS
 ) -> list[Any]:
     """What each of the bytes is, or why it is nothing."""
     reader = side_reader(side, writers)
     rows = [(number, bytearray(body)) for number, body in enumerate(bodies)]
     data, inner = F.col("data"), F.col("inner")
     raw = session.createDataFrame(rows, "number int, data binary")
-    barred = settled(raw.withColumn("inner", reader.costly(data)))
-    fits = F.coalesce(reader.fits(data, inner), F.lit(False))
+    barred = evaluate_once(raw.withColumn("inner", reader.decode(data)))
+    fits = F.coalesce(reader.accepts(data, inner), F.lit(False))
     valued = barred.select("*", reader.value(data, inner).alias("value"))
     told = valued.select(
-        "number", fits.alias("fits"), F.when(fits, F.col("value")).alias("value"), F.when(~fits, reader.reason(data, inner)).alias("reason")
+        "number", fits.alias("fits"), F.when(fits, F.col("value")).alias("value"), F.when(~fits, reader.error(data, inner)).alias("reason")
     )  # fmt: skip
     found = sorted(told.collect(), key=lambda row: int(row.number))
     return [_plain(row.value) if row.fits else Bad(row.reason) for row in found]
@@ -112,7 +113,7 @@ def test_groups_are_those_of_java_with_null_for_what_took_no_part(session: Spark
     sides = [
         RegexSide(read_pattern(p).java, tuple(f"c{n}" for n in range(re.compile(p).groups))) for p in known
     ]
-    columns = [side_reader(side, NO_WRITERS).costly(data).alias(f"p{n}") for n, side in enumerate(sides)]
+    columns = [side_reader(side, NO_WRITERS).decode(data).alias(f"p{n}") for n, side in enumerate(sides)]
     rows = session.createDataFrame([(text,) for text in texts], "text string").select("text", *columns)
     for row in rows.collect():  # all patterns in one job: each one costs seconds
         for number, pattern in enumerate(known):
@@ -139,7 +140,7 @@ PROTO = written('syntax = "proto3"; message M { int32 n = 1; map<string, string>
 
 
 def test_values_reasons_and_frames_come_through_spark(session: SparkSession) -> None:
-    writers = Writers({3: JSON}, frozenset((9,)))
+    writers = WriterSchemas({3: JSON}, frozenset((9,)))
     bodies = [
         framed(3, b'{"n": 1, "at": "01:02:03"}'),
         framed(3, b'{"n": "x"}'),
@@ -158,24 +159,24 @@ def test_values_reasons_and_frames_come_through_spark(session: SparkSession) -> 
         session,
         SchemaSide("PROTOBUF", (PROTO,)),
         [framed(4, b"\x08\x05\x12\x06\x0a\x01a\x12\x01b", (0,))],
-        Writers({4: PROTO}),
+        WriterSchemas({4: PROTO}),
     )
     assert proto == [{"n": 5, "m": {"a": "b"}}]
 
 
 def test_an_id_that_nobody_knows_yet_raises_so_that_it_is_learned(session: SparkSession) -> None:
     with pytest.raises(PySparkException, match=f"{UNKNOWN_ID}77"):
-        read(session, SchemaSide("JSON SCHEMA", (JSON,)), [framed(77, b"{}")], Writers({3: JSON}))
+        read(session, SchemaSide("JSON SCHEMA", (JSON,)), [framed(77, b"{}")], WriterSchemas({3: JSON}))
 
 
 def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(
     session: SparkSession,
 ) -> None:
-    reader = side_reader(SchemaSide("JSON SCHEMA", (JSON,)), Writers({3: JSON}))
+    reader = side_reader(SchemaSide("JSON SCHEMA", (JSON,)), WriterSchemas({3: JSON}))
     raw = session.createDataFrame([(bytearray(framed(77, b"{}")),)], "data binary")
-    barred = settled(raw.withColumn("inner", reader.costly(F.col("data"))))
+    barred = evaluate_once(raw.withColumn("inner", reader.decode(F.col("data"))))
     problem = F.when(
-        ~reader.fits(F.col("data"), F.col("inner")), F.struct(reader.reason(F.col("data"), F.col("inner")))
+        ~reader.accepts(F.col("data"), F.col("inner")), F.struct(reader.error(F.col("data"), F.col("inner")))
     )
     with pytest.raises(PySparkException, match=f"{UNKNOWN_ID}77"):
         barred.where(problem.isNull()).count()
@@ -188,7 +189,7 @@ def test_records_of_ten_megabytes_come_through() -> None:
 def records_of_ten_megabytes(session: SparkSession) -> None:
     schema = written({"type": "object", "properties": {"f": {"type": "string"}}}, 3)
     bodies = [framed(3, json.dumps({"f": letter * 10_000_000}).encode()) for letter in "abc"]
-    found = read(session, SchemaSide("JSON SCHEMA", (schema,)), bodies, Writers({3: schema}))
+    found = read(session, SchemaSide("JSON SCHEMA", (schema,)), bodies, WriterSchemas({3: schema}))
     assert [value["f"][:1] + str(len(value["f"])) for value in found] == [
         "a10000000",
         "b10000000",

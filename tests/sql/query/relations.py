@@ -26,7 +26,8 @@ from headgate.schema.types import (
     Type,
 )
 from headgate.sql.query.errors import UnknownAlias, UnsupportedQuery
-from headgate.sql.query.scope import Column, NamePart, Relation
+from headgate.sql.query.scope import Column, Relation
+from headgate.text.cursor import Identifier
 
 POINT = Record((Field("x", Integer()), Field("y", Integer())))
 KEY = Record((Field("f", Integer(), False), Field("g", Record((Field("h", Text(), doc="its height"),)))))
@@ -53,7 +54,7 @@ ORDERS = Relation(
         Column("j", Json()),
     ),
     hidden=(Column("_meta", Text(), False),),
-    advice=(("customer", "The source drops its key: add INCLUDE KEY to it."),),
+    hints=(("customer", "The source drops its key: add INCLUDE KEY to it."),),
 )
 CUSTOMERS = Relation("customers", "rel_2", (Column("id", Bigint(), False), Column("city", Text())))
 BOTH_CASES = Relation("cases", "rel_3", (Column("a", Integer()), Column("A", Text())))
@@ -61,7 +62,7 @@ BOTH_CASES = Relation("cases", "rel_3", (Column("a", Integer()), Column("A", Tex
 RELATIONS = {relation.name: relation for relation in (ORDERS, CUSTOMERS, BOTH_CASES)}
 
 
-def find_relation(parts: Sequence[NamePart]) -> Relation:
+def find_relation(parts: Sequence[Identifier]) -> Relation:
     name = parts[-1].name
     if name.lower() not in RELATIONS:
         raise UnknownAlias(name, similar_names(name, RELATIONS))

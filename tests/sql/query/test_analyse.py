@@ -73,7 +73,7 @@ def test_docs_follow_through_subqueries_and_common_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "stateless"),
+    ("query", "row_by_row"),
     [
         ("SELECT id FROM orders WHERE price > 1", True),
         ("SELECT id, x FROM orders LATERAL VIEW explode(arr) e AS x", True),
@@ -89,17 +89,19 @@ def test_docs_follow_through_subqueries_and_common_tables() -> None:
         ("SELECT 1", False),
     ],
 )
-def test_a_query_is_stateless_if_each_row_comes_from_one(query: str, stateless: bool) -> None:
-    assert analysed(query).stateless is stateless
+def test_a_query_is_stateless_if_each_row_comes_from_one(query: str, row_by_row: bool) -> None:
+    assert analysed(query).row_by_row is row_by_row
 
 
 def test_relations_are_listed_once_and_common_tables_are_none() -> None:
     query = "WITH a AS (SELECT id FROM orders) SELECT a.id FROM a JOIN orders o ON a.id = o.id"
-    assert analysed(query).reads == ("orders",)
+    assert analysed(query).relations == ("orders",)
 
 
-def test_a_function_without_signature_is_named_for_spark_to_type() -> None:
-    assert analysed("SELECT window(ts, '1 minute') AS w FROM orders").untyped == ("window",)
+def test_a_call_without_signature_has_no_type_until_spark_gives_one() -> None:
+    assert [column.type for column in analysed("SELECT window(ts, '1 minute') AS w FROM orders").columns] == [
+        None
+    ]
 
 
 def test_spellings_of_postgres_become_those_of_spark() -> None:
@@ -242,7 +244,7 @@ def test_what_spark_would_read_otherwise_is_written_for_it(query: str, spark: st
 
 
 def test_an_aggregate_of_any_kind_needs_state() -> None:
-    assert not analysed("SELECT regr_slope(price, d) AS a, hll_sketch_agg(id) AS b FROM orders").stateless
+    assert not analysed("SELECT regr_slope(price, d) AS a, hll_sketch_agg(id) AS b FROM orders").row_by_row
 
 
 def test_five_hundred_parentheses_are_read() -> None:

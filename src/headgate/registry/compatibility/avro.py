@@ -3,12 +3,12 @@
 The rules are those of Avro's schema resolution as Java's ``SchemaCompatibility`` applies them, because that is what
 registries in use answer:
 
-- Logical types do not count: a decimal may change precision and scale, a date may become an int.
+- Logical types are not compared: a decimal may change precision and scale, a date may become an int.
 - Named types match by their simple name, or when an alias of the reader is the writer's full name.
 - A branch of a union reads a writer's type when it is compatible with it, promotions included.
 - A type on its own reads a writer's union when it reads every branch.
 
-Paths are places in the reader; where the writer's branch matters, the message names it.
+Paths lead into the reader's schema. Where the writer's branch matters, the message names it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from headgate.schema.formats.avro.tree import (
     describe,
 )
 
-# What a reader of the first type can read beside its own.
+# The types that a reader can read besides its own.
 PROMOTIONS = {
     "long": frozenset(("int",)),
     "float": frozenset(("int", "long")),
@@ -49,15 +49,15 @@ def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incom
 
 @dataclass(slots=True)
 class _Check:
-    """Answers for pairs of types, remembered.
+    """Compares pairs of types and remembers the answers.
 
-    A pair that is met inside itself is taken as compatible: if it is not, that shows at the outer place. Such an
-    answer holds only if the assumption does, so the whole check is repeated with what was found incompatible until
-    nothing new is found; Java and Python keep the first answer, which can hide an incompatibility behind a union.
+    A pair that is met inside itself is assumed to be compatible: if it is not, the outer comparison finds out. Such an
+    answer holds only if the assumption does. So the whole check is repeated, with the pairs that were found incompatible,
+    until it finds nothing new. Java and Python keep the first answer, which can hide an incompatibility behind a union.
     """
 
     answers: dict[tuple[int, int], tuple[Incompatibility, ...]] = field(default_factory=dict)
-    refuted: dict[tuple[int, int], tuple[Incompatibility, ...]] = field(default_factory=dict)
+    incompatible: dict[tuple[int, int], tuple[Incompatibility, ...]] = field(default_factory=dict)
     in_progress: set[tuple[int, int]] = field(default_factory=set)
     assumed: bool = False
 
@@ -65,18 +65,18 @@ class _Check:
         while True:
             self.answers, self.assumed = {}, False
             found = self.compare(reader, writer, "$")
-            refuted = {pair: answer for pair, answer in self.answers.items() if answer}
-            if not self.assumed or refuted.keys() == self.refuted.keys():
+            incompatible = {pair: answer for pair, answer in self.answers.items() if answer}
+            if not self.assumed or incompatible.keys() == self.incompatible.keys():
                 return tuple(dict.fromkeys(found))
-            self.refuted = refuted
+            self.incompatible = incompatible
 
     def compare(self, reader: AvroType, writer: AvroType, path: str) -> tuple[Incompatibility, ...]:
         pair = (id(reader), id(writer))
         if pair in self.answers:
             return self.answers[pair]
         if pair in self.in_progress:
-            self.assumed = self.assumed or pair not in self.refuted
-            return self.refuted.get(pair, ())
+            self.assumed = self.assumed or pair not in self.incompatible
+            return self.incompatible.get(pair, ())
         self.in_progress.add(pair)
         answer = tuple(self._differences(reader, writer, path))
         self.in_progress.remove(pair)
@@ -101,7 +101,7 @@ class _Check:
                 yield from _name_mismatch(reader, writer, path)
                 yield from _missing_symbols(reader, writer, path)
             case Record(), Record():
-                # Fields of records that have nothing to do with each other would only distract.
+                # The fields of unrelated records would only distract.
                 other = [*_name_mismatch(reader, writer, path)]
                 yield from other or self._fields(reader, writer, path)
             case _:
@@ -110,13 +110,14 @@ class _Check:
                     yield Incompatibility(path, "TYPE_MISMATCH", message)
 
     def _reader_union(self, reader: Union, writer: AvroType, path: str) -> Iterator[Incompatibility]:
-        """One branch must read it. If the one that seems meant does not, what keeps it is named too."""
+        """One branch must read the writer's type. If the branch that is probably intended does not, its differences are named
+        too."""
         reasons: list[Incompatibility] = []
         for index, branch in enumerate(reader.branches):
             answer = self.compare(branch, writer, f"{path}[{index}]")
             if not answer:
                 return
-            if _seems_meant(branch, writer):
+            if _is_probably_intended(branch, writer):
                 reasons.extend(answer)
         message = f"no branch of the reader's {describe(reader)} reads the writer's {describe(writer)}"
         yield Incompatibility(path, "MISSING_UNION_BRANCH", message)
@@ -148,14 +149,14 @@ def _reads(reader: AvroType, writer: AvroType) -> bool:
             return False
 
 
-def _seems_meant(reader: AvroType, writer: AvroType) -> bool:
+def _is_probably_intended(reader: AvroType, writer: AvroType) -> bool:
     if isinstance(reader, Fixed | Enum | Record) and isinstance(writer, Fixed | Enum | Record):
         return type(reader) is type(writer) and next(_name_mismatch(reader, writer, ""), None) is None
     return type(reader) is type(writer) and not isinstance(reader, Primitive)
 
 
 def _writer_fields(member: Field, writer: Record) -> list[Field]:
-    """The writer's fields that the reader's may stand for: by its name, or by one of its aliases."""
+    """The writer's fields that a field of the reader may stand for, by its name or by one of its aliases."""
     names = {member.name, *member.aliases}
     return [source for source in writer.fields if source.name in names]
 

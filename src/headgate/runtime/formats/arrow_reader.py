@@ -1,9 +1,8 @@
-"""Formats that are decoded in Python workers, in Arrow batches: one function from bytes to a value and a reason.
+"""Formats that are decoded in Python workers, in Arrow batches: one function from bytes to a value or an error.
 
-A batch goes the quick way: every body is parsed by itself, and all of them become columns together. The quick way
-never takes what it is not sure of. If the columns of a batch cannot be made, its halves are tried, until the bodies
-that are in the way are alone; these are read exactly, one by one, which tells what is wrong with them, or that nothing
-is.
+There are two ways. The quick way parses every body by itself and makes columns of all of them together. It refuses
+whatever it is not sure of. If the columns of a batch cannot be made, the halves of the batch are tried, until only a few
+bodies are left. The exact way reads these one by one and says what is wrong with each, or that nothing is.
 """
 
 from __future__ import annotations
@@ -22,38 +21,39 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
 from headgate.plan.sides import SchemaSide, place_of, schema_place
-from headgate.runtime.formats.convert import conform
-from headgate.runtime.formats.side import Writers, framed_id, has_id, wrong_frame
+from headgate.registry.wire import HEADER_LENGTH, header
+from headgate.runtime.formats import frame
+from headgate.runtime.formats.convert import convert
+from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
 from headgate.schema.written import WrittenSchema
 
-FRAME = 5  # bytes: a zero and the schema's id
-NO_SCHEMA = "its frame names no known schema"
-_ALONE = 4  # so few bodies are not halved any more
+NO_SCHEMA = "its frame names no known schema"  # never shown: `frame_error` says more
+_SMALLEST_BATCH = 4  # so few bodies are not halved any more
 
 
-class Bad(Exception):
-    """A body that cannot be read, and why, in words without any of it."""
+class InvalidBody(Exception):
+    """A body that cannot be read, and why, in words that quote none of it."""
 
     @property
     def reason(self) -> str:
         return str(self.args[0])
 
 
-class Doubt(Exception):
-    """Something that the quick way leaves to the exact one."""
+class NeedsExactRead(Exception):
+    """A body that the quick way leaves to the exact way."""
 
 
-_DOUBTS = (Doubt, ValueDoesNotFit, pa.ArrowException, TypeError, ValueError, OverflowError)
+_DOUBTS = (NeedsExactRead, ValueDoesNotFit, pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What a worker must know: the type that every body becomes, and the schemas as texts. A body of a side that is
-    not framed is written with the first one."""
+    """What a worker must know: the type that every body becomes, and the schemas. Bodies of a side without frames are
+    written with the first writer."""
 
     target: Field
     schemas: tuple[WrittenSchema, ...]
@@ -62,31 +62,31 @@ class Decoding:
     message: str | None = None
 
 
-class Bodies(Protocol):
-    """Bodies written with one schema."""
+class BodyDecoder(Protocol):
+    """Decodes the bodies of one schema, in the quick and in the exact way."""
 
     def parse(self, bodies: list[bytes]) -> Parsed:
-        """What `columns` takes for each body; and of those for which there is nothing, by number, why."""
+        """What `columns` takes for each body, and the errors of the bodies that have nothing, by number."""
 
     def columns(self, parsed: list[Any]) -> pa.Array:
-        """Of the arrow type of the target. Raises one of `_DOUBTS`, for whatever it is not sure of."""
+        """An array of the Arrow type of the target. Raises one of `_DOUBTS` for anything that may not be exact."""
 
     def exact(self, body: bytes) -> pa.Array:
-        """The same for one body. Raises Bad."""
+        """The same for one body. Raises InvalidBody."""
 
 
-Parsed: TypeAlias = tuple[list[Any], dict[int, Bad | Doubt]]
-MakeBodies: TypeAlias = Callable[[Decoding, WrittenSchema], Bodies]
+Parsed: TypeAlias = tuple[list[Any], dict[int, InvalidBody | NeedsExactRead]]
+DecoderFactory: TypeAlias = Callable[[Decoding, WrittenSchema], BodyDecoder]
 
 
 def one_by_one(parse: Callable[[Any], Any], bodies: Sequence[Any]) -> Parsed:
-    """What ``parse`` gives for each, and None for one for which it raises Bad or Doubt."""
+    """What ``parse`` gives for each body, and None for a body for which it raises InvalidBody or NeedsExactRead."""
     made: list[Any] = []
-    wrong: dict[int, Bad | Doubt] = {}
+    wrong: dict[int, InvalidBody | NeedsExactRead] = {}
     for number, body in enumerate(bodies):
         try:
             made.append(parse(body))
-        except (Bad, Doubt) as trouble:
+        except (InvalidBody, NeedsExactRead) as trouble:
             made.append(None)
             wrong[number] = trouble
     return made, wrong
@@ -97,11 +97,13 @@ def arrow_type(field: Field) -> pa.DataType:
 
 
 class ArrowReader:
-    """``inner`` has a struct for every shape that bodies are read in, of the value and why there is none. Most are read
-    in the side's own type; those whose schema made something else of a field keep it so, and `conform` judges what
-    becomes of it. ``make`` must be a function of a module."""
+    """``decoded`` has a struct of value and error for every type that bodies are read as.
 
-    def __init__(self, side: SchemaSide, writers: Writers, make: MakeBodies) -> None:
+    Most bodies are read as the side's own type. If a schema gives another type to a field, its bodies keep that type, and
+    `convert` decides what becomes of the value. ``make`` must be a function of a module, because workers import it.
+    """
+
+    def __init__(self, side: SchemaSide, writers: WriterSchemas, make: DecoderFactory) -> None:
         self._side = side
         self._writers = writers
         self._make = make
@@ -113,44 +115,46 @@ class ArrowReader:
             _Part(f"part{number}", Decoding(shape, side.schemas, tuple(known), side.framed, side.message))
             for number, (shape, known) in enumerate(shapes.items())
         ]
-        self.brings_over = bool(self._others)
+        self.converts = bool(self._others)
 
-    def costly(self, data: Column) -> Column:
+    def decode(self, data: Column) -> Column:
         elsewhere = [id_ for part in self._others for id_ in part.ids]
-        rest = F.when(~has_id(data, elsewhere), data) if elsewhere else data
+        rest = F.when(~frame.has_schema_id(data, elsewhere), data) if elsewhere else data
         parts = [self._main.read(rest, self._make)]
-        parts += [part.read(F.when(has_id(data, part.ids), data), self._make) for part in self._others]
+        parts += [
+            part.read(F.when(frame.has_schema_id(data, part.ids), data), self._make) for part in self._others
+        ]
         return F.struct(*parts)
 
-    def fits(self, data: Column, inner: Column) -> Column:
-        """An id that is not known yet raises here already: where bad records are left out, nobody asks for the reason."""
-        reason = self._told(inner)
-        good = reason.isNull()
+    def accepts(self, data: Column, decoded: Column) -> Column:
+        """An unknown id raises here already: where bad records are left out, no query asks for the error."""
+        error = self._body_error(decoded)
+        good = error.isNull()
         if not self._side.framed:
             return good
-        wrong = wrong_frame(data, self._writers, F.lit(""))
-        return F.when(reason == F.lit(NO_SCHEMA), wrong == F.lit("")).otherwise(good)
+        wrong = frame.frame_error(data, self._writers, F.lit(""))
+        return F.when(error == F.lit(NO_SCHEMA), wrong == F.lit("")).otherwise(good)
 
-    def reason(self, data: Column, inner: Column) -> Column:
-        told = self._told(inner)
-        return wrong_frame(data, self._writers, told) if self._side.framed else told
+    def error(self, data: Column, decoded: Column) -> Column:
+        error = self._body_error(decoded)
+        return frame.frame_error(data, self._writers, error) if self._side.framed else error
 
-    def _told(self, inner: Column) -> Column:
-        return F.coalesce(*[inner[part.name]["reason"] for part in (self._main, *self._others)])
+    def _body_error(self, decoded: Column) -> Column:
+        return F.coalesce(*[decoded[part.name]["reason"] for part in (self._main, *self._others)])
 
-    def value(self, data: Column, inner: Column) -> Column:
-        value = inner[self._main.name]["v"]
+    def value(self, data: Column, decoded: Column) -> Column:
+        value = decoded[self._main.name]["v"]
         for part in self._others:
-            brought = conform(inner[part.name]["v"], part.type, self._target.type)
-            value = F.when(has_id(data, part.ids), brought).otherwise(value)
+            converted = convert(decoded[part.name]["v"], part.type, self._target.type)
+            value = F.when(frame.has_schema_id(data, part.ids), converted).otherwise(value)
         return value
 
     def schema_id(self, data: Column) -> Column:
-        return framed_id(data) if self._side.framed else F.lit(None).cast("int")
+        return frame.schema_id(data) if self._side.framed else F.lit(None).cast("int")
 
 
 class _Part:
-    """Bodies that are read in one shape."""
+    """Bodies that are read as one type."""
 
     def __init__(self, name: str, decoding: Decoding) -> None:
         self.name = name
@@ -158,24 +162,24 @@ class _Part:
         self.ids = [writer.id or 0 for writer in decoding.writers]
         self._decoding = decoding
 
-    def read(self, data: Column, make: MakeBodies) -> Column:
+    def read(self, data: Column, make: DecoderFactory) -> Column:
         decoding = self._decoding
 
-        def decoded(bodies: pa.Array) -> pa.Array:
+        def decode_batch(bodies: pa.Array) -> pa.Array:
             return batch_decoder(decoding, make)(bodies)
 
         type_ = spark.StructType(
             [spark.StructField("v", to_spark(self.type)), spark.StructField("reason", spark.StringType())]
         )
-        inner: Column = arrow_udf(decoded, type_)(data)  # type: ignore[call-overload]
-        return inner.alias(self.name)
+        decoded: Column = arrow_udf(decode_batch, type_)(data)  # type: ignore[call-overload]
+        return decoded.alias(self.name)
 
 
-def _shape(side: SchemaSide, schema: WrittenSchema, writers: Writers) -> Field:
-    """What bodies of a schema are read as: the side's type, but for the fields of which it has another one. Those of
-    schemas that are not newer than the frozen one are read as it says."""
+def _shape(side: SchemaSide, schema: WrittenSchema, writers: WriterSchemas) -> Field:
+    """The type that bodies of a schema are read as: the side's type, except for fields that do not fit into it. Bodies of
+    schemas that are not newer than the frozen one are read as the frozen one says."""
     target = place_of(side)
-    own = schema_place(side.kind, schema if schema.id in writers.own else side.first, side.message)
+    own = schema_place(side.kind, schema if schema.id in writers.newer else side.first, side.message)
     if can_hold(target.type, own.type):
         return target
     if not (isinstance(target.type, Record) and isinstance(own.type, Record)):
@@ -187,22 +191,22 @@ def _shape(side: SchemaSide, schema: WrittenSchema, writers: Writers) -> Field:
 
 
 @lru_cache(maxsize=64)
-def batch_decoder(decoding: Decoding, make: MakeBodies) -> BatchDecoder:
+def batch_decoder(decoding: Decoding, make: DecoderFactory) -> BatchDecoder:
     return BatchDecoder(decoding, make)
 
 
 class BatchDecoder:
-    """Made once per process and set of schemas."""
+    """Decodes Arrow batches. It is made once per process and set of schemas."""
 
-    def __init__(self, decoding: Decoding, make: MakeBodies) -> None:
+    def __init__(self, decoding: Decoding, make: DecoderFactory) -> None:
         self._type = arrow_type(decoding.target)
-        self._start = FRAME if decoding.framed else 0
+        self._start = HEADER_LENGTH if decoding.framed else 0
         self._writers = {
             _frame(writer, decoding.framed): make(decoding, writer) for writer in decoding.writers
         }
 
     def __call__(self, data: pa.Array) -> pa.StructArray:
-        # Thousands of documents are alive at once, and none of them is in a cycle: looking for some took a tenth.
+        # Thousands of documents are alive at once and none is part of a cycle. Looking for cycles took a tenth of the time.
         was_enabled = gc.isenabled()
         gc.disable()
         try:
@@ -213,26 +217,26 @@ class BatchDecoder:
 
     def _decoded(self, rows: list[Any]) -> pa.StructArray:
         reasons: list[str | None] = [None] * len(rows)
-        made = _Made()
+        made = _Columns()
         for bodies, numbers, parsed in self._parsed(rows, reasons, made):
             self._columns(bodies, numbers, parsed, made)
         for bodies, number in made.doubtful:
             try:
                 made.chunks.append(bodies.exact(rows[number][self._start :]))
                 made.numbers.append(number)
-            except Bad as bad:
+            except InvalidBody as bad:
                 reasons[number] = bad.reason
         values = made.in_order(len(rows), self._type)
         return pa.StructArray.from_arrays([values, pa.array(reasons, pa.string())], ["v", "reason"])
 
     def _parsed(
-        self, rows: Sequence[bytes | None], reasons: list[str | None], made: _Made
-    ) -> Iterator[tuple[Bodies, list[int], list[Any]]]:
-        for frame, (numbers, bodies) in self._by_frame(rows, reasons).items():
-            reader = self._writers[frame]
+        self, rows: Sequence[bytes | None], reasons: list[str | None], made: _Columns
+    ) -> Iterator[tuple[BodyDecoder, list[int], list[Any]]]:
+        for prefix, (numbers, bodies) in self._by_frame(rows, reasons).items():
+            reader = self._writers[prefix]
             parsed, wrong = reader.parse(bodies)
             for place, trouble in wrong.items():
-                if isinstance(trouble, Bad):
+                if isinstance(trouble, InvalidBody):
                     reasons[numbers[place]] = trouble.reason
                 else:
                     made.doubtful.append((reader, numbers[place]))
@@ -244,8 +248,8 @@ class BatchDecoder:
     def _by_frame(
         self, rows: Sequence[bytes | None], reasons: list[str | None]
     ) -> dict[bytes, tuple[list[int], list[bytes]]]:
-        """Numbers and bodies of the rows, by the schemas that their frames name."""
-        groups: dict[bytes, tuple[list[int], list[bytes]]] = {frame: ([], []) for frame in self._writers}
+        """Numbers and bodies of the rows, by their frames."""
+        groups: dict[bytes, tuple[list[int], list[bytes]]] = {prefix: ([], []) for prefix in self._writers}
         start = self._start
         for number, row in enumerate(rows):
             if row is None:
@@ -258,14 +262,14 @@ class BatchDecoder:
                 group[1].append(row[start:])
         return groups
 
-    def _columns(self, bodies: Bodies, numbers: list[int], parsed: list[Any], made: _Made) -> None:
+    def _columns(self, bodies: BodyDecoder, numbers: list[int], parsed: list[Any], made: _Columns) -> None:
         if not parsed:
             return
         try:
             made.chunks.append(bodies.columns(parsed))
             made.numbers += numbers
         except _DOUBTS:
-            if len(parsed) <= _ALONE:
+            if len(parsed) <= _SMALLEST_BATCH:
                 made.doubtful += [(bodies, number) for number in numbers]
                 return
             half = len(parsed) // 2
@@ -273,13 +277,13 @@ class BatchDecoder:
             self._columns(bodies, numbers[half:], parsed[half:], made)
 
 
-class _Made:
-    """Arrays, and the numbers of the rows that their values belong to."""
+class _Columns:
+    """The arrays made so far, and the numbers of the rows that their values belong to."""
 
     def __init__(self) -> None:
         self.chunks: list[pa.Array] = []
         self.numbers: list[int] = []
-        self.doubtful: list[tuple[Bodies, int]] = []
+        self.doubtful: list[tuple[BodyDecoder, int]] = []
 
     def in_order(self, rows: int, type_: pa.DataType) -> pa.Array:
         if not self.chunks:
@@ -294,4 +298,4 @@ class _Made:
 
 
 def _frame(writer: WrittenSchema, framed: bool) -> bytes:
-    return b"\x00" + (writer.id or 0).to_bytes(4, "big") if framed else b""
+    return header(writer.id or 0) if framed else b""

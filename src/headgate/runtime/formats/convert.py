@@ -1,7 +1,7 @@
-"""A value of the type it was written with -> a value of the type that a side has by now.
+"""A value of the type that it was written with -> a value of the type that a side has now.
 
-What the writer did not have is NULL, numbers widen, and where a change was accepted a value becomes text or json.
-Whatever cannot be brought over is NULL here: whoever uses such a field is stopped by `Decoder` before he sees it.
+A field that the writer lacks is NULL, numbers widen, and where a change was accepted a value becomes text or json. A value
+that cannot be converted becomes NULL here. `Decoder` fails the batch if the query uses that field.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type
 
 
-def conform(column: Column, have: Type, want: Type) -> Column:
-    if to_spark(have) == to_spark(want):  # docs and full names are not in the data
+def convert(column: Column, have: Type, want: Type) -> Column:
+    if to_spark(have) == to_spark(want):  # docs and full names do not show in the data
         return column
     match have, want:
         case Record(), Record():
             fields = [_field(column, have, field).alias(field.name) for field in want.fields]
             return F.when(column.isNotNull(), F.struct(*fields))
         case Array(), Array():
-            return F.transform(column, lambda item: conform(item, have.element, want.element))
+            return F.transform(column, lambda item: convert(item, have.element, want.element))
         case Map(), Map():
-            return F.transform_values(column, lambda _, value: conform(value, have.value, want.value))
+            return F.transform_values(column, lambda _, value: convert(value, have.value, want.value))
         case Json(), Text():
             return column
         case _, Text() if not isinstance(have, Record | Array | Map):
@@ -42,4 +42,4 @@ def _field(column: Column, have: Record, want: Field) -> Column:
     found = next((field for field in have.fields if field.name == want.name), None)
     if found is None:
         return F.lit(None).cast(to_spark(want.type))
-    return conform(column.getField(found.name), found.type, want.type)
+    return convert(column.getField(found.name), found.type, want.type)

@@ -1,4 +1,10 @@
-"""Whether bytes are one JSON text: in Arrow batches, by jiter, which refuses what Spark's parsers let pass."""
+"""JSON and JSON Schema, in Arrow batches.
+
+A JSON value without a schema is only checked, by jiter, which refuses what Spark's parsers let pass. A document of a JSON
+Schema is checked by its writer's schema and then becomes a value of the side's type: jiter parses it (exactly; a member
+that occurs twice and trailing text are errors), jsonschema-rs validates it, and pyarrow makes columns of whole documents.
+pyarrow takes more than is exact (1.5 for an integer, a text for an array), so `check_kinds` looks at all values before.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +20,26 @@ import jiter
 import jsonschema_rs
 import pyarrow as pa
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
-from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
-from headgate.runtime.formats.json_validation import (
-    instance_path,
-    nothing_lost,
-    shape,
-    validator,
-    validator_of_many,
+from headgate.runtime.formats.arrow_reader import (
+    Decoding,
+    InvalidBody,
+    NeedsExactRead,
+    Parsed,
+    arrow_type,
+    one_by_one,
 )
+from headgate.runtime.formats.json_validation import (
+    batch_validator,
+    check_exact,
+    check_kinds,
+    instance_path,
+    validator,
+)
+from headgate.runtime.formats.side import NOT_UTF8
+from headgate.runtime.formats.text_readers import TextReader
 from headgate.schema.casts import from_json
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.jsonschema.read import logical_titles
@@ -47,28 +63,42 @@ from headgate.schema.types import (
 from headgate.schema.written import WrittenSchema
 
 
+class JsonReader(TextReader):
+    """A JSON text, which stays text. ``decoded`` says why the text is not JSON; NULL if it is."""
+
+    def decode(self, data: Column) -> Column:
+        return json_problem(data)
+
+    def accepts(self, data: Column, decoded: Column) -> Column:
+        return super().accepts(data, decoded) & decoded.isNull()
+
+    def error(self, data: Column, decoded: Column) -> Column:
+        return F.when(~super().accepts(data, decoded), F.lit(NOT_UTF8)).otherwise(decoded)
+
+
 def json_problem(data: Column) -> Column:
-    """NULL for a JSON text, else why it is none (never any of it). Trailing text and duplicate members are refused."""
+    """NULL for a JSON text, otherwise why it is not JSON, without quoting it. Trailing text and duplicate members are
+    errors."""
     checked: Column = arrow_udf(_problems, "string")(data)  # type: ignore[call-overload]
     return checked
 
 
 def _problems(texts: pa.Array) -> pa.Array:
-    return pa.array([problem_of(text) for text in texts.to_pylist()], pa.string())
+    return pa.array([json_error(text) for text in texts.to_pylist()], pa.string())
 
 
-def problem_of(text: bytes | None) -> str | None:
+def json_error(text: bytes | None) -> str | None:
     if text is None:
         return None
     try:
         jiter.from_json(text, float_mode="lossless-float", catch_duplicate_keys=True, allow_inf_nan=False)
     except ValueError as error:
-        return told(error)
+        return error_text(error)
     return None
 
 
-def told(error: ValueError) -> str:
-    """What jiter found, without any of the text."""
+def error_text(error: ValueError) -> str:
+    """What jiter found, without quoting the text."""
     reason = str(error)
     if "duplicate" in reason.lower():
         return "it has a member twice"
@@ -80,14 +110,14 @@ def told(error: ValueError) -> str:
     return f"it is not JSON{' ' + place[0] if place else ''}"
 
 
-Change: TypeAlias = Callable[[Any], Any]
-_MOMENTS = (Date, Time, Timestamp, TimestampTz)
-_OWN_FORM = (*_MOMENTS, Bytes, Uuid, Decimal, Json)  # not what pyarrow takes for them
-_EXACT = (Decimal, Json)  # every digit counts
-_AT_ONCE = 1000  # documents that are checked together
+Convert: TypeAlias = Callable[[Any], Any]
+_TIMES = (Date, Time, Timestamp, TimestampTz)
+_OWN_FORM = (*_TIMES, Bytes, Uuid, Decimal, Json)  # pyarrow does not take these as JSON has them
+_EXACT = (Decimal, Json)  # types in which every digit counts
+_BATCH = 1000  # documents that are validated together
 
 _DAY, _MILLIS, _MICROS = 86_400_000_000, 1000, 1
-_UNITS = {  # microseconds, by Connect's title
+_UNITS = {  # microseconds of a unit, by the title that Connect writes
     "org.apache.kafka.connect.data.Date": _DAY,
     "org.apache.kafka.connect.data.Time": _MILLIS,
     "org.apache.kafka.connect.data.Timestamp": _MILLIS,
@@ -100,24 +130,26 @@ _UNITS = {  # microseconds, by Connect's title
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def json_bodies(decoding: Decoding, writer: WrittenSchema) -> JsonBodies:
-    return JsonBodies(decoding, writer)
+def json_decoder(decoding: Decoding, writer: WrittenSchema) -> JsonDecoder:
+    return JsonDecoder(decoding, writer)
 
 
-class JsonBodies:
+class JsonDecoder:
     def __init__(self, decoding: Decoding, writer: WrittenSchema) -> None:
         self._target = decoding.target
         self._writer = writer
         self._arrow = arrow_type(decoding.target)
-        self._shape = shape(decoding.target.type)
+        self._check_kinds = check_kinds(decoding.target.type)
         leaves = _leaves(decoding.target.type)
         self._mode: Literal["decimal", "float"] = (
             "decimal" if any(isinstance(leaf, _EXACT) for leaf in leaves) else "float"
         )
         titles = _titles(writer)
         own = (*_OWN_FORM, Real, Double) if self._mode == "decimal" else _OWN_FORM
-        self._changed = _change(decoding.target.type, ROOT, lambda t, p: _canonical(t, p, own, titles))
-        self._dated = _change(decoding.target.type, ROOT, lambda t, p: _moment(t, titles.get(p)))
+        self._convert = _converter(decoding.target.type, ROOT, lambda t, p: _checked_cast(t, p, own, titles))
+        self._convert_times = _converter(
+            decoding.target.type, ROOT, lambda t, p: _time_converter(t, titles.get(p))
+        )
 
         self._read: Callable[[bytes], Any] = partial(
             jiter.from_json,
@@ -129,57 +161,57 @@ class JsonBodies:
 
     @cached_property
     def _validator(self) -> Any:
-        """Raises Bad if the schema itself cannot be used: its records then are bad, and no others."""
+        """Raises InvalidBody if the schema itself cannot be used. Then only its own records are bad."""
         try:
             return validator(self._writer)
         except (ValueError, jsonschema_rs.ReferencingError) as wrong:
-            raise Bad("the schema that it names cannot be used to check it") from wrong
+            raise InvalidBody("the schema that it names cannot be used to check it") from wrong
 
     @cached_property
-    def _validator_of_many(self) -> Any:
-        return validator_of_many(self._writer)
+    def _batch_validator(self) -> Any:
+        return batch_validator(self._writer)
 
     def parse(self, bodies: list[bytes]) -> Parsed:
-        """So many at a time: where one of them is bad, all are looked at one by one."""
+        """In batches of limited size: if one document of a batch is bad, all of the batch are parsed one by one."""
         made: list[Any] = []
-        wrong: dict[int, Bad | Doubt] = {}
-        for start in range(0, len(bodies), _AT_ONCE):
-            parsed, bad = self._parsed(bodies[start : start + _AT_ONCE])
+        wrong: dict[int, InvalidBody | NeedsExactRead] = {}
+        for start in range(0, len(bodies), _BATCH):
+            parsed, bad = self._parsed(bodies[start : start + _BATCH])
             made += parsed
             wrong |= {start + number: trouble for number, trouble in bad.items()}
         return made, wrong
 
     def _parsed(self, bodies: list[bytes]) -> Parsed:
-        many = self._validator_of_many
+        many = self._batch_validator
         try:
             documents = list(map(self._read, bodies)) if many is not None else []
         except ValueError:
             many = None
         if many is None or not many.is_valid(documents):
-            return one_by_one(self._parsed_alone, bodies)
-        return (documents, {}) if self._changed is None else one_by_one(self._brought, documents)
+            return one_by_one(self._parse_one, bodies)
+        return (documents, {}) if self._convert is None else one_by_one(self._converted, documents)
 
-    def _parsed_alone(self, body: bytes) -> object:
+    def _parse_one(self, body: bytes) -> object:
         try:
             document = self._read(body)
         except ValueError as error:
-            raise Bad(told(error)) from None
+            raise InvalidBody(error_text(error)) from None
         if not self._validator.is_valid(document):
-            raise Doubt
-        return self._brought(document)
+            raise NeedsExactRead
+        return self._converted(document)
 
-    def _brought(self, document: object) -> object:
-        if self._changed is None or document is None:
+    def _converted(self, document: object) -> object:
+        if self._convert is None or document is None:
             return document
         try:
-            return self._changed(document)
+            return self._convert(document)
         except (ValueDoesNotFit, AttributeError, TypeError):
-            raise Doubt from None
+            raise NeedsExactRead from None
 
     def columns(self, parsed: list[Any]) -> pa.Array:
-        self._shape(parsed)
+        self._check_kinds(parsed)
         made = pa.array(parsed, self._arrow)
-        nothing_lost(made, self._target.type, self._target.nullable)
+        check_exact(made, self._target.type, self._target.nullable)
         return made
 
     def exact(self, body: bytes) -> pa.Array:
@@ -187,19 +219,19 @@ class JsonBodies:
         wrong = next(iter(self._validator.iter_errors(document)), None)
         if wrong is not None:
             path = instance_path(wrong.instance_path, self._target.type)
-            raise Bad(
+            raise InvalidBody(
                 f'what is at {path} is against "{wrong.schema_path[-1]}" of its schema{_missing(wrong)}'
             )
         if document is None and self._target.nullable:
             return pa.nulls(1, self._arrow)
         try:
-            dated = self._dated(document) if self._dated is not None else document
+            dated = self._convert_times(document) if self._convert_times is not None else document
             value = from_json(dated, self._target.type)
             return pa.array([_stored(value, self._target.type)], self._arrow)
         except ValueDoesNotFit as misfit:
-            raise Bad(misfit.message()) from None
+            raise InvalidBody(misfit.message()) from None
         except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError):
-            raise Bad("it does not fit the type of the source") from None
+            raise InvalidBody("it does not fit the type of the source") from None
 
 
 def _missing(wrong: Any) -> str:
@@ -224,28 +256,28 @@ def _leaves(type_: Type) -> list[Type]:
             return [type_]
 
 
-# documents changed where they are
+# conversion of documents in place
 
 
-def _change(type_: Type, path: str, leaf: Callable[[Type, str], Change | None]) -> Change | None:
-    """What changes a document in place, by what ``leaf`` gives for a type and its path; None if there is nothing to
-    do. Nulls stay. Raises AttributeError or TypeError for a document of another form."""
+def _converter(type_: Type, path: str, leaf: Callable[[Type, str], Convert | None]) -> Convert | None:
+    """A function that converts a document in place, with what ``leaf`` gives for a type and its path; None if there is
+    nothing to convert. Nulls stay. The function raises AttributeError or TypeError for a document of another form."""
     match type_:
         case Record(fields):
-            inner = [(f.name, _change(f.type, field_path(path, f.name), leaf)) for f in fields]
+            inner = [(f.name, _converter(f.type, field_path(path, f.name), leaf)) for f in fields]
             changes = [(name, change) for name, change in inner if change is not None]
-            return _change_record(changes) if changes else None
+            return _convert_record(changes) if changes else None
         case Array(element):
-            change = _change(element, element_path(path), leaf)
-            return None if change is None else _change_array(change)
+            change = _converter(element, element_path(path), leaf)
+            return None if change is None else _convert_array(change)
         case Map(value):
-            change = _change(value, value_path(path), leaf)
-            return None if change is None else _change_map(change)
+            change = _converter(value, value_path(path), leaf)
+            return None if change is None else _convert_map(change)
         case _:
             return leaf(type_, path)
 
 
-def _change_record(changes: list[tuple[str, Change]]) -> Change:
+def _convert_record(changes: list[tuple[str, Convert]]) -> Convert:
     def changed(record: Any) -> Any:
         for name, change in changes:
             value = record.get(name)
@@ -256,7 +288,7 @@ def _change_record(changes: list[tuple[str, Change]]) -> Change:
     return changed
 
 
-def _change_array(change: Change) -> Change:
+def _convert_array(change: Convert) -> Convert:
     def changed(array: Any) -> Any:
         if type(array) is not list:
             raise TypeError
@@ -265,18 +297,18 @@ def _change_array(change: Change) -> Change:
     return changed
 
 
-def _change_map(change: Change) -> Change:
+def _convert_map(change: Convert) -> Convert:
     def changed(map_: Any) -> Any:
         return {key: None if value is None else change(value) for key, value in map_.items()}
 
     return changed
 
 
-def _canonical(type_: Type, path: str, own: tuple[type, ...], titles: Mapping[str, str]) -> Change | None:
+def _checked_cast(type_: Type, path: str, own: tuple[type, ...], titles: Mapping[str, str]) -> Convert | None:
     """For a type whose values pyarrow does not take as JSON has them: the checked cast."""
     if not isinstance(type_, own):
         return None
-    moment = _moment(type_, titles.get(path))
+    moment = _time_converter(type_, titles.get(path))
     if moment is not None:
         return lambda value: from_json(moment(value), type_, path)
     if isinstance(type_, Uuid):
@@ -284,9 +316,9 @@ def _canonical(type_: Type, path: str, own: tuple[type, ...], titles: Mapping[st
     return lambda value: from_json(value, type_, path)
 
 
-def _moment(type_: Type, title: str | None) -> Change | None:
+def _time_converter(type_: Type, title: str | None) -> Convert | None:
     """A date or time that is counted in whole numbers -> its ISO form."""
-    if title not in _UNITS or not isinstance(type_, _MOMENTS):
+    if title not in _UNITS or not isinstance(type_, _TIMES):
         return None
     unit = _UNITS[title]
 

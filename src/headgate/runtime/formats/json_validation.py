@@ -1,4 +1,7 @@
-"""Whether documents are what their type says, looked at column by column: pyarrow is too kind to be asked."""
+"""Checks of JSON documents: by the schema of their writer, and that pyarrow makes columns of them without a loss.
+
+A validator finds what its schema refers to among the references of the schema, and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,21 @@ import jsonschema_rs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.runtime.formats.arrow_reader import Doubt
+from headgate.runtime.formats.arrow_reader import NeedsExactRead
 from headgate.schema.paths import ROOT, field_path, value_path
 from headgate.schema.types import Array, Bigint, Double, Enum, Integer, Map, Real, Record, Type
 from headgate.schema.written import WrittenSchema
 
-Look: TypeAlias = Callable[[list[Any]], None]
+Check: TypeAlias = Callable[[list[Any]], None]
 
 _NULL: type = type(None)
 _WHOLE: frozenset[type] = frozenset((int, _NULL))
 _NUMBER: frozenset[type] = frozenset((int, float, _NULL))
 
 
-def shape(type_: Type) -> Look:
-    """Raises Doubt if any of the values is not of a kind that pyarrow turns into the type without a loss. Texts and
-    booleans are not looked at: pyarrow takes nothing else for them."""
+def check_kinds(type_: Type) -> Check:
+    """A check that raises NeedsExactRead if any value is not of a kind that pyarrow turns into the type without a loss.
+    Texts and booleans need no check: pyarrow takes nothing else for them."""
     match type_:
         case Integer() | Bigint():
             return lambda values: _of_kinds(values, _WHOLE)
@@ -36,13 +39,13 @@ def shape(type_: Type) -> Look:
             known = frozenset((*symbols, None))
             return lambda values: _among(values, known)
         case Record(fields):
-            inner = [(f.name, shape(f.type)) for f in fields if _is_looked_at(f.type)]
+            inner = [(f.name, check_kinds(f.type)) for f in fields if _needs_check(f.type)]
             return lambda values: _records(values, inner)
         case Array(element):
-            of_elements = shape(element)
+            of_elements = check_kinds(element)
             return lambda values: of_elements(list(chain.from_iterable(_present(values, list))))
         case Map(value):
-            of_values = shape(value)
+            of_values = check_kinds(value)
             return lambda values: of_values(
                 list(chain.from_iterable([one.values() for one in _present(values, dict)]))
             )
@@ -50,45 +53,45 @@ def shape(type_: Type) -> Look:
             return lambda _: None
 
 
-def nothing_lost(made: pa.Array, type_: Type, nullable: bool) -> None:
-    """Raises Doubt for a null where there must be none, and for a number that has become infinite."""
+def check_exact(made: pa.Array, type_: Type, nullable: bool) -> None:
+    """Raises NeedsExactRead for a null where none is allowed, and for a number that has become infinite."""
     if made.null_count and not nullable:
-        raise Doubt
+        raise NeedsExactRead
     match type_:
         case Real() | Double():
             if not pc.all(pc.is_finite(made), min_count=0).as_py():
-                raise Doubt
+                raise NeedsExactRead
         case Record(fields):
             present = made.filter(made.is_valid()) if made.null_count else made
             for number, field in enumerate(fields):
-                nothing_lost(present.field(number), field.type, field.nullable)
+                check_exact(present.field(number), field.type, field.nullable)
         case Array(element, element_nullable):
-            nothing_lost(made.flatten(), element, element_nullable)
+            check_exact(made.flatten(), element, element_nullable)
         case Map(value, value_nullable):
             present = made.filter(made.is_valid()) if made.null_count else made
-            nothing_lost(present.items, value, value_nullable)
+            check_exact(present.items, value, value_nullable)
         case _:
             pass
 
 
-def _is_looked_at(type_: Type) -> bool:
+def _needs_check(type_: Type) -> bool:
     return isinstance(type_, Integer | Bigint | Real | Double | Enum | Record | Array | Map)
 
 
 def _of_kinds(values: list[Any], kinds: frozenset[type]) -> None:
     if not kinds.issuperset(map(type, values)):
-        raise Doubt
+        raise NeedsExactRead
 
 
 def _among(values: list[Any], known: frozenset[str | None]) -> None:
     if not known.issuperset(values):
-        raise Doubt
+        raise NeedsExactRead
 
 
-def _records(values: list[Any], inner: list[tuple[str, Look]]) -> None:
+def _records(values: list[Any], inner: list[tuple[str, Check]]) -> None:
     present = _present(values, dict)
-    for name, look in inner:
-        look([one.get(name) for one in present])
+    for name, check in inner:
+        check([one.get(name) for one in present])
 
 
 def _present(values: list[Any], kind: type) -> list[Any]:
@@ -96,16 +99,15 @@ def _present(values: list[Any], kind: type) -> list[Any]:
     if kinds == {kind}:
         return values
     if not kinds <= {kind, _NULL}:
-        raise Doubt
+        raise NeedsExactRead
     return [value for value in values if value is not None]
 
 
-_BASE = "json-schema:///"  # what the library takes for the address of a schema that has none
+_BASE = "json-schema:///"  # the address that the library gives to a schema without one
 _ONE = "headgate-one-of-many"
 _OWN_NAMES = {"$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"}
 
-# Drafts before 2019-09 demand that formats hold; of these the type of the column is the judge, which has no zone for
-# a time.
+# Drafts before 2019-09 check formats. For these formats the type of the column decides instead: its times have no zone.
 _FORMATS: Mapping[str, Callable[[str], bool]] = dict.fromkeys(
     ("date", "time", "date-time", "uuid"), lambda _: True
 )
@@ -128,9 +130,11 @@ def validator(schema: WrittenSchema) -> jsonschema_rs.Validator:
     )
 
 
-def validator_of_many(schema: WrittenSchema) -> jsonschema_rs.Validator | None:
-    """For a list of documents, in a third of the time that they take one by one. None for a schema with a name of its own,
-    which others within it may go by, and for one that cannot be used."""
+def batch_validator(schema: WrittenSchema) -> jsonschema_rs.Validator | None:
+    """A validator of a list of documents. It takes a third of the time that they take one by one.
+
+    None if the schema has `$id` or anchors (references inside it would change their meaning) or is invalid.
+    """
     document = json.loads(schema.text)
     if not isinstance(document, dict) or _OWN_NAMES & _keys(document):
         return None
@@ -145,7 +149,8 @@ def validator_of_many(schema: WrittenSchema) -> jsonschema_rs.Validator | None:
 
 
 def _keys(node: object) -> set[str]:
-    """Those that say something themselves: what stands under the others is a schema, or the schemas of properties."""
+    """The keywords of a schema and of the schemas inside it. A key whose value is an object is left out: it may be the name
+    of a property."""
     match node:
         case dict():
             own = {key for key, value in node.items() if not isinstance(value, dict)}
@@ -157,7 +162,7 @@ def _keys(node: object) -> set[str]:
 
 
 def instance_path(steps: Sequence[str | int], type_: Type) -> str:
-    """Where something is, in the words of the type: the keys of a map are data, and are left out."""
+    """The path of a value by the names of its type. The keys of a map are data, so they are left out."""
     path = ROOT
     for step in steps:
         match type_:

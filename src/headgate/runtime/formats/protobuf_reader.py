@@ -17,7 +17,14 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
 from headgate.registry.protobuf_files import find_message, load_files, place_in_file, read_files
-from headgate.runtime.formats.arrow_reader import Bad, Decoding, Doubt, Parsed, arrow_type, one_by_one
+from headgate.runtime.formats.arrow_reader import (
+    Decoding,
+    InvalidBody,
+    NeedsExactRead,
+    Parsed,
+    arrow_type,
+    one_by_one,
+)
 from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker, zero
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.proto_text.errors import UnknownMessage
@@ -52,19 +59,19 @@ class ProtobufBodies:
 
     def _parsed(self, body: bytes) -> Any:
         if self._unusable:
-            raise Bad(self._unusable)
+            raise InvalidBody(self._unusable)
         if self._framed:
             body = self._message_of(body)
         try:
             message = self._class.FromString(body)
         except DecodeError as wrong:
             utf8 = "UTF-8" in str(wrong)
-            raise Bad(
+            raise InvalidBody(
                 "a text in it is not valid UTF-8" if utf8 else "the bytes are not a message of their schema"
             ) from None
         if self._has_required and not message.IsInitialized():
             missing = ", ".join(message.FindInitializationErrors())
-            raise Bad(f"required fields are missing: {missing}")
+            raise InvalidBody(f"required fields are missing: {missing}")
         return message
 
     def columns(self, parsed: list[Any]) -> pa.Array:
@@ -75,9 +82,9 @@ class ProtobufBodies:
         try:
             return self._column([message])
         except ValueDoesNotFit as misfit:
-            raise Bad(misfit.message()) from None
-        except (Doubt, pa.ArrowException, TypeError, ValueError, OverflowError):
-            raise Bad("it does not fit the type of the source") from None
+            raise InvalidBody(misfit.message()) from None
+        except (NeedsExactRead, pa.ArrowException, TypeError, ValueError, OverflowError):
+            raise InvalidBody("it does not fit the type of the source") from None
 
     def _message_of(self, body: bytes) -> bytes:
         """What follows the path of the message type, which must be the one that is planned."""
@@ -86,9 +93,9 @@ class ProtobufBodies:
         try:
             place, rest = wire.decode_message_indexes(body)
         except MalformedMessageIndexes:
-            raise Bad("the place of its message type is malformed") from None
+            raise InvalidBody("the place of its message type is malformed") from None
         if place != self._place:
-            raise Bad("it is a message of another type than the source has")
+            raise InvalidBody("it is a message of another type than the source has")
         return rest
 
 

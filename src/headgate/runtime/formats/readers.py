@@ -1,4 +1,4 @@
-"""Which module reads which side."""
+"""The reader of a side, by its format."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import assert_never
 from headgate.plan.sides import BytesSide, CsvSide, JsonSide, RegexSide, SchemaSide, SidePlan, TextSide
 from headgate.runtime.formats.arrow_reader import ArrowReader
 from headgate.runtime.formats.avro_reader import AvroReader
-from headgate.runtime.formats.json_reader import json_bodies
+from headgate.runtime.formats.json_reader import JsonReader, json_decoder
 from headgate.runtime.formats.protobuf_reader import protobuf_bodies
-from headgate.runtime.formats.side import SideReader, Writers
-from headgate.runtime.formats.text_readers import BytesReader, CsvReader, JsonReader, RegexReader, TextReader
+from headgate.runtime.formats.side import SideReader, WriterSchemas
+from headgate.runtime.formats.text_readers import BytesReader, CsvReader, RegexReader, TextReader
 
 
-def side_reader(side: SidePlan, writers: Writers) -> SideReader:
+def side_reader(side: SidePlan, writers: WriterSchemas) -> SideReader:
     match side:
         case BytesSide():
             return BytesReader()
@@ -31,12 +31,12 @@ def side_reader(side: SidePlan, writers: Writers) -> SideReader:
             assert_never(side)
 
 
-def _schema_reader(side: SchemaSide, writers: Writers) -> SideReader:
+def _schema_reader(side: SchemaSide, writers: WriterSchemas) -> SideReader:
     match side.kind:
         case "AVRO":
             return AvroReader(side, writers)
         case "JSON SCHEMA":
-            return ArrowReader(side, writers, json_bodies)
+            return ArrowReader(side, writers, json_decoder)
         case "PROTOBUF":
             return ArrowReader(side, writers, protobuf_bodies)
         case _:

@@ -1,4 +1,8 @@
-"""Bytes, texts and JSON texts: values that are their bytes."""
+"""BYTES, TEXT, CSV and REGEX: formats without a schema, read by expressions of the JVM.
+
+CSV is read as RFC 4180 has it. Spark's own `from_csv` is not used: it silently takes what is not well formed (`a"b`, text
+behind a closing quote, a second line) for something else.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +12,23 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from headgate.plan.sides import CsvSide, RegexSide
-from headgate.runtime.formats.json_reader import json_problem
 from headgate.runtime.formats.side import NOT_UTF8
 from headgate.schema.formats.regex import group_pattern
 
 
 class BytesReader:
-    brings_over = False
+    converts = False
 
-    def costly(self, data: Column) -> Column:
+    def decode(self, data: Column) -> Column:
         return F.lit(None).cast("string")
 
-    def fits(self, data: Column, inner: Column) -> Column:
+    def accepts(self, data: Column, decoded: Column) -> Column:
         return F.lit(True)
 
-    def reason(self, data: Column, inner: Column) -> Column:
+    def error(self, data: Column, decoded: Column) -> Column:
         return F.lit(None).cast("string")
 
-    def value(self, data: Column, inner: Column) -> Column:
+    def value(self, data: Column, decoded: Column) -> Column:
         return data
 
     def schema_id(self, data: Column) -> Column:
@@ -33,47 +36,34 @@ class BytesReader:
 
 
 class TextReader(BytesReader):
-    def fits(self, data: Column, inner: Column) -> Column:
+    def accepts(self, data: Column, decoded: Column) -> Column:
         return F.is_valid_utf8(data.cast("string"))
 
-    def reason(self, data: Column, inner: Column) -> Column:
+    def error(self, data: Column, decoded: Column) -> Column:
         return F.lit(NOT_UTF8)
 
-    def value(self, data: Column, inner: Column) -> Column:
+    def value(self, data: Column, decoded: Column) -> Column:
         return data.cast("string")
 
 
-class JsonReader(TextReader):
-    """``inner`` is why the text is not JSON."""
-
-    def costly(self, data: Column) -> Column:
-        return json_problem(data)
-
-    def fits(self, data: Column, inner: Column) -> Column:
-        return super().fits(data, inner) & inner.isNull()
-
-    def reason(self, data: Column, inner: Column) -> Column:
-        return F.when(~super().fits(data, inner), F.lit(NOT_UTF8)).otherwise(inner)
-
-
-# Those that compute nothing beforehand.
+# Readers whose `decode` computes nothing.
 PLAIN = (BytesReader, TextReader)
+NO_MATCH = "the pattern does not match it"
 
-
-# Stands for a delimiter that is none within quotes, while a line is taken apart. A line that holds it is refused.
+# Takes the place of a delimiter outside of quotes while a line is split. A line that contains it is refused.
 _SEPARATOR = "\x00\x1f\x01headgate\x01\x1f\x00"
 
 
 class CsvReader(TextReader):
-    """``inner`` is the fields as they are written, quotes included; NULL if the line cannot be taken apart."""
+    """``decoded`` has the fields as they are written, quotes included; NULL if the line cannot be split."""
 
     def __init__(self, side: CsvSide) -> None:
         self._side = side
 
-    def costly(self, data: Column) -> Column:
+    def decode(self, data: Column) -> Column:
         line = F.regexp_replace(data.cast("string"), r"\r?\n\z", "")
         plain = F.split(line, _literal(self._side.delimiter), -1)
-        parts = F.split(line, '"', -1)  # those at even places are outside of quotes
+        parts = F.split(line, '"', -1)  # the even ones are outside of quotes
         delimiter, separator = F.lit(self._side.delimiter), F.lit(_SEPARATOR)
         outside = F.transform(
             parts, lambda part, at: F.when(at % 2 == 0, F.replace(part, delimiter, separator)).otherwise(part)
@@ -81,41 +71,41 @@ class CsvReader(TextReader):
         quoted = F.split(F.concat_ws('"', outside), _literal(_SEPARATOR), -1)
         return F.when(~F.contains(line, F.lit('"')), plain).when(~F.contains(line, separator), quoted)
 
-    def fits(self, data: Column, inner: Column) -> Column:
+    def accepts(self, data: Column, decoded: Column) -> Column:
         return (
-            super().fits(data, inner)
-            & (F.size(inner) == len(self._side.columns))
-            & F.forall(inner, _is_well_formed)
+            super().accepts(data, decoded)
+            & (F.size(decoded) == len(self._side.columns))
+            & F.forall(decoded, _is_well_formed)
         )
 
-    def reason(self, data: Column, inner: Column) -> Column:
+    def error(self, data: Column, decoded: Column) -> Column:
         wanted = len(self._side.columns)
-        number = F.concat(F.lit("it has "), F.size(inner), F.lit(f" columns, not {wanted}"))
+        number = F.concat(F.lit("it has "), F.size(decoded), F.lit(f" columns, not {wanted}"))
         return (
-            F.when(~super().fits(data, inner), F.lit(NOT_UTF8))
-            .when(inner.isNull(), F.lit("it cannot be taken apart"))
+            F.when(~super().accepts(data, decoded), F.lit(NOT_UTF8))
+            .when(decoded.isNull(), F.lit("it cannot be taken apart"))
             .when(
-                ~F.forall(inner, _is_well_formed),
+                ~F.forall(decoded, _is_well_formed),
                 F.lit("its quotes or line ends are not those of one CSV line"),
             )
             .otherwise(number)
         )
 
-    def value(self, data: Column, inner: Column) -> Column:
+    def value(self, data: Column, decoded: Column) -> Column:
         fields = [
-            _unquoted(F.get(inner, F.lit(number))).alias(name)
+            _unquoted(F.get(decoded, F.lit(number))).alias(name)
             for number, name in enumerate(self._side.columns)
         ]
-        return F.when(inner.isNotNull(), F.struct(*fields))
+        return F.when(decoded.isNotNull(), F.struct(*fields))
 
 
 def _literal(text: str) -> str:
-    """A pattern of Java that matches just the text."""
+    """A Java pattern that matches exactly the text."""
     return re.escape(text) if len(text) == 1 else f"\\Q{text}\\E"
 
 
 def _is_well_formed(field: Column) -> Column:
-    """Without a quote and on one line; or within quotes, and each quote in it written twice."""
+    """Whether a field is on one line without a quote, or is in quotes with every quote inside written twice."""
     plain = ~F.contains(field, F.lit('"')) & ~F.contains(field, F.lit("\n")) & ~F.contains(field, F.lit("\r"))
     inside = F.replace(_inside(field), F.lit('""'), F.lit(""))
     enclosed = F.startswith(field, F.lit('"')) & F.endswith(field, F.lit('"')) & (F.length(field) >= 2)
@@ -131,20 +121,18 @@ def _inside(field: Column) -> Column:
     return F.substring(field, F.lit(2), F.length(field) - 2)
 
 
-NO_MATCH = "the pattern does not match it"
-
-
 class RegexReader(TextReader):
-    """``inner`` is a struct of the columns, NULL for a text without a match.
+    """A pattern that matches anywhere in the text; its groups are the columns. ``decoded`` is a struct of the columns, NULL
+    for a text without a match.
 
-    Spark gives an empty text for a group that took no part in the match, too. `marked` tells the two apart.
+    Spark gives an empty text also for a group that took no part in the match. The marks in the pattern tell the two apart.
     """
 
     def __init__(self, side: RegexSide) -> None:
         self._side = side
         self._marked = group_pattern(side.pattern)
 
-    def costly(self, data: Column) -> Column:
+    def decode(self, data: Column) -> Column:
         text = data.cast("string")
         fields = [self._group(text, number).alias(name) for number, name in enumerate(self._side.columns)]
         return F.when(F.rlike(text, F.lit(self._side.pattern)), F.struct(*fields))
@@ -158,11 +146,11 @@ class RegexReader(TextReader):
         for_empty_text = F.rlike(text, F.lit(self._marked.for_empty_text[number]))
         return F.when(F.when(text == F.lit(""), for_empty_text).otherwise(took_part), found)
 
-    def fits(self, data: Column, inner: Column) -> Column:
-        return super().fits(data, inner) & inner.isNotNull()
+    def accepts(self, data: Column, decoded: Column) -> Column:
+        return super().accepts(data, decoded) & decoded.isNotNull()
 
-    def reason(self, data: Column, inner: Column) -> Column:
-        return F.when(~super().fits(data, inner), F.lit(NOT_UTF8)).otherwise(F.lit(NO_MATCH))
+    def error(self, data: Column, decoded: Column) -> Column:
+        return F.when(~super().accepts(data, decoded), F.lit(NOT_UTF8)).otherwise(F.lit(NO_MATCH))
 
-    def value(self, data: Column, inner: Column) -> Column:
-        return inner
+    def value(self, data: Column, decoded: Column) -> Column:
+        return decoded

@@ -25,16 +25,17 @@ from headgate.sql.query.functions import (
     GENERATORS,
     HIGHER_ORDER,
     WINDOWS,
-    result_of,
+    lambda_parameter_types,
     result_of_lambda,
+    result_type,
     spark_functions,
-    variables,
 )
 from headgate.sql.query.json import from_lambda
 from headgate.sql.query.operators import row, shared_type
-from headgate.sql.query.scope import Column, NamePart, Scope, Visitor, call, every_column
+from headgate.sql.query.scope import Column, Scope, Visitor, all_columns, call
 from headgate.sql.query.text import FUNCTION_MARK
 from headgate.sql.query.types import UNKNOWN, Typed
+from headgate.text.cursor import Identifier
 
 _AROUND_A_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -56,10 +57,7 @@ def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
     node.set("this", name)
     arguments = _arguments(visitor, node, name, scope)
     visitor.stateful = visitor.stateful or name in AGGREGATES
-    result = _known_result(name, arguments, node)
-    if result is None:
-        visitor.untyped.append(name)
-    return result or UNKNOWN
+    return _known_result(name, arguments, node) or UNKNOWN
 
 
 def _has_window(node: exp.Expr) -> bool:
@@ -86,7 +84,7 @@ def _known_result(name: str, arguments: list[Typed], node: exp.Anonymous) -> Typ
         case (("percentile_approx" | "approx_percentile"), [value, at, *_]) if not isinstance(at.type, Array):
             return Typed(value.type)
         case _:
-            return result_of_lambda(name, arguments) or result_of(name, arguments)
+            return result_of_lambda(name, arguments) or result_type(name, arguments)
 
 
 def _arguments(visitor: Visitor, node: exp.Anonymous, name: str, scope: Scope) -> list[Typed]:
@@ -119,20 +117,20 @@ def _expand_stars(node: exp.Expr, name: str, scope: Scope) -> None:
         sources = scope.sources
         if isinstance(argument, exp.Column) and isinstance(argument.this, exp.Star):
             table = argument.args["table"]
-            owner = scope.source(NamePart(table.name, bool(table.args.get("quoted"))))
+            owner = scope.source(Identifier(table.name, bool(table.args.get("quoted"))))
             if owner is None:
-                raise scope.missing_alias(table.name)
+                raise scope.unknown_alias(table.name)
             sources = [owner]
         elif not isinstance(argument, exp.Star):
             expanded.append(argument)
             continue
-        expanded += [reference for reference, _ in every_column(sources)]
+        expanded += [reference for reference, _ in all_columns(sources)]
     node.set("expressions", expanded)
 
 
 def _lambda(visitor: Visitor, node: exp.Lambda, name: str, before: list[Typed], scope: Scope) -> Typed:
     inner = Scope(outer=scope, lambdas=dict(scope.lambdas))
-    kinds = variables(name, before)
+    kinds = lambda_parameter_types(name, before)
     for number, variable in enumerate(node.expressions):
         typed = kinds[number] if number < len(kinds) else UNKNOWN
         inner.lambdas[variable.name] = Column(variable.name, typed.type, typed.nullable)
@@ -149,7 +147,7 @@ def window(visitor: Visitor, node: exp.Window, scope: Scope) -> Typed:
     return typed
 
 
-def around(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+def modifier(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
     """FILTER, WITHIN GROUP, IGNORE NULLS: the type is that of the call."""
     return visitor.children(node, scope)[0]
 

@@ -83,7 +83,7 @@ def null(_visitor: Visitor, _node: exp.Null, _scope: Scope) -> Typed:
     return NULL
 
 
-def some_text(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+def text_result(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
     """'a' 'b', which is one string, and N'x'."""
     return Typed(Text(), any(typed.nullable for typed in visitor.children(node, scope)))
 

@@ -18,7 +18,7 @@ from headgate.schema.types import Boolean, Named, Type
 from headgate.sql.query import calls, casts, json, operators
 from headgate.sql.query import scope as names
 from headgate.sql.query.errors import UnsupportedQuery, WrongColumnCount
-from headgate.sql.query.scope import Column, Mention, Scope
+from headgate.sql.query.scope import Column, RelationReference, Scope
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.types import UNKNOWN, Typed
 
@@ -33,9 +33,8 @@ class Expressions:
         self.normalised = normalised
         self.resolve = resolve
         self.subquery = subquery
-        self.untyped: list[str] = []
         self.stateful = False
-        self.mentions: dict[int, Mention] = {}
+        self.references: dict[int, RelationReference] = {}
 
     def visit(self, node: exp.Expr, scope: Scope) -> Typed:
         """The type of an expression, which is rewritten in place."""
@@ -68,7 +67,7 @@ def _inner(visitor: Expressions, node: exp.Expr, scope: Scope) -> Typed:
     return visitor.visit(node.this, scope)
 
 
-def _opaque(_visitor: Expressions, _node: exp.Expr, _scope: Scope) -> Typed:
+def _untyped(_visitor: Expressions, _node: exp.Expr, _scope: Scope) -> Typed:
     return UNKNOWN
 
 
@@ -169,8 +168,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.Null: casts.null,
     exp.Interval: casts.interval,
     exp.HexString: casts.hexadecimal,
-    exp.Concat: casts.some_text,
-    exp.National: casts.some_text,
+    exp.Concat: casts.text_result,
+    exp.National: casts.text_result,
     exp.Neg: casts.negative,
     exp.Paren: operators.paren,
     **dict.fromkeys(operators.ARITHMETIC, operators.numbers),
@@ -199,14 +198,14 @@ _HANDLERS: dict[type, Handler] = {
     exp.JSONExtractScalar: json.json_access,
     exp.Anonymous: calls.function,
     exp.Window: calls.window,
-    exp.Filter: calls.around,
-    exp.WithinGroup: calls.around,
-    exp.IgnoreNulls: calls.around,
-    exp.RespectNulls: calls.around,
+    exp.Filter: calls.modifier,
+    exp.WithinGroup: calls.modifier,
+    exp.IgnoreNulls: calls.modifier,
+    exp.RespectNulls: calls.modifier,
     exp.Order: calls.order,
     exp.Extract: calls.extract,
-    exp.Trim: casts.some_text,
-    exp.Substring: casts.some_text,
+    exp.Trim: casts.text_result,
+    exp.Substring: casts.text_result,
     exp.StrPosition: operators.integer,
     exp.CurrentDate: calls.now,
     exp.CurrentTimestamp: calls.now,
@@ -217,7 +216,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Qualify: operators.condition,
     exp.Ordered: _inner,
     exp.Alias: _inner,
-    exp.Var: _opaque,
+    exp.Var: _untyped,
     exp.Subquery: _scalar_subquery,
     exp.Exists: _exists,
 }

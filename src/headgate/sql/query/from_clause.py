@@ -18,17 +18,17 @@ from headgate.sql.query.scope import (
     USING,
     Column,
     FindRelation,
-    Mention,
-    NamePart,
     Relation,
+    RelationReference,
     Scope,
     Source,
     identifier,
     name_part,
-    reference,
+    spark_column,
     written_span,
 )
 from headgate.sql.query.types import Typed, common_type
+from headgate.text.cursor import Identifier
 
 Query = Callable[[exp.Expr, Scope | None], tuple[Column, ...]]
 
@@ -40,7 +40,7 @@ class FromClause:
         self.expressions = expressions
         self.find_relation = find_relation
         self.query = query
-        self.reads: list[str] = []
+        self.relations: list[str] = []
 
     def read(self, node: exp.Select, scope: Scope) -> None:
         if from_ := node.args.get("from_"):
@@ -83,16 +83,16 @@ class FromClause:
         for name in (name_part(identifier_) for identifier_ in join.args["using"]):
             found = scope.column(name)
             if found is None:
-                raise scope.missing(name.name).at(self.expressions.span(join))
+                raise scope.unknown_column(name.name).at(self.expressions.span(join))
             source, left = found
             assert source is not None
             match find(left.name, True, (c.name for c in right.columns)):
                 case Found(exact):
                     other = next(c for c in right.columns if c.name == exact)
                 case _:
-                    raise Scope(sources=[right]).missing(left.name).at(self.expressions.span(join))
+                    raise Scope(sources=[right]).unknown_column(left.name).at(self.expressions.span(join))
             _require_equal_types(left, other)
-            conditions.append(exp.EQ(this=reference(source, left), expression=reference(right, other)))
+            conditions.append(exp.EQ(this=spark_column(source, left), expression=spark_column(right, other)))
             owners = source.merges.get(left.name, (source.alias,))
             merges[left.name] = {"RIGHT": (right.alias,), "FULL": (*owners, right.alias)}.get(side, owners)
             kept = other if side == "RIGHT" else left
@@ -129,35 +129,37 @@ class FromClause:
                 raise UnsupportedQuery(what)
         parts = tuple(name_part(part) for part in node.parts)
         relation = scope.table(parts[0]) if len(parts) == 1 else None
-        mention = None
+        reference = None
         if relation is None:
             relation = self._found(node)
-            mention = self._mentioned(node, parts, relation)
+            reference = self._add_reference(node, parts, relation)
         alias = node.args.get("alias")
         exact = len(parts) == 1 and parts[0].quoted
-        called = relation.called or relation.name.rpartition(".")[2].strip('"')
+        called = relation.alias or relation.name.rpartition(".")[2].strip('"')
         last = parts[-1].name if exact else called
         named = alias is not None and alias.this is not None
         name = _alias_name(alias, "") if named else last
         columns = self.renamed(relation.columns, alias, f'"{name}"')
         self._point(node, relation, name, columns)
-        source = Source(name, columns, relation.hidden, advice=relation.advice, withheld=relation.withheld)
-        return source if named else replace(source, written=parts, mention=mention)
+        source = Source(name, columns, relation.hidden, hints=relation.hints, withheld=relation.withheld)
+        return source if named else replace(source, written=parts, reference=reference)
 
-    def _mentioned(self, node: exp.Table, parts: tuple[NamePart, ...], relation: Relation) -> Mention | None:
+    def _add_reference(
+        self, node: exp.Table, parts: tuple[Identifier, ...], relation: Relation
+    ) -> RelationReference | None:
         span = written_span(self.expressions, node.parts)
         if span is None:
             return None
-        mention = Mention(span, parts, relation.name)
-        self.expressions.mentions[span.start] = mention
-        return mention
+        reference = RelationReference(span, parts, relation.name)
+        self.expressions.references[span.start] = reference
+        return reference
 
     def _found(self, node: exp.Table) -> Relation:
         try:
             relation = self.find_relation(tuple(name_part(part) for part in node.parts))
         except HeadgateError as error:
             raise error.at(self.expressions.span(node)) from error.__cause__
-        self.reads.append(relation.name)
+        self.relations.append(relation.name)
         return relation
 
     def _point(self, node: exp.Table, relation: Relation, name: str, columns: tuple[Column, ...]) -> None:

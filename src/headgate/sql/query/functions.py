@@ -69,10 +69,12 @@ class Signature:
         required = sum(not kind.endswith("?") for kind in kinds)
         if not required <= len(arguments) <= len(kinds):
             return False
-        return all(fits(argument, kind.rstrip("?")) for argument, kind in zip(arguments, kinds, strict=False))
+        return all(
+            accepts(argument, kind.rstrip("?")) for argument, kind in zip(arguments, kinds, strict=False)
+        )
 
 
-def fits(argument: Typed, kind: str) -> bool:
+def accepts(argument: Typed, kind: str) -> bool:
     """Whether an argument is of a kind; one that is not known, or NULL, may be of any."""
     if argument.type is None or kind == "any":
         return True
@@ -108,7 +110,7 @@ def _read(line: str) -> list[Signature]:
     return [Signature(name, kinds, result, nulls or "any") for name in names.split()]
 
 
-def result_of(function: str, arguments: Sequence[Typed]) -> Typed | None:
+def result_type(function: str, arguments: Sequence[Typed]) -> Typed | None:
     """The type of a call, or None if the table does not know it."""
     for signature in signatures().get(function, ()):
         if signature.accepts(arguments):
@@ -201,7 +203,7 @@ WINDOWS = frozenset(_WINDOWS.split())
 NONDETERMINISTIC = frozenset(_NONDETERMINISTIC.split())
 
 
-def variables(function: str, before: list[Typed]) -> list[Typed]:
+def lambda_parameter_types(function: str, before: list[Typed]) -> list[Typed]:
     """The variables of the next lambda, from the arguments before it."""
     first = before[0] if before else UNKNOWN
     match function:

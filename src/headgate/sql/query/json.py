@@ -76,24 +76,26 @@ _ESCAPED = (  # and what hides it
 def part_as_text(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
     """`->>`: a string without its quotes, NULL for a null, the JSON text of anything else."""
     found = exp.column(_FOUND)
-    return _told(_found(document, steps), {"s": _rest(found), "n": _rest(found), "z": exp.Null()})
+    return _decode_result(
+        _found(document, steps), {"s": _without_marker(found), "n": _without_marker(found), "z": exp.Null()}
+    )
 
 
 def part_as_json(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
     """`->`: JSON text, also of strings and of a null; NULL only where there is no such part."""
     found = exp.column(_FOUND)
-    listed = call("to_json", call("array", _rest(found)))
+    listed = call("to_json", call("array", _without_marker(found)))
     inside = call(
         "substr",
         listed,
         exp.Literal.number(2),
         exp.Sub(this=_length(listed), expression=exp.Literal.number(2)),
     )
-    return _told(_found(document, steps), {"s": inside, "n": _rest(found), "z": text("null")})  # fmt: skip
+    return _decode_result(_found(document, steps), {"s": inside, "n": _without_marker(found), "z": text("null")})  # fmt: skip
 
 
 def _found(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
-    found, path = _marked(document), ""
+    found, path = _mark_scalars(document), ""
     for step in steps:
         if isinstance(step, str) and _UNFIT & set(step):
             members = call("from_json", _looked_up(found, path), text("map<string,string>"))
@@ -107,17 +109,17 @@ def _looked_up(document: exp.Expr, path: str) -> exp.Expr:
     return call("get_json_object", document, text("$" + path)) if path else document
 
 
-def _marked(document: exp.Expr) -> exp.Expr:
+def _mark_scalars(document: exp.Expr) -> exp.Expr:
     part = exp.column(_PART)
     numbers = call("regexp_replace", part, text(_NUMBER), text('"n$1"'))
     outside = call("replace", numbers, text("null"), text('"z"'))
     return _by_strings(document, outside, call("concat", text("s"), part), '"')
 
 
-def _unmarked(document: exp.Expr) -> exp.Expr:
+def _unmark_scalars(document: exp.Expr) -> exp.Expr:
     part = exp.column(_PART)
-    string = call("concat", text('"'), _rest(part), text('"'))
-    inside = _by_letter(part, {"s": string, "n": _rest(part), "z": text("null")}, exp.Null())
+    string = call("concat", text('"'), _without_marker(part), text('"'))
+    inside = _by_marker(part, {"s": string, "n": _without_marker(part), "z": text("null")}, exp.Null())
     return _by_strings(document, part, inside, "")
 
 
@@ -139,21 +141,21 @@ def _by_strings(document: exp.Expr, outside: exp.Expr, inside: exp.Expr, quote: 
     return changed
 
 
-def _told(found: exp.Expr, scalars: dict[str, exp.Expr]) -> exp.Expr:
-    """What was found, looked at once and told by its first letter; true, false and nested values have none of ours."""
-    told = _by_letter(exp.column(_FOUND), scalars, _unmarked(exp.column(_FOUND)))
-    each = exp.Lambda(this=told, expressions=[exp.to_identifier(_FOUND)])
+def _decode_result(found: exp.Expr, scalars: dict[str, exp.Expr]) -> exp.Expr:
+    """What was found, looked at once and decoded by its first letter; true, false and nested values have none of ours."""
+    decoded = _by_marker(exp.column(_FOUND), scalars, _unmark_scalars(exp.column(_FOUND)))
+    each = exp.Lambda(this=decoded, expressions=[exp.to_identifier(_FOUND)])
     return call("element_at", call("transform", call("array", found), each), exp.Literal.number(1))
 
 
-def _by_letter(value: exp.Expr, cases: dict[str, exp.Expr], otherwise: exp.Expr) -> exp.Expr:
+def _by_marker(value: exp.Expr, cases: dict[str, exp.Expr], otherwise: exp.Expr) -> exp.Expr:
     case = exp.Case(this=call("left", value.copy(), exp.Literal.number(1)), default=otherwise)
     for letter, result in cases.items():
         case = case.when(text(letter), result, copy=False)
     return case
 
 
-def _rest(value: exp.Expr) -> exp.Expr:
+def _without_marker(value: exp.Expr) -> exp.Expr:
     return call("substr", value.copy(), exp.Literal.number(2))
 
 

@@ -21,8 +21,9 @@ from headgate.schema.types import (
 )
 from headgate.sql.query.casts import cast_to
 from headgate.sql.query.errors import IncompatibleBranches, NotIndexable, UnsupportedQuery, WrongType
-from headgate.sql.query.scope import NamePart, Scope, Visitor, call, identifier, take_field, text
+from headgate.sql.query.scope import Scope, Visitor, call, field_of, identifier, text
 from headgate.sql.query.types import NULL, Typed, arithmetic, boolean, common, common_type, is_text
+from headgate.text.cursor import Identifier
 
 ARITHMETIC: dict[type, str] = {
     exp.Add: "+",
@@ -226,7 +227,7 @@ def bracket(visitor: Visitor, node: exp.Bracket, scope: Scope) -> Typed:
     index = node.expressions[0]
     match owner.type:
         case Record() if isinstance(index, exp.Literal) and index.is_string:
-            name, typed = take_field(NamePart(index.name, True), owner)
+            name, typed = field_of(Identifier(index.name, True), owner)
             node.replace(exp.Dot(this=node.this.copy(), expression=identifier(name)))
             return typed
         case Array(element, _):

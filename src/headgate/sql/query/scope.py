@@ -1,10 +1,14 @@
-"""What a query reads and what it gives: relations with typed columns."""
+"""What the names in a query mean: relations, sources of a FROM clause, scopes, columns and fields.
+
+The classes at the top are what enters and leaves an analysis (`Relation`, `AnalysedQuery`). `Visitor` is what the handlers
+of expressions need of the walk that calls them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from sqlglot import exp
 
@@ -23,20 +27,21 @@ from headgate.sql.query.errors import (
 )
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.types import UNKNOWN, Typed
+from headgate.text.cursor import Identifier
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a relation, or of a query's result. ``type`` is None where only Spark can tell it.
+    """A column of a relation or of a query's result. ``type`` is None if only Spark knows it.
 
-    ``null`` marks a column of a subquery that holds nothing but NULL, and takes the type that it meets.
+    ``null`` marks a column of a subquery that holds nothing but NULL. It takes the type that the context wants.
     """
 
     name: str
     type: Type | None
     nullable: bool = True
     doc: str | None = None
-    origin: tuple[str, str] | None = None  # relation and column that it is a plain projection of
+    origin: tuple[str, str] | None = None  # relation and column, if the query passes them on unchanged
     null: bool = False
 
 
@@ -44,45 +49,40 @@ class Column:
 class Relation:
     """A relation as a query sees it.
 
-    ``spark_name`` is the name of the view under which Spark knows it, ``hidden`` are columns that can be named but
-    are no part of `*`, ``advice`` maps a name that is no column to what to do about it. ``called`` is what the query
-    calls it without an alias; where it is empty, the last part of its name. ``withheld`` is what `*` ought to give and
-    cannot: the error for each such name.
+    ``spark_name`` is the name of its view in Spark. ``hidden`` columns can be named but are not part of `*`. ``hints``
+    map a name that is not a column to what the user can do about it. ``alias`` is its name in the query if the query
+    gives none; empty means the last part of ``name``. ``withheld`` has an error for each field that `*` should return
+    and cannot.
     """
 
     name: str
     spark_name: str
     columns: tuple[Column, ...]
     hidden: tuple[Column, ...] = ()
-    advice: tuple[tuple[str, str], ...] = ()
-    called: str = ""
+    hints: tuple[tuple[str, str], ...] = ()
+    alias: str = ""
     withheld: tuple[tuple[str, HeadgateError], ...] = ()
 
 
-class NamePart(NamedTuple):
-    name: str
-    quoted: bool
-
-
-FindRelation: TypeAlias = Callable[[tuple[NamePart, ...]], Relation]
+FindRelation: TypeAlias = Callable[[tuple[Identifier, ...]], Relation]
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
-    """A place where a query names a relation: in FROM, or before a column (``of`` is then the place in FROM).
+class RelationReference:
+    """A span of the text that names a relation: in FROM, or before a column (``of`` is then its span in FROM).
 
-    What goes by an alias, and what WITH defines, is not mentioned: only the names of relations themselves are.
+    Aliases and tables defined by WITH are no references, because the catalog does not know them.
     """
 
     span: Span
-    parts: tuple[NamePart, ...]
+    parts: tuple[Identifier, ...]
     relation: str
     of: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenType:
-    """A place where a query writes a type."""
+class TypeReference:
+    """A span of the text that is a type."""
 
     span: Span
     type: Type
@@ -90,48 +90,48 @@ class WrittenType:
 
 @dataclass(frozen=True, slots=True)
 class AnalysedQuery:
-    """A query that is known to be sound, as far as can be told without Spark.
+    """A query that is valid as far as we can tell without Spark.
 
-    ``untyped`` names the functions whose result type is not in our table: their columns have no type yet.
-    ``stateless`` is true if every output row depends on one input row of one relation alone. ``mentions`` and ``types``
-    tell in the order of the text where it names what the catalog holds.
+    ``relations`` are the names of the relations that it reads, each once. A column without a type is the result of a
+    function that is not in our table; Spark types it later. ``row_by_row`` is true if every output row depends on one
+    input row of one relation. ``references`` and ``types`` are in the order of the text.
     """
 
     columns: tuple[Column, ...]
-    reads: tuple[str, ...]
+    relations: tuple[str, ...]
     spark_sql: str
-    stateless: bool
-    untyped: tuple[str, ...] = ()
-    mentions: tuple[Mention, ...] = ()
-    types: tuple[WrittenType, ...] = ()
+    row_by_row: bool
+    references: tuple[RelationReference, ...] = ()
+    types: tuple[TypeReference, ...] = ()
 
 
-USING = ""  # alias of the source that holds what USING has merged; no name can be written like it
+USING = ""  # alias of the source that holds the columns merged by USING; no user can write an empty name
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One entry of a FROM: the alias it goes by and its columns.
+    """One entry of FROM: its alias and its columns.
 
-    ``merged`` are columns that USING took out of `*`, ``merges`` says for a merged column whose they are, ``written``
-    is the name of a relation without alias, so that `schema.relation.column` finds it, and ``mention`` its place.
+    ``merged`` are the columns that USING removed from `*`. ``merges`` maps a merged column to the aliases that have it.
+    ``written`` is the name of a relation without an alias, so that `schema.relation.column` finds it, and ``reference``
+    is where it stands.
     """
 
     alias: str
     columns: tuple[Column, ...]
     hidden: tuple[Column, ...] = ()
     merged: frozenset[str] = frozenset()
-    advice: tuple[tuple[str, str], ...] = ()
+    hints: tuple[tuple[str, str], ...] = ()
     merges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    written: tuple[NamePart, ...] = ()
-    mention: Mention | None = None
+    written: tuple[Identifier, ...] = ()
+    reference: RelationReference | None = None
     withheld: tuple[tuple[str, HeadgateError], ...] = ()
 
-    def every(self) -> tuple[Column, ...]:
+    def all_columns(self) -> tuple[Column, ...]:
         return self.columns + self.hidden
 
     def nullable(self) -> Source:
-        """The source on the side of an outer join that may be missing."""
+        """The same source on the optional side of an outer join."""
         return replace(
             self,
             columns=tuple(replace(c, nullable=True) for c in self.columns),
@@ -143,7 +143,8 @@ class Source:
 class Scope:
     """The sources of one SELECT, its common table expressions, and the scope around it.
 
-    ``outputs`` are the columns that the query gives: HAVING, GROUP BY and ORDER BY see them after its inputs.
+    ``outputs`` are the columns of the result. HAVING, GROUP BY and ORDER BY look for a name in the inputs first and then
+    in these.
     """
 
     outer: Scope | None = None
@@ -157,20 +158,20 @@ class Scope:
             raise DuplicateAlias(source.alias, "FROM")
         self.sources.append(source)
 
-    def table(self, name: NamePart) -> Relation | None:
-        """The common table expression of this name, of this or an outer query."""
+    def table(self, name: Identifier) -> Relation | None:
+        """The common table expression of this name, in this query or an outer one."""
         match find(name.name, name.quoted, self.tables):
             case Found(exact):
                 return self.tables[exact]
         return self.outer.table(name) if self.outer else None
 
-    def source(self, alias: NamePart) -> Source | None:
+    def source(self, alias: Identifier) -> Source | None:
         match find(alias.name, alias.quoted, (s.alias for s in self.sources)):
             case Found(exact):
                 return next(s for s in self.sources if s.alias == exact)
         return self.outer.source(alias) if self.outer else None
 
-    def owner(self, parts: Sequence[NamePart]) -> tuple[Source, int] | None:
+    def owner(self, parts: Sequence[Identifier]) -> tuple[Source, int] | None:
         """The source that the first parts of a dotted name mean, and how many of them do."""
         for used in range(min(3, len(parts) - 1), 1, -1):
             for source in self.chain():
@@ -181,18 +182,18 @@ class Scope:
         found = self.source(parts[0])
         return None if found is None else (found, 1)
 
-    def variable(self, name: NamePart) -> Column | None:
-        """The variable of a lambda that we are in."""
+    def variable(self, name: Identifier) -> Column | None:
+        """The parameter of an enclosing lambda."""
         match find(name.name, name.quoted, self.lambdas):
             case Found(exact):
                 return self.lambdas[exact]
         return None
 
-    def column(self, name: NamePart) -> tuple[Source | None, Column] | None:
+    def column(self, name: Identifier) -> tuple[Source | None, Column] | None:
         """The column that an unqualified name means: a lambda's variable, one of this scope, or of an outer one."""
         if (variable := self.variable(name)) is not None:
             return None, variable
-        found = [(s, c) for s in self.sources for c in s.every() if c.name not in s.merged]
+        found = [(s, c) for s in self.sources for c in s.all_columns() if c.name not in s.merged]
         match find(name.name, name.quoted, (c.name for _, c in found)):
             case Found(exact):
                 same = [(source, c) for source, c in found if c.name == exact]
@@ -205,22 +206,22 @@ class Scope:
             return None, output
         return self.outer.column(name) if self.outer else None
 
-    def output(self, name: NamePart) -> Column | None:
+    def output(self, name: Identifier) -> Column | None:
         match find(name.name, name.quoted, (c.name for c in self.outputs)):
             case Found(exact):
                 return next(c for c in self.outputs if c.name == exact)
         return None
 
-    def seeing(self, outputs: tuple[Column, ...]) -> Scope:
+    def with_outputs(self, outputs: tuple[Column, ...]) -> Scope:
         return Scope(self.outer, self.sources, self.tables, self.lambdas, outputs)
 
-    def missing(self, name: str) -> UnknownColumn:
-        every = [c.name for source in self.chain() for c in source.every()]
-        advice = next((why for s in self.chain() for n, why in s.advice if n.lower() == name.lower()), None)
+    def unknown_column(self, name: str) -> UnknownColumn:
+        every = [c.name for source in self.chain() for c in source.all_columns()]
+        advice = next((why for s in self.chain() for n, why in s.hints if n.lower() == name.lower()), None)
         aliases = tuple(dict.fromkeys(f'"{source.alias}"' for source in self.chain() if source.alias))
         return UnknownColumn(name, aliases, similar_names(name, every), advice)
 
-    def missing_alias(self, alias: str) -> UnknownAlias:
+    def unknown_alias(self, alias: str) -> UnknownAlias:
         return UnknownAlias(alias, similar_names(alias, (source.alias for source in self.chain())))
 
     def chain(self) -> Iterator[Source]:
@@ -230,17 +231,17 @@ class Scope:
             scope = scope.outer
 
 
-def qualified(source: Source, name: NamePart) -> Column:
+def qualified(source: Source, name: Identifier) -> Column:
     """A column of one source, by the rules of names."""
-    match find(name.name, name.quoted, (c.name for c in source.every())):
+    match find(name.name, name.quoted, (c.name for c in source.all_columns())):
         case Found(exact):
-            return next(c for c in source.every() if c.name == exact)
+            return next(c for c in source.all_columns() if c.name == exact)
         case Ambiguous(candidates):
             raise AmbiguousColumn(name.name, tuple(print_name((source.alias, c)) for c in candidates))
-    raise Scope(sources=[source]).missing(name.name)
+    raise Scope(sources=[source]).unknown_column(name.name)
 
 
-def _same_name(known: Sequence[NamePart], written: Sequence[NamePart]) -> bool:
+def _same_name(known: Sequence[Identifier], written: Sequence[Identifier]) -> bool:
     if len(known) != len(written):
         return False
     return all(
@@ -250,18 +251,20 @@ def _same_name(known: Sequence[NamePart], written: Sequence[NamePart]) -> bool:
 
 
 class Visitor(Protocol):
-    """The walk over one query's expressions. ``untyped`` collects functions whose type only Spark knows,
-    ``mentions`` the places that name relations, by where they begin."""
+    """The walk over the expressions of one query, as its handlers see it.
+
+    A handler sets ``stateful`` if the result depends on more than one row, and adds to ``references``, which are keyed by
+    their start offset.
+    """
 
     normalised: Normalised
     resolve: Callable[[Named], Type]
     subquery: Callable[[exp.Expr, Scope], tuple[Column, ...]]
-    untyped: list[str]
     stateful: bool
-    mentions: dict[int, Mention]
+    references: dict[int, RelationReference]
 
     def visit(self, node: exp.Expr, scope: Scope) -> Typed:
-        """The type of an expression, which is rewritten in place."""
+        """Return the type of an expression and rewrite the expression for Spark in place."""
 
     def span(self, node: exp.Expr) -> Span | None: ...
 
@@ -280,13 +283,13 @@ def identifier(name: str) -> exp.Identifier:
     return exp.to_identifier(name, quoted=True)
 
 
-def name_part(node: exp.Expr) -> NamePart:
-    """A name as it was written. One that stood before a parenthesis got a function's mark; here it is none."""
-    return NamePart(node.name.removeprefix(FUNCTION_MARK), bool(node.args.get("quoted")))
+def name_part(node: exp.Expr) -> Identifier:
+    """A name as it was written, without the mark of a function that it got if a parenthesis follows it."""
+    return Identifier(node.name.removeprefix(FUNCTION_MARK), bool(node.args.get("quoted")))
 
 
-def reference(source: Source | None, column: Column) -> exp.Expr:
-    """The column as Spark finds it: exact and qualified; one that USING merged is the first side that is not NULL."""
+def spark_column(source: Source | None, column: Column) -> exp.Expr:
+    """The column for Spark, with its exact name and source. A column merged by USING is the first one that is not NULL."""
     if source is None:
         return exp.column(identifier(column.name))
     owners = source.merges.get(column.name, (source.alias,))
@@ -294,15 +297,18 @@ def reference(source: Source | None, column: Column) -> exp.Expr:
     return sides[0] if len(sides) == 1 else call("coalesce", *sides)
 
 
-def resolve(parts: list[NamePart], scope: Scope) -> tuple[Source | None, Column, list[NamePart]]:
-    """alias.column[.field ..] if there is such an alias, otherwise column[.field ..]."""
+def resolve(parts: list[Identifier], scope: Scope) -> tuple[Source | None, Column, list[Identifier]]:
+    """Find the column of a dotted name: `alias.column[.field …]` if there is such an alias, otherwise `column[.field …]`.
+
+    Returns its source, the column, and the parts that are fields.
+    """
     owner = scope.owner(parts)
     if owner is not None:
         source, used = owner
         return source, qualified(source, parts[used]), parts[used + 1 :]
     found = scope.column(parts[0])
     if found is None:
-        raise scope.missing(parts[0].name) if len(parts) == 1 else scope.missing_alias(parts[0].name)
+        raise scope.unknown_column(parts[0].name) if len(parts) == 1 else scope.unknown_alias(parts[0].name)
     return found[0], found[1], parts[1:]
 
 
@@ -311,27 +317,29 @@ def column(visitor: Visitor, node: exp.Column, scope: Scope) -> Typed:
         raise UnsupportedQuery("x.* inside an expression", "Name the columns.")
     parts = [name_part(part) for part in node.parts]
     source, found, fields = resolve(parts, scope)
-    mention_owner(visitor, node, scope.owner(parts))
+    record_reference(visitor, node, scope.owner(parts))
     typed = Typed(found.type, found.nullable, found.null)
-    replaced = reference(source, found)
+    replaced = spark_column(source, found)
     if isinstance(replaced, exp.Column):  # for errors that are found later
         replaced.this.meta.update(node.parts[-1].meta)
     for part in fields:
-        field, typed = take_field(part, typed)
+        field, typed = field_of(part, typed)
         replaced = exp.Dot(this=replaced, expression=identifier(field))
     node.replace(replaced)
     return typed
 
 
-def mention_owner(visitor: Visitor, node: exp.Column, owner: tuple[Source, int] | None) -> None:
-    """Write down that the first parts of a dotted name are a relation's, if they are no alias."""
-    if owner is None or owner[0].mention is None:
+def record_reference(visitor: Visitor, node: exp.Column, owner: tuple[Source, int] | None) -> None:
+    """Record that the first parts of a dotted name are the name of a relation, unless they are an alias."""
+    if owner is None or owner[0].reference is None:
         return
     (source, used), parts = owner, node.parts
     span = written_span(visitor, parts[:used])
-    if span is not None and source.mention is not None:
+    if span is not None and source.reference is not None:
         names = tuple(name_part(part) for part in parts[:used])
-        visitor.mentions[span.start] = Mention(span, names, source.mention.relation, of=source.mention.span)
+        visitor.references[span.start] = RelationReference(
+            span, names, source.reference.relation, of=source.reference.span
+        )
 
 
 def written_span(visitor: Visitor, parts: Sequence[exp.Expr]) -> Span | None:
@@ -346,7 +354,7 @@ def dot(visitor: Visitor, node: exp.Dot, scope: Scope) -> Typed:
     if not isinstance(node.expression, exp.Identifier):
         raise UnsupportedQuery("a call after a dot")
     try:
-        field, typed = take_field(name_part(node.expression), owner)
+        field, typed = field_of(name_part(node.expression), owner)
     except HeadgateError as error:
         raise error.at(visitor.span(node.expression)) from None
     node.set("expression", identifier(field))
@@ -354,13 +362,13 @@ def dot(visitor: Visitor, node: exp.Dot, scope: Scope) -> Typed:
 
 
 def variable(_visitor: Visitor, node: exp.Identifier, scope: Scope) -> Typed:
-    """Inside a lambda sqlglot leaves its variables as identifiers."""
-    found = scope.variable(NamePart(node.name, False))
+    """The parameter of a lambda, which sqlglot leaves as an identifier."""
+    found = scope.variable(Identifier(node.name, False))
     return UNKNOWN if found is None else Typed(found.type, found.nullable)
 
 
-def take_field(part: NamePart, owner: Typed) -> tuple[str, Typed]:
-    """The exact name and the type of a field of a record; a NULL record has NULL fields."""
+def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:
+    """The exact name and the type of a field of a record. It is nullable if the record is, because a NULL record has NULL fields."""
     if owner.type is None:
         return part.name, UNKNOWN
     if not isinstance(owner.type, Record):
@@ -376,11 +384,11 @@ def take_field(part: NamePart, owner: Typed) -> tuple[str, Typed]:
     raise UnknownField(part.name, "the record", similar_names(part.name, names))
 
 
-def every_column(sources: Sequence[Source]) -> list[tuple[exp.Expr, Column]]:
-    """What `*` means over these sources; columns that USING merged are there once."""
+def all_columns(sources: Sequence[Source]) -> list[tuple[exp.Expr, Column]]:
+    """The columns of `*` over these sources. A column merged by USING occurs once."""
     for source in sources:
         names = [column.name for column in source.columns]
         for name in names:
             if names.count(name) > 1:
                 raise AmbiguousColumn(name, (f"one of {names.count(name)} columns of {source.alias}",))
-    return [(reference(s, c), c) for s in sources for c in s.columns if c.name not in s.merged]
+    return [(spark_column(s, c), c) for s in sources for c in s.columns if c.name not in s.merged]

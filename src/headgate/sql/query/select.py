@@ -30,20 +30,20 @@ from headgate.sql.query.scope import (
     AnalysedQuery,
     Column,
     FindRelation,
-    NamePart,
     Relation,
     Scope,
     Source,
-    WrittenType,
-    every_column,
+    TypeReference,
+    all_columns,
+    field_of,
     identifier,
-    mention_owner,
     name_part,
+    record_reference,
     resolve,
-    take_field,
 )
 from headgate.sql.query.text import Normalised, normalise, parse, with_room
 from headgate.sql.query.types import Typed, common
+from headgate.text.cursor import Identifier
 
 Projection = tuple[exp.Expr, tuple[Column, ...]]
 
@@ -83,15 +83,14 @@ class _Analyser:
         for number, column in enumerate(columns):
             if column.null:
                 _make_text(tree, number)
-        reads = self.from_clause.reads
+        relations = self.from_clause.relations
         return AnalysedQuery(
             columns=tuple(replace(c, type=Text(), null=False) if c.null else c for c in columns),
-            reads=tuple(dict.fromkeys(reads)),
+            relations=tuple(dict.fromkeys(relations)),
             spark_sql=_without_variables(tree.sql(dialect="spark", comments=False)),
-            stateless=len(reads) == 1 and not self.expressions.stateful,
-            untyped=tuple(dict.fromkeys(self.expressions.untyped)),
-            mentions=tuple(m for _, m in sorted(self.expressions.mentions.items())),
-            types=tuple(map(WrittenType, self.normalised.type_spans, self.normalised.types)),
+            row_by_row=len(relations) == 1 and not self.expressions.stateful,
+            references=tuple(m for _, m in sorted(self.expressions.references.items())),
+            types=tuple(map(TypeReference, self.normalised.type_spans, self.normalised.types)),
         )
 
     def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
@@ -159,7 +158,7 @@ class _Analyser:
             self.expressions.visit(where, scope)
             refuse_aggregates(where, "WHERE", self.expressions.span(where))
         columns = self._projections(node, scope)
-        seeing = scope.seeing(columns)
+        seeing = scope.with_outputs(columns)
         columns = self._grouping(node, seeing, columns)
         for name in ("having", "qualify"):
             if clause := node.args.get(name):
@@ -206,12 +205,12 @@ class _Analyser:
     def _qualified_star(self, node: exp.Column, star: exp.Star, scope: Scope) -> list[Projection]:
         """alias.*, or record.* where there is no such alias."""
         parts = node.parts[:-1]
-        owner = scope.owner([*(name_part(part) for part in parts), NamePart("*", True)])
+        owner = scope.owner([*(name_part(part) for part in parts), Identifier("*", True)])
         if owner is not None and owner[1] == len(parts):
-            mention_owner(self.expressions, node, owner)
+            record_reference(self.expressions, node, owner)
             return _star(star, [owner[0]])
         if owner is None and scope.column(name_part(parts[0])) is None:
-            raise scope.missing_alias(parts[0].name).at(self.expressions.span(node))
+            raise scope.unknown_alias(parts[0].name).at(self.expressions.span(node))
         names = ("this", "table", "db", "catalog")
         record = exp.Column(**{n: part.copy() for n, part in zip(names, reversed(parts), strict=False)})
         return self._record_star(record, scope)
@@ -223,7 +222,7 @@ class _Analyser:
             raise UnsupportedQuery("x.* of what is no record")
         chosen: list[Projection] = []
         for field in typed.type.fields:
-            name, inner = take_field(NamePart(field.name, True), typed)
+            name, inner = field_of(Identifier(field.name, True), typed)
             dot = exp.Dot(this=holder.this.copy(), expression=identifier(name))
             chosen.append((_aliased_as(dot, name), (Column(name, inner.type, inner.nullable, inner.doc),)))
         return chosen
@@ -355,10 +354,10 @@ def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
     if not sources:
         raise UnknownAlias("*")
     left_out = [name_part(e) for e in (star.args.get("except_") or star.args.get("except") or ())]
-    known = every_column(sources)
+    known = all_columns(sources)
     for name in left_out:
         if not any(_leaves_out(name, column.name) for _, column in known):
-            raise Scope(sources=sources).missing(name.name)
+            raise Scope(sources=sources).unknown_column(name.name)
     for column, withheld in (each for source in sources for each in source.withheld):
         if not any(_leaves_out(name, column) for name in left_out):
             raise withheld
@@ -369,7 +368,7 @@ def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
     ]
 
 
-def _leaves_out(name: NamePart, column: str) -> bool:
+def _leaves_out(name: Identifier, column: str) -> bool:
     return name.name == column or (not name.quoted and name.name.lower() == column.lower())
 
 

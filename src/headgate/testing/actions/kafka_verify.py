@@ -22,6 +22,10 @@ from headgate.testing.notation import Json, canonical, equal, read_values, witho
 from headgate.testing.records import FORMATS, Decoded, Records
 from headgate.testing.retry import Deadline, GiveUp
 
+QUIET = 1.0  # seconds without a record after which no more are awaited
+POLL = 0.3
+REOPEN = 10.0  # seconds after which a topic is read anew: it may have been deleted and created again
+
 
 @dataclass(frozen=True, slots=True)
 class Raw:
@@ -115,11 +119,6 @@ def open_topic(topic: str, context: SpecContext) -> Iterator[TopicReader]:
         yield TopicReader(topic, consumer, count)
     finally:
         consumer.close()
-
-
-QUIET = 1.0  # seconds without a record after which no more are awaited
-POLL = 0.3
-REOPEN = 10.0  # seconds after which a topic is read anew: it may have been deleted and created again
 
 
 @dataclass(frozen=True, slots=True)

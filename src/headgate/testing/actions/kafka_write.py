@@ -23,6 +23,12 @@ from headgate.testing.retry import Deadline
 
 TIMEOUT = 30.0  # seconds for one request of the broker
 
+Encoder = Callable[[Written], bytes | None]
+OPTIONS = (
+    "format", "subject", "schema-id", "message", "key-format", "key-subject", "key-schema-id", "key-message",
+    "partition", "timestamp", "headers", "repeat", "raw", "transaction",
+)  # fmt: skip
+
 
 def create_topic(call: Invocation, context: SpecContext) -> None:
     topic = call.text("topic")
@@ -133,14 +139,6 @@ def _wait_until_known(topic: str, context: SpecContext) -> None:
         partitions(topic, context)
 
     context.eventually(attempt)
-
-
-Encoder = Callable[[Written], bytes | None]
-
-OPTIONS = (
-    "format", "subject", "schema-id", "message", "key-format", "key-subject", "key-schema-id", "key-message",
-    "partition", "timestamp", "headers", "repeat", "raw", "transaction",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,14 @@ _TYPES = {
     "date": "date", "time": "time", "timestamp": "timestamp", "timestamptz": "timestamptz",
 }  # fmt: skip
 
+_COLUMNS = """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, col_description(a.attrelid, a.attnum)
+FROM pg_attribute a WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_COLUMN = re.compile(
+    r'\s*("(?:[^"]|"")+"|\S+)\s+(.*?)(\s+not null)?\s*(?:\bcomment\s+("(?:[^"\\]|\\.)*"))?\s*', re.DOTALL
+)
+
 
 class _AsText(Loader):
     def load(self, data: Buffer) -> Any:
@@ -98,15 +106,6 @@ def _nested(value: object) -> Json:
     if isinstance(value, JsonText):
         return read_json(value)
     return _shown_value(value)  # type: ignore[return-value]
-
-
-_COLUMNS = """
-SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, col_description(a.attrelid, a.attnum)
-FROM pg_attribute a WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
-"""
-_COLUMN = re.compile(
-    r'\s*("(?:[^"]|"")+"|\S+)\s+(.*?)(\s+not null)?\s*(?:\bcomment\s+("(?:[^"\\]|\\.)*"))?\s*', re.DOTALL
-)
 
 
 def execute(call: Invocation, context: SpecContext) -> None:

@@ -8,9 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.plan.sides import SchemaSide
-from headgate.runtime.formats.avro_inlay import find_inlays, laid_in
-from headgate.runtime.formats.avro_schemas import tree
-from headgate.runtime.formats.side import Writers
+from headgate.runtime.formats.avro_plan import find_nested, flatten
+from headgate.runtime.formats.side import WriterSchemas
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.tree import Record
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
@@ -30,8 +31,8 @@ READ = {
 
 def names(schema: object, *others: object) -> list[str]:
     """The fields that the first schema is read by."""
-    trees = [tree(one) for one in (schema, *others)]
-    return [field["name"] for field in laid_in(trees[0], find_inlays(trees))["fields"]]
+    records = [one for one in map(load_tree, (schema, *others)) if isinstance(one, Record)]
+    return [field.name for field in flatten(records[0], find_nested(records)).fields]
 
 
 @pytest.mark.unit
@@ -65,7 +66,7 @@ def test_where_a_field_has_an_alias_everything_stays_as_it_is() -> None:
 def avro(session: SparkSession, bodies: list[tuple[int, bytes]], *schemas: object) -> list[object]:
     """Read by the first schema, the ids from 1; a source that followed all of them."""
     known = [written(json.dumps(schema), id_) for id_, schema in enumerate(schemas, 1)]
-    writers = Writers({one.id or 0: one for one in known}, own=frozenset(range(2, len(known) + 1)))
+    writers = WriterSchemas({one.id or 0: one for one in known}, newer=frozenset(range(2, len(known) + 1)))
     side = SchemaSide("AVRO", tuple(known))
     return read(session, side, [framed(id_, body) for id_, body in bodies], writers)
 
