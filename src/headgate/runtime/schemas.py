@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+
 from headgate.plan.definitions import SchemaChangePolicy
 from headgate.plan.sides import SchemaSide, SidePlan, differences, grows, unreadable, usable
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.written import WrittenSchema
-
-
 
 GREATEST_ID = 2**31 - 1  # that a registry gives
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
