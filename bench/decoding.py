@@ -26,9 +26,10 @@ from bench.topics import PARTITIONS, Topics, open_topics
 from headgate.plan.definitions import Origin, SourceColumn
 from headgate.plan.sides import SchemaSide, fields_of
 from headgate.plan.source import SourcePlan
-from headgate.registry.protobuf_files import find_message, load_files, read_files
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import WriterSchemas
+from headgate.schema.formats.protobuf.protoc import read_files
+from headgate.schema.formats.protobuf.read import find_message, link
 from headgate.schema.written import WrittenSchema
 from headgate.sql.registry_formats import RegistryKind
 
@@ -151,7 +152,7 @@ def _framed(orders: DataFrame, body: Column) -> DataFrame:
 
 def _messages(session: SparkSession, records: int) -> DataFrame:
     def written(ids: pa.Array) -> pa.Array:
-        order: Any = GetMessageClass(find_message(load_files(read_files(PROTO)), None))
+        order: Any = GetMessageClass(find_message(link(read_files(PROTO)), None))
         made = []
         for n in ids.to_pylist():
             one = order(

@@ -18,7 +18,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from bench.pairs import TextPair, drawn
 from headgate.registry.compatibility import Incompatibility
 from headgate.schema.formats.documents import Json
-from headgate.schema.formats.proto_text import parse_proto
+from headgate.schema.formats.protobuf import read_files
 from headgate.schema.written import SchemaFormat
 from tests.registry.strategies import json_instances
 
@@ -161,7 +161,7 @@ def _any_of(schema: Json) -> Json:
 
 
 def _fields(text: str) -> dict[tuple[str, int], FieldDescriptorProto]:
-    file: FileDescriptorProto = parse_proto(text)
+    file: FileDescriptorProto = read_files(text)[0]
     return {(message.name, field.number): field for message in file.message_type for field in message.field}
 
 

@@ -12,7 +12,7 @@ import fastavro
 
 from bench.figures import Report, Row, Size, compared, cpu_seconds
 from headgate.schema.formats import avro, elasticsearch, jsonschema, postgres, protobuf, spark
-from headgate.schema.formats.proto_text import print_proto
+from headgate.schema.formats.protobuf.print import print_proto
 from headgate.schema.types import Record
 
 LIMIT = 0.2  # seconds per conversion

@@ -13,7 +13,7 @@ from typing import get_type_hints
 
 import pytest
 
-from headgate.errors import HeadgateError, InternalError
+from headgate.errors import ErrorGroup, HeadgateError, InternalError
 from headgate.registry.errors import Fault
 from headgate.registry.server.errors import Refusal
 from tools.error_page import FAMILIES, cause, cure, error_classes
@@ -22,6 +22,10 @@ pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parent.parent
 ERRORS = error_classes()
+BY_NAME = {f"{cls.__module__}.{cls.__name__}": cls for cls in ERRORS.values()}
+REFUSALS = [cls for cls in ERRORS.values() if issubclass(cls, Refusal)]
+CODE = re.compile(r"\b[A-Z]{3}-\d{4}\b")
+MENTION = re.compile(rf"errors import|import errors|{CODE.pattern}|\(\d{{3}}, \d+\)")
 SAMPLES: dict[object, object] = {
     str: "x",
     bool: True,
@@ -70,51 +74,65 @@ def test_every_error_crosses_processes() -> None:
 
 def test_every_error_is_provoked_by_a_test_or_a_spec() -> None:
     """A class counts if a test expects it by its code or by the class: a class that a test only makes does not count."""
-    expected = set(_codes_in_specs()) | {code for path in _tests() for code in _expected_by(path)}
+    expected = {code for path in _texts() for code in CODE.findall(path.read_text())}
+    lists = {Path(__file__).name, "test_golden.py"}  # which list codes without provoking them
+    for nodes in _modules("tests", lists):
+        made = _made(nodes)
+        expected |= {code for node, code in _named(nodes) if id(node) not in made}
+        expected |= set(_codes(nodes))
     assert sorted(set(ERRORS) - expected) == []
 
 
-def _codes_in_specs() -> Iterator[str]:
-    for path in (*ROOT.glob("specs/**/*.spec"), *ROOT.glob("tests/**/golden/*.txt")):
-        yield from re.findall(r"\b[A-Z]{3}-\d{4}\b", path.read_text())
+def test_every_error_is_raised_by_the_product() -> None:
+    found = set()
+    for nodes in _modules("src/headgate", {"errors.py"}):
+        made = _made(nodes)
+        found |= {code for node, code in _named(nodes) if id(node) in made}
+    assert sorted(set(ERRORS) - found - {ErrorGroup.code}) == []  # `raise_all` makes it beside its class
 
 
-def _tests() -> list[Path]:
-    """All but the two files that list codes without provoking them."""
-    return [
-        path
-        for path in ROOT.glob("tests/**/*.py")
-        if path.name not in {Path(__file__).name, "test_golden.py"}
-    ]
+def _texts() -> list[Path]:
+    return [*ROOT.glob("specs/**/*.spec"), *ROOT.glob("tests/**/golden/*.txt")]
 
 
-def _expected_by(path: Path) -> Iterator[str]:
-    """Codes in strings, classes that are named without being called, as in ``pytest.raises(UnknownColumn)``, and
-    answers of the registry by status and code, as in ``(404, 40401)``."""
-    tree = ast.parse(path.read_text())
-    names = {
-        alias.asname or alias.name: (node.module, alias.name)
-        for node in ast.walk(tree)
+def _modules(folder: str, without: set[str]) -> Iterator[list[ast.AST]]:
+    """The nodes of every module that may name an error."""
+    for path in ROOT.glob(f"{folder}/**/*.py"):
+        text = path.read_text()
+        if path.name not in without and MENTION.search(text):
+            yield list(ast.walk(ast.parse(text)))
+
+
+def _named(nodes: list[ast.AST]) -> Iterator[tuple[ast.expr, str]]:
+    """Every expression that is an error class, such as ``UnknownColumn`` or ``errors.UnknownColumn``."""
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in nodes
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            name = imported.get(node.id, "")
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{imported.get(node.value.id)}.{node.attr}"
+        else:
+            continue
+        if name in BY_NAME:
+            yield node, BY_NAME[name].code
+
+
+def _made(nodes: list[ast.AST]) -> set[int]:
+    """Expressions that are called or raised, by identity."""
+    calls = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    return calls | {id(node.exc) for node in nodes if isinstance(node, ast.Raise)}
+
+
+def _codes(nodes: list[ast.AST]) -> Iterator[str]:
+    """Codes in strings, and the registry's answers by status and code, such as ``(404, 40401)``."""
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from re.findall(r"\b[A-Z]{3}-\d{4}\b", node.value)
+            yield from CODE.findall(node.value)
         elif isinstance(node, ast.Tuple):
-            yield from _refusals([getattr(item, "value", None) for item in node.elts])
-        elif isinstance(node, ast.Name) and id(node) not in called:
-            yield from _code(*names.get(node.id, ("", "")))
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and id(node) not in called:
-            module, name = names.get(node.value.id, ("", ""))
-            yield from _code(f"{module}.{name}", node.attr)
-
-
-def _code(module: str | None, name: str) -> Iterator[str]:
-    yield from (c.code for c in ERRORS.values() if (c.__module__, c.__name__) == (module, name))
-
-
-def _refusals(answer: list[object]) -> Iterator[str]:
-    refusals = (cls for cls in ERRORS.values() if issubclass(cls, Refusal))
-    yield from (cls.code for cls in refusals if [cls.status, cls.registry_code] == answer)
+            answer = tuple(getattr(item, "value", None) for item in node.elts)
+            yield from (cls.code for cls in REFUSALS if (cls.status, cls.registry_code) == answer)

@@ -40,7 +40,12 @@ ROUND_TRIP_LOSSES: dict[str, tuple[Loss, ...]] = {
         Loss("uuid", "text", "Written as a string in its usual form."),
         Loss("timestamp", "text", "Written as a string, ISO 8601 without zone."),
         Loss("bytes(n)", "bytes", "The length is not kept."),
-        Loss("enum", "text", "If a symbol is no identifier, or is option or reserved; else it stays an enum."),
+        Loss(
+            "enum",
+            "text",
+            "If a symbol is no identifier, is option or reserved, or differs from another only by case or `_`. "
+            "Otherwise it stays an enum.",
+        ),
         Loss("default of an enum", "nothing", "A number that the enum does not know is an invalid value."),
         Loss("array<array>", "array<record(items array)>", "A list in a list or a map needs a message between."),
         Loss("array<map>", "array<record(items map)>", "Likewise."),

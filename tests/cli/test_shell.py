@@ -163,7 +163,7 @@ def test_help_and_unknown_commands_print_a_text() -> None:
     help_, unknown = shortcut("\\?"), shortcut("\\zap")
     assert isinstance(help_, Print)
     assert "\\d name" in help_.text
-    assert unknown == Print('there is no command "\\zap"; \\? lists them')
+    assert unknown == Print('unknown command "\\zap"; \\? lists all commands')
 
 
 @pytest.fixture

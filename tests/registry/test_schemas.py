@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import fastavro
 import pytest
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.timestamp_pb2 import DESCRIPTOR as TIMESTAMP
 from hypothesis import given
 
@@ -261,15 +260,15 @@ def test_a_property_may_be_called_like_a_keyword() -> None:
 
 def test_a_proto_text_becomes_a_descriptor() -> None:
     parsed = read('syntax = "proto3"; package a; message M { int32 x = 1; }', PROTOBUF)
-    assert isinstance(parsed.definition, FileDescriptorProto)
-    assert parsed.definition.message_type[0].name == "M"
+    assert isinstance(parsed.definition, tuple)
+    assert parsed.definition[0].message_type[0].name == "M"
 
 
 def test_a_serialized_descriptor_is_the_same_schema_as_its_text() -> None:
     text = 'syntax = "proto3"; package a; message M { int32 x = 1; }'
     parsed = read(text, PROTOBUF)
-    assert isinstance(parsed.definition, FileDescriptorProto)
-    as_base64 = base64.b64encode(parsed.definition.SerializeToString()).decode()
+    assert isinstance(parsed.definition, tuple)
+    as_base64 = base64.b64encode(parsed.definition[0].SerializeToString()).decode()
     assert read(as_base64, PROTOBUF).canonical == parsed.canonical
 
 
@@ -287,8 +286,18 @@ def test_malformed_protobuf_is_refused(text: str) -> None:
 
 def test_a_proto_fault_has_line_and_column() -> None:
     with pytest.raises(MalformedSchema) as raised:
-        read('syntax = "proto3";\nmessage M { int32 = 1; }', PROTOBUF)
-    assert raised.value.line == 2
+        read('syntax = "proto3";\nmessage M { int32 = 1; Other x = 2; }', PROTOBUF)
+    assert (raised.value.line, raised.value.column) == (2, 19)
+    assert raised.value.message() == "malformed PROTOBUF schema: expected field name (line 2, column 19)"
+
+
+def test_comments_of_proto_decide_whether_two_schemas_are_the_same_and_formatting_does_not() -> None:
+    text = 'syntax = "proto3"; message M { int32 x = 1; }'
+    assert read(text.replace(" ", "\n"), PROTOBUF).canonical == read(text, PROTOBUF).canonical
+    assert read(f"{text} // M", PROTOBUF).canonical == read(text, PROTOBUF).canonical
+    assert (
+        read(text.replace("message", "// M\nmessage"), PROTOBUF).canonical != read(text, PROTOBUF).canonical
+    )
 
 
 # References
@@ -405,5 +414,5 @@ def test_a_proto_file_imports_by_the_name_of_the_reference() -> None:
     base = Schema('syntax = "proto3"; package p; message Base { int32 x = 1; }', PROTOBUF)
     text = 'syntax = "proto3"; package p; import "n.Base"; message Top { Base b = 1; }'
     parsed = parse(Schema(text, PROTOBUF, refers_to("Base")), registry(Base=base))
-    assert isinstance(parsed.definition, FileDescriptorProto)
-    assert list(parsed.definition.dependency) == ["n.Base"]
+    assert isinstance(parsed.definition, tuple)
+    assert [file.name for file in parsed.definition[1:]] == ["n.Base"]

@@ -8,12 +8,13 @@ from typing import Any, cast
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from headgate.schema.formats.proto_text.well_known import well_known
-from headgate.schema.formats.protobuf.write import FILES, column_of
+from headgate.schema.formats.protobuf import read_files
+from headgate.schema.formats.protobuf.identifiers import column_of
+from headgate.schema.formats.protobuf.read import link
+from headgate.schema.formats.protobuf.write import FILES
 from headgate.schema.types import Array, Bytes, Enum, Map, Record, Type
 from headgate.schema.values import to_json
 
@@ -24,12 +25,26 @@ Shown = dict[str, object]
 
 def class_of(file: FileDescriptorProto) -> type[Message]:
     """The class that the library makes of the first message."""
-    pool = DescriptorPool()
-    for name in FILES.values():
-        pool.Add(well_known()[name])
-    pool.Add(file)
-    full = f"{file.package}.{file.message_type[0].name}"
-    return GetMessageClass(pool.FindMessageTypeByName(full))
+    _, *imported = read_files('syntax = "proto3";' + "".join(f'import "{name}";' for name in FILES.values()))
+    return GetMessageClass(link([file, *imported]).message_types_by_name[file.message_type[0].name])
+
+
+def without_comments(file: FileDescriptorProto) -> FileDescriptorProto:
+    """The file without name, positions and comments."""
+    made = FileDescriptorProto()
+    made.CopyFrom(file)
+    made.ClearField("source_code_info")
+    made.ClearField("name")
+    return made
+
+
+def declared_comments(file: FileDescriptorProto) -> list[tuple[object, ...]]:
+    """Every comment with the path of its declaration, whatever the order."""
+    return sorted(
+        (tuple(at.path), at.leading_comments, at.trailing_comments)
+        for at in file.source_code_info.location
+        if at.leading_comments or at.trailing_comments
+    )
 
 
 def descriptor_of(message: Message | type[Message]) -> Descriptor:

@@ -22,8 +22,8 @@ Answer = Callable[[str], Sequence[Event]]
 
 def result(columns: dict[str, str], *rows: Row) -> list[Event]:
     """A query's events; columns by name and type."""
-    told = Columns(tuple(Column(name, type_) for name, type_ in columns.items()))
-    return [told, Rows(tuple(rows)), Done(f"SELECT {len(rows)}")]
+    header = Columns(tuple(Column(name, type_) for name, type_ in columns.items()))
+    return [header, Rows(tuple(rows)), Done(f"SELECT {len(rows)}")]
 
 
 def failure(code: str, message: str, detail: str | None = None, hint: str | None = None) -> list[Event]:
@@ -94,13 +94,13 @@ def _handler(engine: FakeEngine) -> type[BaseHTTPRequestHandler]:
                 return self._send(401, {})
             if self.path != "/api/statements":
                 return self._routed()
-            told = json.loads(self._body())
-            engine.asked.append(told["sql"])
-            engine.timeouts.append(told["timeout"])
+            body = json.loads(self._body())
+            engine.asked.append(body["sql"])
+            engine.timeouts.append(body["timeout"])
             self.send_response(200)
             self.send_header("Content-Type", "application/x-ndjson")
             self.end_headers()
-            for event in engine.answer(told["sql"]):
+            for event in engine.answer(body["sql"]):
                 self.wfile.write(write_event(event))
             if engine.breaks_off:
                 self.wfile.write(b'{"event": "rows", "ro')

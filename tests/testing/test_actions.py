@@ -33,14 +33,14 @@ def _run(
     return run_file(read_spec(path), environment, Settings(timeout, rewrite))
 
 
-def _play(context: SpecContext, text: str) -> None:
+def _run_steps(context: SpecContext, text: str) -> None:
     for step in parse_spec("a.spec", text, check_call).steps:
         run_step(step, context)
 
 
 def _fails(context: SpecContext, text: str) -> str:
     with pytest.raises(HeadgateError) as caught:
-        _play(context, text)
+        _run_steps(context, text)
     return caught.value.diagnostic().render()
 
 
@@ -76,11 +76,11 @@ $ elasticsearch-mapping index=things-${seed} exact=true
 def test_documents_and_mappings_of_an_index(environment: SpecEnvironment, engine: FakeEngine) -> None:
     context = environment.new_context(["elasticsearch"], 20)
     engine.answer = lambda sql: _make_index(context.elasticsearch, sql.split()[1].rstrip(";"))
-    _play(context, INDEX)
+    _run_steps(context, INDEX)
     context.timeout = 0.5
     index = "index=things-${seed}"
-    told = _fails(context, f'$ elasticsearch-verify {index}\n{{"_id": "3", "n": 2, "name": "b"}}\n')
-    assert '-{"_id": "3", "n": 2, "name": "b"}\n+{"_id": "1"' in told
+    message = _fails(context, f'$ elasticsearch-verify {index}\n{{"_id": "3", "n": 2, "name": "b"}}\n')
+    assert '-{"_id": "3", "n": 2, "name": "b"}\n+{"_id": "1"' in message
     assert '-n.type: "keyword"' in _fails(
         context, f'$ elasticsearch-mapping {index}\n{{"n": {{"type": "keyword"}}}}\n'
     )
@@ -134,7 +134,7 @@ $ kafka-ingest topic=t-${seed}
 
 def test_records_that_are_not_the_expected_ones(environment: SpecEnvironment) -> None:
     context = environment.new_context([], 5)
-    _play(context, RECORDS)
+    _run_steps(context, RECORDS)
     context.timeout = 0.5
     for verify, message in (
         ('format=json\n{"a": 1}\n', "the records are not the expected ones"),

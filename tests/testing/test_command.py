@@ -46,7 +46,7 @@ def _run(*arguments: object) -> Result:
     return CliRunner().invoke(command.test, [str(one) for one in arguments])
 
 
-def test_every_file_is_run_and_told_and_the_last_line_counts(
+def test_every_file_is_run_and_reported_and_the_last_line_counts(
     folder: Path, engine: FakeEngine, tmp_path: Path
 ) -> None:
     ran = _run(folder, "--timeout", "500ms", "--junit", tmp_path / "report.xml", "--keep", tmp_path / "kept")
@@ -63,9 +63,9 @@ def test_every_file_is_run_and_told_and_the_last_line_counts(
     assert engine.ended == ["stop"]
     report = ElementTree.parse(tmp_path / "report.xml").getroot()
     assert (report.get("tests"), report.get("failures")) == ("3", "2")
-    [told] = [case.find("failure") for case in report.iter("testcase") if case.get("name") == "wrong.spec"]
-    assert told is not None
-    assert "-2\n+1" in str(told.text)
+    [element] = [case.find("failure") for case in report.iter("testcase") if case.get("name") == "wrong.spec"]
+    assert element is not None
+    assert "-2\n+1" in str(element.text)
 
 
 def test_jobs_keep_their_folders_apart_and_the_report_keeps_the_order_of_files(
@@ -101,7 +101,7 @@ def test_rewriting_mends_a_file(folder: Path) -> None:
     assert "1 rewritten" in ran.stdout
 
 
-def test_a_path_without_specs_is_told(tmp_path: Path) -> None:
+def test_a_path_without_specs_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(NoSpecs):
             find_specs([path])
@@ -115,6 +115,6 @@ def test_times_as_people_write_them(written: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "soon", "-1s", "0s", "5 days"])
-def test_what_is_no_time_is_told(written: str) -> None:
+def test_what_is_no_time_is_refused(written: str) -> None:
     with pytest.raises(MalformedSpec):
         read_duration(written)

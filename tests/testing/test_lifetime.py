@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from pathlib import Path
 
@@ -28,7 +29,10 @@ def _engines(keep: Path) -> list[int]:
 
 
 @pytest.mark.timeout(600)
-def test_a_run_that_is_killed_leaves_neither_its_engines_nor_its_worlds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_neither_its_engines_nor_its_worlds(
+    how: signal.Signals, tmp_path: Path
+) -> None:
     specs, keep = [tmp_path / "a.spec", tmp_path / "b.spec"], tmp_path / "kept"
     for spec in specs:
         spec.write_text(NEVER)
@@ -40,6 +44,8 @@ def test_a_run_that_is_killed_leaves_neither_its_engines_nor_its_worlds(tmp_path
             assert eventually(lambda: len(_engines(keep)) == 2, 240)
             engines = _engines(keep)
             worlds = [World.running(keep / f"job-{job}" / "world") for job in (1, 2)]
+            run.send_signal(how)
+            run.wait(120)
         finally:
             run.kill()
     assert eventually(lambda: all(map(is_gone, engines)), 120)

@@ -148,12 +148,14 @@ def test_lines_of_windows_are_read_too() -> None:
         ("> SELECT 1;\n\nformat: avro\n", 3, "CLI-0401", "below the first step", "first line"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(text: str, line: int, code: str, message: str, hint: str) -> None:
+def test_a_mistake_is_reported_with_its_line(
+    text: str, line: int, code: str, message: str, hint: str
+) -> None:
     [(found, diagnostic)] = _faults(text)
     assert (found, diagnostic.code) == (line, code)
     assert message in diagnostic.message
     assert hint in (diagnostic.hint or "")
 
 
-def test_all_mistakes_of_a_file_are_told_at_once() -> None:
+def test_all_mistakes_of_a_file_are_reported_at_once() -> None:
     assert [line for line, _ in _faults("$ dwon kafka\n\n> SELECT 1;\n\n$ up\n")] == [1, 5]

@@ -167,13 +167,13 @@ def test_a_branch_can_be_named_where_several_fit_and_either_notation_equals_it()
         (_field("int"), '{"a": 1, "b": 2}'),
     ],
 )
-def test_an_avro_value_that_does_not_fit_is_told_with_its_place(type_: object, written: str) -> None:
+def test_an_avro_value_that_does_not_fit_is_refused_with_its_path(type_: object, written: str) -> None:
     with pytest.raises(InvalidRecord) as caught:
         _avro(type_).encode(read_json(written))
     assert caught.value.path.startswith("$")
 
 
-def test_bytes_that_are_no_avro_record_are_told() -> None:
+def test_bytes_that_are_no_avro_record_are_refused() -> None:
     for data in (b"", b"\x04\x00", b"\x00\x00"):
         with pytest.raises(InvalidRecord):
             _avro(_field("string")).decode(data)
@@ -252,7 +252,7 @@ def test_protobuf_with_references() -> None:
 @pytest.mark.parametrize(
     "written", ['{"nope": 1}', '{"id": "1"}', '{"id": 1.5}', '{"suit": "X"}', '{"raw": "zz"}', '{"lines": {}}', '{"at": "noon"}', "5"]
 )  # fmt: skip
-def test_a_protobuf_value_that_does_not_fit_is_told(written: str) -> None:
+def test_a_protobuf_value_that_does_not_fit_is_refused(written: str) -> None:
     with pytest.raises(InvalidRecord):
         _proto(PROTO).encode(read_json(written))
 
@@ -304,6 +304,6 @@ def test_a_value_is_a_part_of_itself_and_nulls_go_once(value: Json) -> None:
 
 
 @pytest.mark.parametrize("text", ["{a: 1}", "1,2", '"x', "NaN", "nul", '{"a":1}x'])
-def test_what_is_no_json_is_told(text: str) -> None:
+def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(MalformedSpec):
         read_values(text)

@@ -24,12 +24,14 @@ from tests.testing.fake_engine import Answer, FakeEngine, failure, result, run_f
 pytestmark = pytest.mark.unit
 
 
-def _play(text: str, answer: Answer, timeout: float = 0.6, context: SpecContext | None = None) -> FakeEngine:
+def _run_steps(
+    text: str, answer: Answer, timeout: float = 0.6, context: SpecContext | None = None
+) -> FakeEngine:
     with run_fake_engine(answer) as engine:
-        played = context or _context(engine, timeout)
-        played.engine = engine
+        used = context or _context(engine, timeout)
+        used.engine = engine
         for step in parse_spec("a.spec", text, check_call).steps:
-            run_step(step, played)
+            run_step(step, used)
     return engine
 
 
@@ -42,7 +44,7 @@ def _context(engine: FakeEngine, timeout: float) -> SpecContext:
 
 def _fails(text: str, answer: Answer) -> HeadgateError:
     with pytest.raises(HeadgateError) as caught:
-        _play(text, answer)
+        _run_steps(text, answer)
     return caught.value
 
 
@@ -54,7 +56,7 @@ def _in_turn(*answers: Sequence[Event]) -> Answer:
 
 def test_a_query_is_retried_until_it_matches() -> None:
     answers = _in_turn(failure("RUN-1", "not yet"), result({"a": "bigint"}), result({"a": "bigint"}, (1,)))
-    engine = _play("> SELECT a FROM t_${seed};\n1\n", answers, 5)
+    engine = _run_steps("> SELECT a FROM t_${seed};\n1\n", answers, 5)
     assert engine.asked == ["SELECT a FROM t_s1234567;"] * 3
 
 
@@ -79,8 +81,8 @@ def test_ddl_is_run_once() -> None:
 
 def test_order_counts_only_where_the_query_itself_has_one() -> None:
     two = result({"a": "bigint"}, (2,), (1,))
-    _play("> SELECT a FROM t;\n1\n2\n", lambda sql: two)
-    _play("> SELECT row_number() OVER (ORDER BY a) FROM (SELECT 1 ORDER BY 1);\n1\n2\n", lambda sql: two)
+    _run_steps("> SELECT a FROM t;\n1\n2\n", lambda sql: two)
+    _run_steps("> SELECT row_number() OVER (ORDER BY a) FROM (SELECT 1 ORDER BY 1);\n1\n2\n", lambda sql: two)
     assert isinstance(_fails("> SELECT a FROM t ORDER BY a;\n1\n2\n", lambda sql: two), Mismatch)
 
 
@@ -114,32 +116,32 @@ def test_a_query_without_end_is_read_until_its_rows_are_there() -> None:
         Rows(((2,), (3,))),
         Done(""),
     ]
-    _play("> SUBSCRIBE v;\n2\n1\n3\n", lambda sql: events)
+    _run_steps("> SUBSCRIBE v;\n2\n1\n3\n", lambda sql: events)
     assert isinstance(_fails("> SUBSCRIBE v;\n1\n4\n", lambda sql: events), Mismatch)
 
 
 def test_checks_of_an_error_look_at_their_parts() -> None:
-    told = failure(
+    events = failure(
         "PLN-0101", 'column "nope" does not exist', "There are 2 columns.", 'Did you mean "price"?'
     )
     checks = 'code: PLN-0101\ncontains: "nope"\ncontains: 2 columns\ncontains: price\ndetail: There are\nhint: "price"'
-    _play(f"! SELECT nope FROM t;\n{checks}\n", lambda sql: told)
-    _play("! DROP VIEW v;\n", lambda sql: told)
+    _run_steps(f"! SELECT nope FROM t;\n{checks}\n", lambda sql: events)
+    _run_steps("! DROP VIEW v;\n", lambda sql: events)
 
 
 @pytest.mark.parametrize("check", ["code: PLN-01", "contains: NOPE", "detail: price", "hint: 2 columns"])
 def test_a_check_that_does_not_hold_shows_the_error(check: str) -> None:
-    told = failure(
+    events = failure(
         "PLN-0101", 'column "nope" does not exist', "There are 2 columns.", 'Did you mean "price"?'
     )
-    error = _fails(f"! SELECT nope FROM t;\n{check}\n", lambda sql: told)
+    error = _fails(f"! SELECT nope FROM t;\n{check}\n", lambda sql: events)
     assert check in error.message()
     assert '+error PLN-0101: column "nope" does not exist' in str(error.detail())
 
 
 def test_a_query_is_retried_until_it_fails_so_and_ddl_is_not() -> None:
     answers = _in_turn(result({"a": "bigint"}, (1,)), failure("X-1", "other"), failure("X-2", "this one"))
-    assert len(_play("! SELECT a FROM t;\ncode: X-2\n", answers, 5).asked) == 3
+    assert len(_run_steps("! SELECT a FROM t;\ncode: X-2\n", answers, 5).asked) == 3
     error = _fails("! DROP VIEW v;\n", lambda sql: [Done("DROP VIEW")])
     assert "had to fail" in error.message()
 
@@ -186,7 +188,7 @@ def test_another_error_from_the_catalog_is_waited_for_until_no_task_has_work(
 def test_another_error_from_the_catalog_that_becomes_the_expected_one_is_awaited() -> None:
     tasks = result({"name": "text", "state": "text", "lag": "bigint"})
     errors = [failure("PLN-0101", "first")] * 4 + [failure("PLN-0102", "then")]
-    _play(
+    _run_steps(
         "! SELECT a FROM t;\ncode: PLN-0102\n",
         lambda sql: tasks if sql == statements.TASKS else errors.pop(0),
         30,
@@ -206,20 +208,20 @@ def test_another_error_from_data_or_services_is_waited_for_until_the_time_out(
 
 
 def test_printed_text_of_one_column_is_that_column() -> None:
-    _play(
+    _run_steps(
         "? EXPLAIN SELECT 1;\nscan\n  filter\n",
         lambda sql: result({"plan": "text"}, ("scan  \n\n  filter\n",)),
     )
 
 
 def test_printed_text_of_show_create_is_the_statement() -> None:
-    told = result({"name": "text", "create_sql": "text"}, ("v", "CREATE VIEW v AS\nSELECT 1;"))
-    _play("? SHOW CREATE VIEW v;\nCREATE VIEW v AS\nSELECT 1;\n", lambda sql: told)
+    events = result({"name": "text", "create_sql": "text"}, ("v", "CREATE VIEW v AS\nSELECT 1;"))
+    _run_steps("? SHOW CREATE VIEW v;\nCREATE VIEW v AS\nSELECT 1;\n", lambda sql: events)
 
 
 def test_printed_text_of_other_results_is_the_table() -> None:
-    told = result({"name": "text", "n": "bigint"}, ("a", 10), ("b", None))
-    _play("? DESCRIBE v;\nname  n\n----  ------\na         10\n...\n", lambda sql: told)
+    events = result({"name": "text", "n": "bigint"}, ("a", 10), ("b", None))
+    _run_steps("? DESCRIBE v;\nname  n\n----  ------\na         10\n...\n", lambda sql: events)
 
 
 def test_printed_text_that_differs_is_a_diff() -> None:
@@ -255,11 +257,11 @@ def test_variables_are_set_and_used_in_everything_below() -> None:
         '$ set a=one b="two words"\n\n> SELECT \'${a} $${x}\';\n"${b}"\n\n'
         "$ set-from-sql n\nSELECT max(x) FROM t;\n\n> SELECT ${n};\n${n}\n"
     )
-    engine = _play(text, lambda sql: result({"x": "text"}, ("two words" if "one" in sql else "17",)))
+    engine = _run_steps(text, lambda sql: result({"x": "text"}, ("two words" if "one" in sql else "17",)))
     assert engine.asked == ["SELECT 'one ${x}';", "SELECT max(x) FROM t;", "SELECT 17;"]
 
 
-def test_a_variable_that_is_not_set_is_told_with_near_names() -> None:
+def test_a_variable_that_is_not_set_is_reported_with_similar_names() -> None:
     error = _fails("$ set topic=t\n\n> SELECT '${topik}';\n", lambda sql: [])
     assert isinstance(error, UnknownVariable)
     assert error.similar == ("topic",)
@@ -269,14 +271,14 @@ def test_a_query_for_a_variable_is_retried_until_it_gives_one_value() -> None:
     answers = _in_turn(
         result({"x": "bigint"}), result({"x": "bigint"}, (None,)), result({"x": "bigint"}, (5,))
     )
-    engine = _play("$ set-from-sql n\nSELECT x FROM t;\n\n> SELECT ${n};\n", answers, 5)
+    engine = _run_steps("$ set-from-sql n\nSELECT x FROM t;\n\n> SELECT ${n};\n", answers, 5)
     assert engine.asked[-1] == "SELECT 5;"
 
 
 def test_a_file_can_set_its_own_time_out() -> None:
     with run_fake_engine(lambda sql: [Done("")]) as engine:
         context = _context(engine, 60)
-        _play("$ set timeout=90s\n\n> DROP VIEW v;\n", lambda sql: [Done("")], context=context)
+        _run_steps("$ set timeout=90s\n\n> DROP VIEW v;\n", lambda sql: [Done("")], context=context)
     assert context.timeout == 90
 
 
@@ -293,14 +295,14 @@ def test_waiting_until_idle_wants_no_lag_twice_in_a_row() -> None:
         idle,
         idle,
     )
-    assert len(_play("$ wait-idle\n", answers, 10).asked) == 6
-    _play("$ wait-idle task=a\n", lambda sql: idle)
+    assert len(_run_steps("$ wait-idle\n", answers, 10).asked) == 6
+    _run_steps("$ wait-idle task=a\n", lambda sql: idle)
     assert "b is halted with a lag of 7" in str(_fails("$ wait-idle task=b\n", lambda sql: idle).detail())
     assert "no task d" in str(_fails("$ wait-idle task=d\n", lambda sql: idle).detail())
 
 
 def test_restart_and_kill_reach_the_engine() -> None:
-    assert _play("$ restart\n\n$ kill\n", lambda sql: []).ended == ["restart", "kill"]
+    assert _run_steps("$ restart\n\n$ kill\n", lambda sql: []).ended == ["restart", "kill"]
 
 
 def test_http_compares_status_and_a_part_of_the_answer() -> None:

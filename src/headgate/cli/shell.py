@@ -61,7 +61,7 @@ class Shell:
 
     def run(self) -> bool:
         """Run until the user quits. Returns whether a statement created or changed an object."""
-        click.echo(f"connected to {self._client.url}; \\? for help, \\q to leave")
+        click.echo(f"connected to {self._client.url}; \\? for help, \\q to quit")
         self._refresh_names()
         while True:
             try:
@@ -310,13 +310,13 @@ def history_file(project: Path, url: str | None) -> Path:
     return Path(state) / "headgate" / "history"
 
 
-HELP = r"""statements end with a semicolon and may go over several lines
+HELP = r"""statements end with a semicolon and may span several lines
   \d            list all objects             \d name   describe one
   \t            list tasks with their state
-  \q, Ctrl-D    leave                        \?        this help
-  Ctrl-C        cancel the running statement, or what is typed
+  \q, Ctrl-D    quit                         \?        this help
+  Ctrl-C        cancel the running statement, or clear the input
   Tab           complete keywords, names and columns
-  Esc, Enter    send as it is"""
+  Esc, Enter    send without a semicolon"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,4 +355,4 @@ def shortcut(text: str) -> Shortcut | None:
         case ("\\t", ""):
             return Send("SHOW TASKS;")
         case _:
-            return Print(f'there is no command "{command}"; \\? lists them')
+            return Print(f'unknown command "{command}"; \\? lists all commands')

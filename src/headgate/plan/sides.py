@@ -13,7 +13,6 @@ from headgate.plan.errors import (
     FormatColumnTwice,
     PatternWithoutGroups,
 )
-from headgate.registry.protobuf_files import read_files
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
 from headgate.schema.evolve.diff import diff
@@ -21,6 +20,7 @@ from headgate.schema.evolve.merge import can_hold, merge
 from headgate.schema.formats.avro.read import read_schema as read_avro_schema
 from headgate.schema.formats.jsonschema.read import read_schema as read_json_schema
 from headgate.schema.formats.protobuf import from_protobuf
+from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.regex import read_pattern
 from headgate.schema.types import Bytes, Field, Json, Record, Text, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema

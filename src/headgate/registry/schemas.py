@@ -8,15 +8,15 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias, TypeVar, assert_never, cast
 
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
 from headgate.registry.json_documents import check_json_schema, read_json
-from headgate.registry.parsing.protobuf import read_protobuf
+from headgate.schema.errors import SchemaError
 from headgate.schema.formats.avro import parse as avro
 from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text
 from headgate.schema.formats.documents import Json, compact
+from headgate.schema.formats.protobuf import print_proto, read_files
+from headgate.schema.formats.protobuf.errors import RefusedProto
 from headgate.schema.written import SchemaFormat, WrittenSchema
 
 
@@ -50,9 +50,10 @@ class ParsedSchema:
     """A well-formed schema with everything it refers to.
 
     `schema` is the one given, except that normalizing sorts its references. Two schemas are the same if their
-    `canonical` texts are. `definition` is the parsed JSON of an Avro or JSON schema, and a `FileDescriptorProto` for
-    Protobuf. `dependencies` are all schemas that it refers to, also indirectly, each once and after its own
-    dependencies. `name` is the name under which a dependency is used. It is empty for the outermost schema.
+    `canonical` texts are. `definition` is the parsed JSON of an Avro or JSON schema; for Protobuf it is a tuple of
+    `FileDescriptorProto`, the file and then all that it imports. `dependencies` are all schemas that it refers to, also
+    indirectly, each once and after its own dependencies. `name` is the name under which a dependency is used. It is
+    empty for the outermost schema.
     """
 
     schema: Schema
@@ -179,9 +180,20 @@ def _read_json_schema(
 
 
 def _read_protobuf(text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool) -> tuple[str, object]:
-    del normalize  # printing a descriptor already leaves out what is formatting only
-    others = [(other.name, cast(FileDescriptorProto, other.definition)) for other in dependencies]
-    return read_protobuf(text, others)
+    """A text is .proto or the base64 of a serialized descriptor."""
+    del normalize  # Printing the descriptor leaves out what is formatting only.
+    if not text.strip():
+        raise MalformedSchema("PROTOBUF", (Fault("", "the text is empty"),))
+    try:
+        files = read_files(text, [(other.name, other.schema.text) for other in dependencies])
+    except RefusedProto as wrong:
+        others = (other.split(": ", 1) for other in wrong.others)
+        first = Fault(f"{wrong.file}:{wrong.line}:{wrong.column}", wrong.problem)
+        faults = (first, *(Fault(place, problem) for place, problem in others))
+        raise MalformedSchema("PROTOBUF", faults, wrong.line, wrong.column) from wrong
+    except SchemaError as wrong:
+        raise MalformedSchema("PROTOBUF", (Fault("", wrong.message()),)) from wrong
+    return print_proto(files[0], files[1:]), tuple(files)
 
 
 K = TypeVar("K", bound=Hashable)

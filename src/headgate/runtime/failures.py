@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import io
-import json
 import logging
 import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-import fastavro
-from fastavro.schema import parse_schema
 from pyspark.errors import AnalysisException, PySparkException
 
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.errors import HeadgateError
-from headgate.registry.wire import HEADER_LENGTH
 from headgate.runtime.decode import BAD, CHANGED
 from headgate.runtime.errors import (
     BadRecord,
@@ -27,11 +22,10 @@ from headgate.runtime.errors import (
     SparkGone,
     SparkRefused,
 )
-from headgate.runtime.formats.avro_plan import to_json_text, writer_tree
+from headgate.runtime.formats.avro_reader import explain_malformed
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
-from headgate.schema.written import WrittenSchema
 from headgate.sql.query.casts import NO_CAST
 
 log = logging.getLogger(__name__)
@@ -153,12 +147,11 @@ def bad_record(
     raw: bytes | None = None,
 ) -> BadRecord:  # fmt: skip
     """``raw`` is that side of the record, where it is at hand: to read it again takes a consumer for every record."""
-    path: str | None = None
     if reason == MALFORMED and schema_id is not None:
         data = raw if raw is not None else _read_again(reader, partition, offset, side)
-        reason, path = _explained(data, reader.writer(schema_id, side))
+        reason = explain_malformed(data, reader.writer(schema_id, side))
     name, topic = reader.name, reader.topic_name
-    return BadRecord(name, topic, partition, offset, side, _sentence(reason), path, schema_id)
+    return BadRecord(name, topic, partition, offset, side, _sentence(reason), None, schema_id)
 
 
 def path_of(side: str, reason: str) -> str:
@@ -170,22 +163,6 @@ def path_of(side: str, reason: str) -> str:
 def _read_again(reader: SourceReader, partition: int, offset: int, side: str) -> bytes | None:
     record = reader.cluster.read_record(reader.topic_name, partition, offset)
     return None if record is None else record[0 if side == "key" else 1]
-
-
-def _explained(data: bytes | None, writer: WrittenSchema | None) -> tuple[str, str | None]:
-    """Why an Avro body is malformed, found by decoding that one record in Python."""
-    if data is None or writer is None:
-        return MALFORMED, None
-    body = io.BytesIO(data[HEADER_LENGTH:])
-    try:
-        schema = parse_schema(json.loads(to_json_text(writer_tree(writer))))
-        fastavro.schemaless_reader(body, schema, None)
-    except EOFError:
-        return "it ends before its schema does", None
-    except Exception:  # noqa: BLE001 - whatever the decoder raises, it says no more than that
-        return MALFORMED, None
-    left = len(data) - HEADER_LENGTH - body.tell()
-    return (f"{left} bytes are left over behind it", None) if left else (MALFORMED, None)
 
 
 def _words(error: BaseException) -> str:

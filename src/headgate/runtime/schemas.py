@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
 from headgate.plan.definitions import SchemaChangePolicy
 from headgate.plan.sides import SchemaSide, SidePlan, differences, grows, unreadable, usable
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
+from headgate.registry.wire import MAX_ID
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.written import WrittenSchema
 
-GREATEST_ID = 2**31 - 1  # that a registry gives
+
+
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
 
 
@@ -74,7 +75,7 @@ class SideSchemas:
         """Take up a schema that a record names, also one that no version of the subject has."""
         if self.side is None or self._client is None or schema_id in {*self._known, *self._refused}:
             return
-        if schema_id > GREATEST_ID:  # a registry would not even take it for an id
+        if schema_id > MAX_ID:  # a registry would not even take it for an id
             self._refused[schema_id] = None
             return
         try:

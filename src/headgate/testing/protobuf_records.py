@@ -21,8 +21,8 @@ from google.protobuf.message_factory import GetMessageClass
 from headgate.errors import similar_names
 from headgate.registry import wire
 from headgate.registry.errors import RegistryError
-from headgate.registry.protobuf_files import load_files, place_in_file
 from headgate.registry.schemas import ParsedSchema
+from headgate.schema.formats.protobuf.read import link, message_indexes
 from headgate.testing import notation
 from headgate.testing.errors import InvalidRecord
 from headgate.testing.notation import Json, read_json, write_json
@@ -43,16 +43,14 @@ class ProtobufCodec:
     """One registered file. A record names its message by its place in the file."""
 
     def __init__(self, parsed: ParsedSchema) -> None:
-        files = [_named("headgate/testing/schema.proto", parsed)]
-        files += [_named(other.name, other) for other in parsed.dependencies]
-        self._file = load_files(files)
+        self._file = link(cast(tuple[FileDescriptorProto, ...], parsed.definition))
 
     def encode(self, value: Json, message: str | None = None) -> bytes:
         """The message with its place before it. ``message`` is its full name, or its name within the package; without
         one it is the first of the file. Raises InvalidRecord."""
         descriptor = self._message(message)
         made = _read_message(descriptor, value, "$")
-        return wire.encode_message_indexes(place_in_file(descriptor)) + made.SerializeToString()
+        return wire.encode_message_indexes(message_indexes(descriptor)) + made.SerializeToString()
 
     def decode(self, data: bytes) -> Json:
         """Raises InvalidRecord."""
@@ -80,13 +78,6 @@ class ProtobufCodec:
         for index in indexes[1:]:
             found = found.nested_types[index]
         return found
-
-
-def _named(name: str, parsed: ParsedSchema) -> FileDescriptorProto:
-    file = FileDescriptorProto()
-    file.CopyFrom(cast(FileDescriptorProto, parsed.definition))
-    file.name = name
-    return file
 
 
 def _messages(file: FileDescriptor) -> Mapping[str, Descriptor]:

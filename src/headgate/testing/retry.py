@@ -13,7 +13,7 @@ from headgate.testing.errors import Mismatch
 Found = TypeVar("Found")
 
 FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 1.0
+LONGEST_PAUSE = 0.5
 LAST = (
     15.0  # seconds that every attempt has at least, so that it fails with a reason and not for lack of time
 )

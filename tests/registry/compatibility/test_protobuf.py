@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pytest
-from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from hypothesis import assume, given
@@ -16,7 +15,8 @@ from headgate.errors import ErrorGroup
 from headgate.registry.compatibility.protobuf import HARMLESS, differences, incompatibilities
 from headgate.registry.schemas import ParsedSchema, Schema
 from headgate.schema.errors import SchemaError
-from headgate.schema.formats.proto_text import parse_proto, resolve
+from headgate.schema.formats.protobuf import read_files
+from headgate.schema.formats.protobuf.read import link
 from headgate.schema.written import SchemaFormat
 from tests.laws import examples as law
 from tests.registry.compatibility.protobuf_cases import CASES, Case
@@ -24,10 +24,14 @@ from tests.registry.compatibility.protobuf_cases import CASES, Case
 pytestmark = pytest.mark.unit
 
 
-def parsed(text: str, imported: str = "", name: str = "") -> ParsedSchema:
-    text = text if text.startswith("syntax") else f'syntax = "proto3"; {text}'
-    dependencies = (parsed(imported, name="other.proto"),) if imported else ()
-    return ParsedSchema(Schema(text, SchemaFormat.PROTOBUF), text, parse_proto(text), dependencies, name)
+def parsed(text: str, imported: str = "") -> ParsedSchema:
+    references = [("other.proto", _proto3(imported))] if imported else []
+    files = tuple(read_files(_proto3(text), references))
+    return ParsedSchema(Schema(text, SchemaFormat.PROTOBUF), text, files)
+
+
+def _proto3(text: str) -> str:
+    return text if text.startswith("syntax") else f'syntax = "proto3"; {text}'
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
@@ -151,11 +155,7 @@ def source(fields: list[Member], syntax: str) -> str:
 
 
 def message_class(text: str) -> type[Message]:
-    pool = DescriptorPool()
-    file = resolve(parse_proto(text), [])
-    file.name = "m.proto"
-    pool.Add(file)
-    return GetMessageClass(pool.FindMessageTypeByName("M"))
+    return GetMessageClass(link(read_files(text)).message_types_by_name["M"])
 
 
 def fill(message: Message, fields: list[Member], chosen: Mapping[str, int]) -> None:

@@ -11,13 +11,10 @@ import pyarrow as pa
 
 from headgate.plan.sides import SchemaSide, place_of
 from headgate.registry import wire
-from headgate.runtime.formats.arrow_reader import BatchDecoder, DecoderFactory, Decoding
+from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding
 from headgate.runtime.formats.json_reader import json_decoder
-from headgate.runtime.formats.protobuf_reader import protobuf_bodies
+from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.schema.written import WrittenSchema
-from headgate.sql.registry_formats import RegistryKind
-
-MAKERS: dict[RegistryKind, DecoderFactory] = {"PROTOBUF": protobuf_bodies, "JSON SCHEMA": json_decoder}
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,8 @@ def decoded(side: SchemaSide, bodies: Sequence[bytes | None], *writers: WrittenS
     """Values in the order of the bodies. Without ``writers`` those of the side itself."""
     known = writers or side.schemas
     decoding = Decoding(place_of(side), side.schemas, tuple(known), side.framed, side.message)
-    made = BatchDecoder(decoding, MAKERS[side.kind])(pa.array(bodies, pa.binary()))
+    make = ProtobufDecoders.of((*side.schemas, *known)) if side.kind == "PROTOBUF" else json_decoder
+    made = BatchDecoder(decoding, make)(pa.array(bodies, pa.binary()))
     return [_shown(row["v"], row["reason"]) for row in made.to_pylist(maps_as_pydicts="strict")]
 
 

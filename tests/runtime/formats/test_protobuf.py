@@ -12,7 +12,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate.plan.sides import SchemaSide
-from headgate.registry.protobuf_files import find_message, load_files, read_files
+from headgate.schema.formats.protobuf.protoc import read_files
+from headgate.schema.formats.protobuf.read import find_message, link
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
 
 pytestmark = pytest.mark.unit
@@ -28,7 +29,7 @@ IMPORTS = "".join(
 
 def message(schema: str, text: str, name: str | None = None) -> bytes:
     """The bytes of a message written as Protobuf's text."""
-    made: Message = GetMessageClass(find_message(load_files(read_files(schema)), name))()
+    made: Message = GetMessageClass(find_message(link(read_files(schema)), name))()
     return text_format.Parse(text, made).SerializePartialToString()
 
 

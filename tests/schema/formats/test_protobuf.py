@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import assert_never
 
 import pytest
-from google.protobuf import descriptor_pool
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import assume, given
 
@@ -16,11 +15,10 @@ from headgate.schema.errors import (
     UnresolvedType,
     UnsupportedType,
 )
-from headgate.schema.formats.proto_text import parse_proto, print_proto, resolve
-from headgate.schema.formats.proto_text.errors import UnknownMessage
-from headgate.schema.formats.proto_text.well_known import well_known
-from headgate.schema.formats.protobuf import from_protobuf, to_protobuf
-from headgate.schema.formats.protobuf.write import are_symbols
+from headgate.schema.formats.protobuf import from_protobuf, print_proto, read_files, to_protobuf
+from headgate.schema.formats.protobuf.errors import UnknownMessage
+from headgate.schema.formats.protobuf.identifiers import are_symbols
+from headgate.schema.formats.protobuf.read import link
 from headgate.schema.types import (
     Array,
     Bigint,
@@ -45,14 +43,19 @@ from headgate.schema.types import (
     Uuid,
 )
 from tests.laws import examples
-from tests.schema.formats import protoc
+from tests.schema.proto_messages import declared_comments, without_comments
 from tests.schema.strategies import records
 
 pytestmark = pytest.mark.unit
 
 
 def read(body: str, message: str | None = None) -> Record:
-    return from_protobuf(parse_proto(f'syntax = "proto3"; {body}'), message, [])
+    return compiled(f'syntax = "proto3"; {body}', message)
+
+
+def compiled(text: str, message: str | None = None, *references: tuple[str, str]) -> Record:
+    file, *imported = read_files(text, references)
+    return from_protobuf(file, message, imported)
 
 
 def written(record: Record, previous: FileDescriptorProto | None = None) -> FileDescriptorProto:
@@ -164,20 +167,18 @@ def test_comments_become_docs() -> None:
 
 
 def test_proto2_is_nullable_unless_required() -> None:
-    file = parse_proto("""message M { required int32 a = 1; optional int32 b = 2 [default = 5];
+    record = compiled("""message M { required int32 a = 1; optional int32 b = 2 [default = 5];
         optional group G = 3 { required string x = 1; } }""")
-    record = from_protobuf(file, None, [])
     assert [field.nullable for field in record.fields] == [False, True, True]
     assert record.fields[2].type == Record((Field("x", Text(), False),), "M.G")
 
 
 def test_presence_of_editions_is_inherited() -> None:
-    file = parse_proto("""edition = "2023"; option features.field_presence = IMPLICIT;
+    record = compiled("""edition = "2023"; option features.field_presence = IMPLICIT;
         message M { int32 a = 1; int32 b = 2 [features.field_presence = EXPLICIT];
           int32 c = 3 [features.field_presence = LEGACY_REQUIRED]; }""")
-    assert [field.nullable for field in from_protobuf(file).fields] == [False, True, False]
-    explicit = parse_proto('edition = "2023"; message M { int32 a = 1; }')
-    assert from_protobuf(explicit).fields[0].nullable
+    assert [field.nullable for field in record.fields] == [False, True, False]
+    assert compiled('edition = "2023"; message M { int32 a = 1; }').fields[0].nullable
 
 
 def test_the_first_message_is_read_unless_one_is_named() -> None:
@@ -196,10 +197,9 @@ def test_an_unknown_message_names_the_near_ones() -> None:
 
 
 def test_a_message_of_an_imported_file_is_read_with_its_docs() -> None:
-    other = parse_proto('syntax = "proto3"; package o;\n// A thing\nmessage Thing { int32 x = 1; // an x\n }')
-    other.name = "other.proto"
-    file = parse_proto('syntax = "proto3"; import "other.proto"; message M { o.Thing thing = 1; }')
-    thing = from_protobuf(file, None, [other]).fields[0].type
+    other = 'syntax = "proto3"; package o;\n// A thing\nmessage Thing { int32 x = 1; // an x\n }'
+    text = 'syntax = "proto3"; import "other.proto"; message M { o.Thing thing = 1; }'
+    thing = compiled(text, None, ("other.proto", other)).fields[0].type
     assert thing == Record((Field("x", Integer(), False, "an x"),), "o.Thing", "A thing")
 
 
@@ -240,18 +240,11 @@ def test_confluents_decimal_is_a_decimal_if_its_size_is_known() -> None:
     assert caught.value.path == "$.d"
 
 
-def test_confluents_decimal_of_a_compiled_file_is_the_same() -> None:
-    file = resolve(
-        parse_proto(
-            'syntax = "proto3"; import "confluent/type/decimal.proto"; message M { confluent.type.Decimal d = 1; }'
-        ),
-        [],
-    )
-    # field 1088 (confluent.field_meta) { params { key: "precision" value: "5" } }
-    entry = b"\x0a\x09precision\x12\x015"
-    meta = b"\x12" + bytes([len(entry)]) + entry
-    file.message_type[0].field[0].options.MergeFromString(b"\x82\x44" + bytes([len(meta)]) + meta)
-    assert from_protobuf(file).fields[0].type == Decimal(5, 0)
+def test_confluents_decimal_is_read_also_where_confluents_own_package_is_loaded() -> None:
+    from confluent_kafka.schema_registry.confluent import meta_pb2
+
+    assert meta_pb2.DESCRIPTOR.package == "confluent"
+    test_confluents_decimal_is_a_decimal_if_its_size_is_known()
 
 
 # Writing
@@ -383,26 +376,16 @@ def test_a_record_comes_back_but_for_the_declared_losses(record: Record) -> None
 
 @given(records(max_fields=5))
 @examples(25)
-def test_a_written_file_prints_resolves_and_builds(record: Record) -> None:
+def test_protoc_compiles_what_a_written_file_prints_to_the_same_file(record: Record) -> None:
     try:
         file = written(record)
     except UnsupportedType:
         assume(False)
-    again = resolve(parse_proto(print_proto(file)), [])
-    assert protoc.without_places(again) == protoc.without_places(file)
-    assert protoc.comments(again) == protoc.comments(file)
-    pool = descriptor_pool.DescriptorPool()
-    needed = [
-        "google/protobuf/timestamp.proto",
-        "google/protobuf/struct.proto",
-        "google/type/date.proto",
-        "google/type/timeofday.proto",
-    ]
-    for dependency in (*(well_known()[name] for name in needed), file):
-        pool.Add(dependency)
-    assert set(pool.FindMessageTypeByName("p.Row").fields_by_name) == {
-        f.name for f in file.message_type[0].field
-    }
+    again, *imported = read_files(print_proto(file))
+    assert without_comments(again) == without_comments(file)
+    assert declared_comments(again) == declared_comments(file)
+    linked = link([file, *imported]).message_types_by_name["Row"]
+    assert set(linked.fields_by_name) == {f.name for f in file.message_type[0].field}
 
 
 def test_protoc_takes_what_is_written() -> None:
@@ -413,6 +396,9 @@ def test_protoc_takes_what_is_written() -> None:
             Field("inner", inner),
             Field("s", Enum(("Value", "inner", "s"))),
             Field("t", Array(Enum(("Value", "s")))),
+            Field("u", Enum(("F", "f"))),
+            Field("v", Enum(("value_a", "A"))),
+            Field("w", Enum(("foo_bar", "foobar", "VALUE_", "x", "Values"))),
             Field("m", Map(Map(Array(Array(Date()))))),
             Field("_m", Time()),
             Field("注文", Json()),
@@ -420,12 +406,19 @@ def test_protoc_takes_what_is_written() -> None:
             Field("message", Boolean()),
         )
     )
-    texts = {
-        name: print_proto(well_known()[name])
-        for name in ("google/type/date.proto", "google/type/timeofday.proto")
-    }
-    compiled = protoc.compile_files({"row.proto": print_proto(written(record)), **texts})["row.proto"]
-    assert protoc.without_places(compiled) == protoc.without_places(written(record))
+    again = read_files(print_proto(written(record)))[0]
+    assert without_comments(again) == without_comments(written(record))
+
+
+def test_symbols_that_protoc_cannot_tell_apart_are_text() -> None:
+    kept = [
+        are_symbols(symbols) for symbols in (("F", "f"), ("value_a", "A"), ("foo_bar", "foobar", "VALUE_"))
+    ]
+    assert kept == [False, False, True]
+    first = written(one(Enum(("F", "g"))))
+    second = written(one(Enum(("f", "g"))), first)
+    assert read_again(second).fields[0].type == Text()
+    read_files(print_proto(second))
 
 
 def test_what_protobuf_cannot_hold_is_refused_with_its_path() -> None:
@@ -453,7 +446,7 @@ def test_a_column_keeps_its_number_and_none_is_used_again() -> None:
     assert numbers(third) == {"b": 5, "a": 1, "c": 3}
     assert [found.start for found in third.message_type[0].reserved_range] == [2, 4]
     assert list(third.message_type[0].reserved_name) == ["d"]
-    resolve(third, [])
+    read_files(print_proto(third))
 
 
 def test_a_column_whose_old_values_cannot_be_read_gets_a_new_number() -> None:
@@ -490,7 +483,7 @@ def test_nested_numbers_and_symbols_stay_too() -> None:
     enum = nested.nested_type[0].enum_type[0]
     assert [(value.name, value.number) for value in enum.value] == [("a", 0), ("d", 3), ("c", 2)]
     assert list(enum.reserved_name) == ["b"]
-    resolve(second, [])
+    read_files(print_proto(second))
 
 
 @given(records(max_fields=5), records(max_fields=5), records(max_fields=5))
@@ -509,7 +502,7 @@ def test_no_number_is_ever_given_to_another_column(first: Record, second: Record
 
 
 def read_again(file: FileDescriptorProto) -> Record:
-    return from_protobuf(parse_proto(print_proto(file)), None, [])
+    return compiled(print_proto(file))
 
 
 def test_two_thousand_columns_map_in_time() -> None:

@@ -9,10 +9,9 @@ value that the reader's type cannot hold is cut, as is a list that is read as a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
 from typing import cast
 
 from google.protobuf.descriptor_pb2 import (
@@ -25,9 +24,8 @@ from google.protobuf.descriptor_pb2 import (
 
 from headgate.registry.compatibility import Incompatibility
 from headgate.registry.schemas import ParsedSchema
-from headgate.schema.formats.proto_text.symbols import Symbol, find, symbols_of, table
-from headgate.schema.formats.proto_text.well_known import well_known
-from headgate.schema.formats.proto_text.wire import WIRE_FORMS
+
+_F = FieldDescriptorProto
 
 HARMLESS = frozenset(
     {
@@ -37,6 +35,115 @@ HARMLESS = frozenset(
     }
 )  # fmt: skip
 
+# How values lie on the wire. A reader can read types of one form as each other.
+_WIRE_FORMS: Mapping[int, str] = {
+    **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64, _F.TYPE_BOOL), "varint"),
+    **dict.fromkeys((_F.TYPE_SINT32, _F.TYPE_SINT64), "zigzag"),
+    **dict.fromkeys((_F.TYPE_STRING, _F.TYPE_BYTES), "length"),
+    **dict.fromkeys((_F.TYPE_FIXED32, _F.TYPE_SFIXED32), "fixed32"),
+    **dict.fromkeys((_F.TYPE_FIXED64, _F.TYPE_SFIXED64), "fixed64"),
+    _F.TYPE_FLOAT: "float",
+    _F.TYPE_DOUBLE: "double",
+}
+
+
+class Kind(Enum):
+    SCALAR = "scalar"
+    MESSAGE = "message"
+    GROUP = "group"
+    MAP = "map"
+
+
+class Label(Enum):
+    NONE = "singular"  # nothing written, and not repeated
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+    REPEATED = "repeated"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """`text` is the name of the type, absolute without a leading dot where it is known."""
+
+    kind: Kind
+    text: str
+    wire: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A field. `oneof` is the one that the text shows; `parts` are key and value of a map."""
+
+    name: str
+    number: int
+    label: Label
+    oneof: str | None
+    shape: Shape
+    parts: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Defined:
+    """A message: its name without package, and whether it is in the file itself or imported."""
+
+    message: DescriptorProto
+    local: str
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Definitions:
+    """A file, and by full name all messages that it can use."""
+
+    file: FileDescriptorProto
+    messages: Mapping[str, _Defined]
+
+    @classmethod
+    def of(cls, schema: ParsedSchema) -> _Definitions:
+        file, *imported = cast(tuple[FileDescriptorProto, ...], schema.definition)
+        messages = {name: found for other in imported for name, found in _messages(other, own=False)}
+        return cls(file, {**messages, **dict(_messages(file, own=True))})
+
+    def member(self, field: FieldDescriptorProto, owner: DescriptorProto) -> Member:
+        """A field of the message `owner`."""
+        shown = field.HasField("oneof_index") and not field.proto3_optional
+        oneof = owner.oneof_decl[field.oneof_index].name if shown else None
+        shape, parts = self._shape(field)
+        return Member(field.name, field.number, self._label(field), oneof, shape, parts)
+
+    def _label(self, field: FieldDescriptorProto) -> Label:
+        if field.label == _F.LABEL_REPEATED:
+            return Label.REPEATED
+        if field.label == _F.LABEL_REQUIRED or (
+            field.options.features.field_presence == FeatureSet.LEGACY_REQUIRED
+        ):
+            return Label.REQUIRED
+        written = field.proto3_optional or (not self.file.syntax and not field.HasField("oneof_index"))
+        return Label.OPTIONAL if written else Label.NONE
+
+    def _shape(self, field: FieldDescriptorProto) -> tuple[Shape, tuple[Member, ...]]:
+        if not field.type_name:
+            return Shape(Kind.SCALAR, _F.Type.Name(field.type)[5:].lower(), _WIRE_FORMS[field.type]), ()
+        name = field.type_name.removeprefix(".")
+        if field.type == _F.TYPE_ENUM:
+            return Shape(Kind.SCALAR, name, "varint"), ()
+        found = self.messages.get(name)
+        if found is not None and found.message.options.map_entry:
+            parts = tuple(self.member(part, found.message) for part in found.message.field)
+            return Shape(Kind.MAP, f"map<{parts[0].shape.text}, {parts[1].shape.text}>"), parts
+        delimited = field.options.features.message_encoding == FeatureSet.DELIMITED
+        return Shape(Kind.GROUP if delimited or field.type == _F.TYPE_GROUP else Kind.MESSAGE, name), ()
+
+
+def _messages(file: FileDescriptorProto, *, own: bool) -> Iterator[tuple[str, _Defined]]:
+    """All messages by full name, nested ones too."""
+    prefix = f"{file.package}." if file.package else ""
+    waiting = [(message.name, message) for message in file.message_type]
+    while waiting:
+        local, message = waiting.pop()
+        yield prefix + local, _Defined(message, local, own)
+        waiting += [(f"{local}.{nested.name}", nested) for nested in message.nested_type]
+
 
 def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
     """Why the reader cannot read what was written with the writer; empty when it can. Paths are `#/Message/field`."""
@@ -45,40 +152,24 @@ def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incom
 
 def differences(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
     """Everything that differs, harmless or not, each once and in the order of the file."""
-    sides = _Sides(_definitions(reader), _definitions(writer))
-    return tuple(dict.fromkeys(_Comparison(sides).files()))
-
-
-def _definitions(schema: ParsedSchema) -> Definitions:
-    files = {
-        dependency.name: cast(FileDescriptorProto, dependency.definition)
-        for dependency in schema.dependencies
-    }
-    return Definitions.of(cast(FileDescriptorProto, schema.definition), files)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    reader: Definitions
-    writer: Definitions
+    comparison = _Comparison(_Definitions.of(reader), _Definitions.of(writer))
+    return tuple(dict.fromkeys(comparison.files()))
 
 
 class _Comparison:
-    def __init__(self, sides: _Sides) -> None:
-        self.reader, self.writer = sides.reader, sides.writer
+    def __init__(self, reader: _Definitions, writer: _Definitions) -> None:
+        self.reader, self.writer = reader, writer
         self.open: set[tuple[str, str]] = set()  # pairs of imported messages under comparison
 
     def files(self) -> Iterator[Incompatibility]:
         reader, writer = self.reader.file, self.writer.file
         if reader.package != writer.package:
             yield _found("#/", "PACKAGE_CHANGED", f'package "{writer.package}" became "{reader.package}"')
-        yield from self._messages(
-            list(reader.message_type), list(writer.message_type), (reader.package, writer.package), "#"
-        )
-        yield from _enums(list(reader.enum_type), list(writer.enum_type), "#")
+        yield from self._messages(reader.message_type, writer.message_type, "#")
+        yield from _enums(reader.enum_type, writer.enum_type, "#")
 
     def _messages(
-        self, reader: list[DescriptorProto], writer: list[DescriptorProto], scopes: tuple[str, str], path: str
+        self, reader: Sequence[DescriptorProto], writer: Sequence[DescriptorProto], path: str
     ) -> Iterator[Incompatibility]:
         """Messages of one level, by name; those made for maps are the business of their fields."""
         old = {message.name: (index, message) for index, message in enumerate(_declared(writer))}
@@ -92,15 +183,13 @@ class _Comparison:
             else:
                 if new[name][0] != old[name][0]:
                     yield _found(here, "MESSAGE_MOVED", f'message "{name}" is at another place in the file')
-                yield from self._message(
-                    new[name][1], old[name][1], (_join(scopes[0], name), _join(scopes[1], name)), here
-                )
+                yield from self._message(new[name][1], old[name][1], here)
 
     def _message(
-        self, reader: DescriptorProto, writer: DescriptorProto, scopes: tuple[str, str], path: str
+        self, reader: DescriptorProto, writer: DescriptorProto, path: str
     ) -> Iterator[Incompatibility]:
-        new = {field.number: self.reader.member(field, reader, scopes[0]) for field in reader.field}
-        old = {field.number: self.writer.member(field, writer, scopes[1]) for field in writer.field}
+        new = {field.number: self.reader.member(field, reader) for field in reader.field}
+        old = {field.number: self.writer.member(field, writer) for field in writer.field}
         yield from _oneofs(reader, writer, new, old, path)
         for number in sorted({*old, *new}):
             if number not in new:
@@ -109,8 +198,8 @@ class _Comparison:
                 yield from _added(new[number], {name.name for name in writer.oneof_decl}, path)
             else:
                 yield from self._field(new[number], old[number], path)
-        yield from self._messages(list(reader.nested_type), list(writer.nested_type), scopes, path)
-        yield from _enums(list(reader.enum_type), list(writer.enum_type), path)
+        yield from self._messages(reader.nested_type, writer.nested_type, path)
+        yield from _enums(reader.enum_type, writer.enum_type, path)
 
     def _field(self, new: Member, old: Member, path: str) -> Iterator[Incompatibility]:
         here = f"{path}/{new.name}"
@@ -144,7 +233,7 @@ class _Comparison:
         self, new: Member, old: Member, path: str, what: str, changed: str
     ) -> Iterator[Incompatibility]:
         """Messages by their names without package. What is in the files themselves is compared there already."""
-        ours, theirs = self.reader.find(new.shape.text), self.writer.find(old.shape.text)
+        ours, theirs = self.reader.messages.get(new.shape.text), self.writer.messages.get(old.shape.text)
         if ours is None or theirs is None:
             if new.shape.text != old.shape.text:
                 yield _found(path, "FIELD_NAMED_TYPE_CHANGED", changed)
@@ -156,9 +245,7 @@ class _Comparison:
             if pair in self.open:
                 return
             self.open.add(pair)
-            below = list(
-                self._message(ours.message, theirs.message, pair, "#/" + ours.local.replace(".", "/"))
-            )
+            below = list(self._message(ours.message, theirs.message, "#/" + ours.local.replace(".", "/")))
             yield from below
             self.open.discard(pair)
             if any(found.kind not in HARMLESS for found in below):
@@ -235,7 +322,7 @@ def _oneofs(
 
 
 def _enums(
-    reader: list[EnumDescriptorProto], writer: list[EnumDescriptorProto], path: str
+    reader: Sequence[EnumDescriptorProto], writer: Sequence[EnumDescriptorProto], path: str
 ) -> Iterator[Incompatibility]:
     new, old = ({enum.name: enum for enum in enums} for enums in (reader, writer))
     for name in (*old, *(name for name in new if name not in old)):
@@ -262,134 +349,9 @@ def _enum(reader: EnumDescriptorProto, writer: EnumDescriptorProto, path: str) -
             )
 
 
-def _declared(messages: list[DescriptorProto]) -> list[DescriptorProto]:
+def _declared(messages: Sequence[DescriptorProto]) -> list[DescriptorProto]:
     return [message for message in messages if not message.options.map_entry]
-
-
-def _join(scope: str, name: str) -> str:
-    return f"{scope}.{name}" if scope else name
 
 
 def _found(path: str, kind: str, message: str) -> Incompatibility:
     return Incompatibility(path, kind, f"{message} at {path}")
-
-
-_F = FieldDescriptorProto
-
-
-class Kind(Enum):
-    SCALAR = "scalar"
-    MESSAGE = "message"
-    GROUP = "group"
-    MAP = "map"
-
-
-class Label(Enum):
-    NONE = "singular"  # nothing written, and not repeated
-    OPTIONAL = "optional"
-    REQUIRED = "required"
-    REPEATED = "repeated"
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """`text` is the name of the type, absolute without a leading dot where it is known."""
-
-    kind: Kind
-    text: str
-    wire: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A field. `oneof` is the one that the text shows; `parts` are key and value of a map."""
-
-    name: str
-    number: int
-    label: Label
-    oneof: str | None
-    shape: Shape
-    parts: tuple[Member, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Defined:
-    """A message: its name without package, and whether it is in the file itself or imported."""
-
-    message: DescriptorProto
-    local: str
-    own: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Definitions:
-    """A file and all that it can see. Nothing here fails on a name that nobody defines."""
-
-    file: FileDescriptorProto
-    symbols: Mapping[str, Symbol]
-    messages: Mapping[str, Defined]
-
-    @classmethod
-    def of(cls, file: FileDescriptorProto, imported: Mapping[str, FileDescriptorProto]) -> Definitions:
-        symbols, messages = dict(_well_known_symbols()), dict(_well_known_messages())
-        for source, own in (*((other, False) for other in imported.values()), (file, True)):
-            symbols.update(symbols_of(source))
-            messages.update(_messages(source, own=own))
-        return cls(file, symbols, messages)
-
-    def find(self, name: str) -> Defined | None:
-        return self.messages.get(name)
-
-    def member(self, field: FieldDescriptorProto, owner: DescriptorProto, scope: str) -> Member:
-        """A field of a message; `scope` is the message's full name."""
-        shown = field.HasField("oneof_index") and not field.proto3_optional
-        oneof = owner.oneof_decl[field.oneof_index].name if shown else None
-        shape, parts = self._shape(field, owner, scope)
-        return Member(field.name, field.number, self._label(field), oneof, shape, parts)
-
-    def _label(self, field: FieldDescriptorProto) -> Label:
-        if field.label == _F.LABEL_REPEATED:
-            return Label.REPEATED
-        if field.label == _F.LABEL_REQUIRED or (
-            field.options.features.field_presence == FeatureSet.LEGACY_REQUIRED
-        ):
-            return Label.REQUIRED
-        written = field.proto3_optional or (not self.file.syntax and not field.HasField("oneof_index"))
-        return Label.OPTIONAL if written else Label.NONE
-
-    def _shape(
-        self, field: FieldDescriptorProto, owner: DescriptorProto, scope: str
-    ) -> tuple[Shape, tuple[Member, ...]]:
-        if not field.type_name:
-            return Shape(Kind.SCALAR, _F.Type.Name(field.type)[5:].lower(), WIRE_FORMS[field.type]), ()
-        local = field.type_name.rpartition(".")[2]
-        entry = next((nested for nested in owner.nested_type if nested.name == local), None)
-        if entry is not None and entry.options.map_entry:
-            parts = tuple(self.member(part, entry, f"{scope}.{local}") for part in entry.field)
-            return Shape(Kind.MAP, f"map<{parts[0].shape.text}, {parts[1].shape.text}>"), parts
-        name = find(field.type_name, scope, self.symbols, types=True) or field.type_name.removeprefix(".")
-        if self.symbols.get(name) is Symbol.ENUM or (field.type == _F.TYPE_ENUM and field.HasField("type")):
-            return Shape(Kind.SCALAR, name, "varint"), ()
-        delimited = field.options.features.message_encoding == FeatureSet.DELIMITED
-        group = delimited or (field.type == _F.TYPE_GROUP and field.HasField("type"))
-        return Shape(Kind.GROUP if group else Kind.MESSAGE, name), ()
-
-
-def _messages(file: FileDescriptorProto, *, own: bool) -> Iterator[tuple[str, Defined]]:
-    """All messages by full name, nested ones too."""
-    prefix = f"{file.package}." if file.package else ""
-    waiting = [(message.name, message) for message in file.message_type]
-    while waiting:
-        local, message = waiting.pop()
-        yield prefix + local, Defined(message, local, own)
-        waiting += [(f"{local}.{nested.name}", nested) for nested in message.nested_type]
-
-
-@cache
-def _well_known_symbols() -> Mapping[str, Symbol]:
-    return table(well_known().values())
-
-
-@cache
-def _well_known_messages() -> Mapping[str, Defined]:
-    return {name: found for file in well_known().values() for name, found in _messages(file, own=False)}

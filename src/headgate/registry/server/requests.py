@@ -13,7 +13,7 @@ import stat
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 from urllib.parse import unquote
 
 import orjson
@@ -347,9 +347,12 @@ def config_answer(config: Config, level_name: str) -> dict[str, Json]:
 
 def serialized(parsed: ParsedSchema) -> str:
     """A Protobuf schema as its file descriptor, in base64."""
-    if not isinstance(parsed.definition, FileDescriptorProto):
+    if parsed.schema.type is not SchemaFormat.PROTOBUF:
         raise InvalidSchema(f"a schema of type {parsed.schema.type} has no serialized form")
-    return base64.b64encode(parsed.definition.SerializeToString()).decode()
+    file = FileDescriptorProto()
+    file.CopyFrom(cast(tuple[FileDescriptorProto, ...], parsed.definition)[0])
+    file.ClearField("name")  # A registered schema has no file name.
+    return base64.b64encode(file.SerializeToString()).decode()
 
 
 def _schema_type(value: Json) -> SchemaFormat:

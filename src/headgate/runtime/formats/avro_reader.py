@@ -7,16 +7,19 @@ record into another costs a tenth of all CPU time: Spark makes the decoded row a
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
+import fastavro
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from headgate.plan.sides import SchemaSide, place_of
-from headgate.registry.wire import header
+from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
 from headgate.runtime.formats.avro_plan import (
@@ -45,6 +48,7 @@ from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, 
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Type
+from headgate.schema.written import WrittenSchema
 
 # The end is an Avro int of five bytes. Left-over bytes look like it with a chance of 1 in 2^31. It is negative because a
 # record that ends before a text or an array takes it for a length: for a positive one Avro allocates 1.5 GB first.
@@ -140,6 +144,22 @@ class AvroReader:
 
     def schema_id(self, data: Column) -> Column:
         return frame.schema_id(data) if self._side.framed else F.lit(None).cast("int")
+
+
+def explain_malformed(data: bytes | None, writer: WrittenSchema | None) -> str:
+    """Why the body of a framed record is malformed, found by decoding that one record in Python."""
+    if data is None or writer is None:
+        return MALFORMED
+    body = io.BytesIO(data[HEADER_LENGTH:])
+    try:
+        schema = fastavro.parse_schema(json.loads(to_json_text(writer_tree(writer))))
+        fastavro.schemaless_reader(body, schema, None)
+    except EOFError:
+        return "it ends before its schema does"
+    except Exception:  # noqa: BLE001 - whatever the decoder raises, it says no more than that
+        return MALFORMED
+    left = len(data) - HEADER_LENGTH - body.tell()
+    return f"{left} bytes are left over behind it" if left else MALFORMED
 
 
 # parts

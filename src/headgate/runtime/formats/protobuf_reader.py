@@ -1,22 +1,30 @@
-"""Protobuf messages as columns."""
+"""Protobuf: messages by Protobuf's own library, with the writer's schema, and columns made field by field.
+
+A field is found by its name. One that was renamed is found by its number, unless its new name is a column too. Where
+the writer's schema has no such field, the column is NULL, or if it cannot be, what Protobuf has for a field that is not
+set. Fields that the writer's schema does not have are passed over, as Protobuf does.
+
+The driver compiles the schemas and sends descriptors, so that workers never run protoc.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, chain
 from operator import attrgetter
 from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from headgate.registry import wire
 from headgate.registry.errors import MalformedMessageIndexes
-from headgate.registry.protobuf_files import find_message, load_files, place_in_file, read_files
 from headgate.runtime.formats.arrow_reader import (
     Decoding,
     InvalidBody,
@@ -27,29 +35,60 @@ from headgate.runtime.formats.arrow_reader import (
 )
 from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker, zero
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
-from headgate.schema.formats.proto_text.errors import UnknownMessage
-from headgate.schema.formats.protobuf.write import column_of
+from headgate.schema.formats.protobuf.errors import UnknownMessage
+from headgate.schema.formats.protobuf.identifiers import column_of
+from headgate.schema.formats.protobuf.protoc import read_files
+from headgate.schema.formats.protobuf.read import find_message, link, message_indexes
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
 
 
-def protobuf_bodies(decoding: Decoding, writer: WrittenSchema) -> ProtobufBodies:
-    return ProtobufBodies(decoding, writer)
+@dataclass(frozen=True, slots=True)
+class ProtobufDecoders:
+    """Makes decoders on the workers, of schemas that the driver compiled.
+
+    It is hashable and compares by its schemas, because workers keep their decoders by it.
+    """
+
+    schemas: tuple[tuple[WrittenSchema, bytes | str], ...]  # a descriptor set, or why there is none
+
+    @classmethod
+    def of(cls, schemas: Iterable[WrittenSchema]) -> ProtobufDecoders:
+        return cls(tuple((schema, _compiled(schema)) for schema in dict.fromkeys(schemas)))
+
+    def __call__(self, decoding: Decoding, writer: WrittenSchema) -> ProtobufDecoder:
+        return ProtobufDecoder(decoding, writer, dict(self.schemas))
 
 
-class ProtobufBodies:
-    def __init__(self, decoding: Decoding, writer: WrittenSchema) -> None:
+@lru_cache(maxsize=512)
+def _compiled(schema: WrittenSchema) -> bytes | str:
+    try:
+        files = read_files(schema.text, schema.references)
+    except SchemaError as wrong:
+        return wrong.message()
+    for file in files:
+        file.ClearField("source_code_info")
+    return FileDescriptorSet(file=files).SerializeToString()
+
+
+class ProtobufDecoder:
+    """Reads bodies that were written with one schema."""
+
+    def __init__(
+        self, decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+    ) -> None:
         assert isinstance(decoding.target.type, Record)
         self._framed = decoding.framed
         self._unusable = ""
         try:
-            message, reader = _messages(decoding, writer)
-        except SchemaError as wrong:
-            self._unusable = f"the schema that it names cannot be used: {wrong.message()}"
+            message, reader = _messages(decoding, writer, compiled)
+        except (SchemaError, _NotCompiled) as wrong:
+            reason = wrong.message() if isinstance(wrong, SchemaError) else str(wrong)
+            self._unusable = f"the schema that it names cannot be used: {reason}"
             return
-        self._place = place_in_file(message)
+        self._place = message_indexes(message)
         self._class: Any = GetMessageClass(message)
         self._has_required = _has_required(message, set())
         self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, reader)
@@ -99,19 +138,31 @@ class ProtobufBodies:
         return rest
 
 
-def _messages(decoding: Decoding, writer: WrittenSchema) -> tuple[Descriptor, Descriptor]:
+class _NotCompiled(Exception):
+    """The driver could not compile a schema; the text says why."""
+
+
+def _messages(
+    decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
+) -> tuple[Descriptor, Descriptor]:
     """The message of the writer, and the same in the schema that was frozen at creation."""
     first = decoding.schemas[0]
-    reader = find_message(load_files(read_files(first.text, first.references)), decoding.message)
+    reader = find_message(_linked(compiled[first]), decoding.message)
     if writer == first:
         return reader, reader
-    file = load_files(read_files(writer.text, writer.references))
+    file = _linked(compiled[writer])
     try:
         return find_message(file, reader.full_name), reader
     except UnknownMessage:
         if decoding.message is not None:
             raise
         return find_message(file, None), reader
+
+
+def _linked(compiled: bytes | str) -> FileDescriptor:
+    if isinstance(compiled, str):
+        raise _NotCompiled(compiled)
+    return link(FileDescriptorSet.FromString(compiled).file)
 
 
 def _has_required(message: Descriptor, seen: set[str]) -> bool:

@@ -8,7 +8,7 @@ from headgate.plan.sides import BytesSide, CsvSide, JsonSide, RegexSide, SchemaS
 from headgate.runtime.formats.arrow_reader import ArrowReader
 from headgate.runtime.formats.avro_reader import AvroReader
 from headgate.runtime.formats.json_reader import JsonReader, json_decoder
-from headgate.runtime.formats.protobuf_reader import protobuf_bodies
+from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.runtime.formats.side import SideReader, WriterSchemas
 from headgate.runtime.formats.text_readers import BytesReader, CsvReader, RegexReader, TextReader
 
@@ -38,6 +38,6 @@ def _schema_reader(side: SchemaSide, writers: WriterSchemas) -> SideReader:
         case "JSON SCHEMA":
             return ArrowReader(side, writers, json_decoder)
         case "PROTOBUF":
-            return ArrowReader(side, writers, protobuf_bodies)
+            return ArrowReader(side, writers, ProtobufDecoders.of((*side.schemas, *writers.known.values())))
         case _:
             assert_never(side.kind)

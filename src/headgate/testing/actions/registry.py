@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from dataclasses import replace
 
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
-from headgate.registry.parsing.protobuf import serialized_descriptor
 from headgate.registry.schemas import Reference, Schema
-from headgate.schema.formats.proto_text import parse_proto, print_proto
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
 from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.context import SpecContext
@@ -107,33 +104,15 @@ def _check_schema(subject: str, version: str, text: str, registry: RegistryClien
     found = registry.latest(subject) if version == "latest" else registry.version(subject, int(version))
     what = f'the schema of subject "{subject}" is another one'
     if found.schema.type is SchemaFormat.PROTOBUF:
-        wanted, actual = _descriptor(text), _descriptor(found.schema.text)
-        if wanted != actual or _comments(wanted) != _comments(actual):
-            shown = tuple(line for line in print_proto(actual).splitlines() if line.strip())
-            raise Mismatch(
-                what, tuple(print_proto(wanted).splitlines()), tuple(print_proto(actual).splitlines()), shown
-            )
+        wanted = registry.resolved(replace(found.schema, text=text)).canonical
+        actual = registry.resolved(found.schema).canonical
+        if wanted != actual:
+            shown = tuple(line for line in found.schema.text.splitlines() if line.strip())
+            raise Mismatch(what, tuple(wanted.splitlines()), tuple(actual.splitlines()), shown)
         return
     expected, there = read_json(text), read_json(found.schema.text)
     if not equal(expected, there):
         raise Mismatch(what, _lines(write_json(expected)), _lines(write_json(there)), (write_json(there),))
-
-
-def _descriptor(text: str) -> FileDescriptorProto:
-    """The descriptor without positions in the text, which are formatting."""
-    file = serialized_descriptor(text) or parse_proto(text)
-    for location in file.source_code_info.location:
-        location.ClearField("span")
-    file.ClearField("name")
-    return file
-
-
-def _comments(file: FileDescriptorProto) -> dict[tuple[int, ...], tuple[str, str]]:
-    return {
-        tuple(one.path): (one.leading_comments.strip(), one.trailing_comments.strip())
-        for one in file.source_code_info.location
-        if one.leading_comments or one.trailing_comments
-    }
 
 
 def _lines(text: str) -> tuple[str, ...]:

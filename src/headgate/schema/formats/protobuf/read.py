@@ -1,12 +1,12 @@
-"""A message to a record."""
+"""Compiled files: a message to a record, and linked descriptors for decoding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from google.protobuf import text_format
+from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
     EnumDescriptorProto,
@@ -16,17 +16,14 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
 )
 from google.protobuf.descriptor_pool import DescriptorPool
-from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate.errors import similar_names
 from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
 from headgate.schema.formats.documents import SizeLimit
-from headgate.schema.formats.proto_text.cursor import Path
-from headgate.schema.formats.proto_text.errors import UnknownMessage
-from headgate.schema.formats.proto_text.resolve import resolve
-from headgate.schema.formats.proto_text.well_known import well_known
-from headgate.schema.formats.protobuf.write import column_of
+from headgate.schema.formats.protobuf.errors import UnknownMessage
+from headgate.schema.formats.protobuf.identifiers import Path, column_of
+from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.types import (
     MAX_DEPTH,
     MAX_PRECISION,
@@ -84,14 +81,14 @@ _WELL_KNOWN: Mapping[str, Type] = {
 def from_protobuf(
     file: FileDescriptorProto, message: str | None = None, dependencies: Sequence[FileDescriptorProto] = ()
 ) -> Record:
-    """The columns of a message, with docs from comments.
+    """The columns of a message of a compiled file, with docs from comments.
 
     `message` is a full name or one without package; None means the first message, as registries have it.
-    `dependencies` are the imported files by name, those of `proto_text.well_known` excepted. NOT NULL is what cannot
-    be missing: proto3 scalars without `optional`, required fields, lists and maps. Raises what `resolve` raises,
-    `UnknownMessage`, `RecursiveSchema`, `SchemaTooDeep`, `SchemaTooLarge` or `UnsupportedType`.
+    `dependencies` are the files that it imports, also indirectly. NOT NULL is what cannot be missing: proto3 scalars
+    without `optional`, required fields, lists and maps. Raises `UnknownMessage`, `RecursiveSchema`, `SchemaTooDeep`,
+    `SchemaTooLarge` or `UnsupportedType`.
     """
-    reader = _Reader(resolve(file, dependencies), dependencies)
+    reader = _Reader(file, dependencies)
     return reader.record(reader.choose(message), "$", ())
 
 
@@ -117,9 +114,8 @@ class _Reader:
         self._enums: dict[str, _EnumType] = {}
         self._docs: dict[str, Mapping[Path, str]] = {}
         self._size_limit = SizeLimit("Protobuf")
-        for other in _imported(file, dependencies):
-            self._index(resolve(other, dependencies))
-        self._index(file)
+        for other in (*dependencies, file):
+            self._index(other)
 
     def choose(self, name: str | None) -> str:
         package = f".{self.file.package}" if self.file.package else ""
@@ -152,7 +148,7 @@ class _Reader:
         name = column_of(field)
         here = f"{path}.{name}"
         self._size_limit.count(1, here)
-        doc = doc or meta_of(field.options).doc or None
+        doc = doc or _meta_of(field.options).doc or None
         entry = self._messages.get(field.type_name) if field.type == _F.TYPE_MESSAGE else None
         if entry is not None and entry.proto.options.map_entry:
             value = self._type(entry.proto.field[1], f"{here}{{}}", outer)
@@ -187,7 +183,7 @@ class _Reader:
 
     def _docs_of(self, file: FileDescriptorProto) -> Mapping[Path, str]:
         if file.name not in self._docs:
-            self._docs[file.name] = docs_of(file)
+            self._docs[file.name] = _docs_of(file)
         return self._docs[file.name]
 
     def _index(self, file: FileDescriptorProto) -> None:
@@ -200,20 +196,6 @@ class _Reader:
                     self._enums[f"{name}.{enum.name}"] = _EnumType(enum, file, (*found.path, 4, number))
         for index, enum in enumerate(file.enum_type):
             self._enums[f"{scope}.{enum.name}"] = _EnumType(enum, file, (5, index))
-
-
-def _imported(
-    file: FileDescriptorProto, dependencies: Sequence[FileDescriptorProto]
-) -> Iterator[FileDescriptorProto]:
-    """All files that this one needs, also indirectly."""
-    files = {**well_known(), **{found.name: found for found in dependencies}}
-    waiting, seen = list(file.dependency), {file.name}
-    while waiting:
-        name = waiting.pop()
-        if name in files and name not in seen:
-            seen.add(name)
-            waiting += files[name].dependency
-            yield files[name]
 
 
 def _nested(message: _Message, scope: str) -> Iterator[tuple[str, _Message]]:
@@ -233,7 +215,7 @@ def _confluent_decimal(field: FieldDescriptorProto, path: str) -> Type | None:
     """Without precision and scale it could hold anything, and is left the message that it is."""
     if field.type_name != ".confluent.type.Decimal":
         return None
-    params = meta_of(field.options).params
+    params = _meta_of(field.options).params
     precision, scale = params.get("precision", str(MAX_PRECISION)), params.get("scale", "0")
     if not params.keys() & {"precision", "scale"} or not (precision.isdecimal() and scale.isdecimal()):
         return None
@@ -243,57 +225,36 @@ def _confluent_decimal(field: FieldDescriptorProto, path: str) -> Type | None:
     return Decimal(int(precision), int(scale))
 
 
-_NAMES = ("confluent.field_meta", ".confluent.field_meta")
-
-
 @dataclass(frozen=True, slots=True)
-class Meta:
+class _Meta:
+    """Confluent's option `(confluent.field_meta)`: the doc of a field, and parameters of its type."""
+
     doc: str = ""
     params: Mapping[str, str] = field(default_factory=dict)
 
 
-def meta_of(options: FieldOptions) -> Meta:
-    """What the option says; nothing if it is not there, or not of its form."""
-    for option in options.uninterpreted_option:
-        if len(option.name) == 1 and option.name[0].name_part in _NAMES:
-            message = _new("confluent.Meta")
-            try:
-                text_format.Merge(option.aggregate_value, message)
-            except text_format.ParseError:
-                return Meta()
-            return _meta(message)
-    return _of_bytes(options)
-
-
-def _of_bytes(options: FieldOptions) -> Meta:
-    """From a compiled descriptor, where the option is a field that the library may not know."""
-    data = options.SerializeToString()
-    if not data:
-        return Meta()
-    known = _new("google.protobuf.FieldOptions")
-    known.MergeFromString(data)
-    found = [value for field, value in known.ListFields() if field.full_name == "confluent.field_meta"]
-    return _meta(found[0]) if found else Meta()
-
-
-def _meta(message: Message) -> Meta:
-    return Meta(message.doc, dict(message.params))  # type: ignore[attr-defined]  # a class made at run time
-
-
-def _new(name: str) -> Message:
-    return GetMessageClass(_pool().FindMessageTypeByName(name))()
+def _meta_of(options: FieldOptions) -> _Meta:
+    """The library knows the option only if other code loaded its definition, so that it is read by a pool of our own."""
+    if not options.ByteSize():
+        return _Meta()
+    known = GetMessageClass(_meta_pool().FindMessageTypeByName("google.protobuf.FieldOptions"))()
+    known.MergeFromString(options.SerializeToString())
+    for extension, value in known.ListFields():
+        if extension.full_name == "confluent.field_meta":
+            return _Meta(value.doc, dict(value.params))
+    return _Meta()
 
 
 @cache
-def _pool() -> DescriptorPool:
-    pool = DescriptorPool()
-    for file in ("google/protobuf/descriptor.proto", "confluent/meta.proto"):
-        pool.Add(well_known()[file])
-    return pool
+def _meta_pool() -> DescriptorPool:
+    return link(read_files('syntax = "proto3"; import "confluent/meta.proto";')).pool
 
 
-def docs_of(file: FileDescriptorProto) -> Mapping[Path, str]:
-    """The doc of each declaration: its leading comment, or else the one that trails it."""
+# docs
+
+
+def _docs_of(file: FileDescriptorProto) -> Mapping[Path, str]:
+    """The doc of each declaration: its leading comment, or otherwise the one that trails it."""
     found: dict[Path, str] = {}
     for location in file.source_code_info.location:
         doc = _doc(location.leading_comments or location.trailing_comments)
@@ -305,3 +266,49 @@ def docs_of(file: FileDescriptorProto) -> Mapping[Path, str]:
 def _doc(comment: str) -> str:
     lines = [line.removeprefix(" ").rstrip() for line in comment.split("\n")]
     return "\n".join(lines).strip()
+
+
+# linked descriptors
+
+
+def link(files: Sequence[FileDescriptorProto]) -> FileDescriptor:
+    """The first of the files as Protobuf's library links it. The others are those that `read_files` gives."""
+    pool = DescriptorPool()
+    for file in (*files[1:], files[0]):
+        plain = FileDescriptorProto()
+        plain.CopyFrom(file)
+        plain.ClearField("source_code_info")
+        pool.Add(plain)
+    return pool.FindFileByName(files[0].name)
+
+
+def find_message(file: FileDescriptor, name: str | None) -> Descriptor:
+    """A message by its full name or as it is called within the package; None means the first one.
+
+    Raises `UnknownMessage`.
+    """
+    known = {one.full_name: one for one in _with_nested(file.message_types_by_name.values())}
+    if name is None:
+        if not known:
+            raise UnknownMessage("")
+        return next(iter(file.message_types_by_name.values()))
+    package = f"{file.package}." if file.package else ""
+    found = known.get(name.removeprefix(".")) or known.get(package + name)
+    if found is None:
+        raise UnknownMessage(name, similar_names(name, known))
+    return found
+
+
+def message_indexes(message: Descriptor) -> tuple[int, ...]:
+    """The path of a message type in its file, which a registry's frame holds."""
+    outer = message.containing_type
+    if outer is None:
+        return (list(message.file.message_types_by_name).index(message.name),)
+    return (*message_indexes(outer), [one.name for one in outer.nested_types].index(message.name))
+
+
+def _with_nested(messages: Iterable[Descriptor]) -> list[Descriptor]:
+    found = list(messages)
+    for one in found:
+        found.extend(one.nested_types)
+    return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
@@ -17,9 +15,19 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from headgate.schema.errors import SchemaTooDeep, UnresolvedType, UnsupportedType
-from headgate.schema.formats.proto_text.cursor import Path
-from headgate.schema.formats.proto_text.literals import camel_case, is_identifier, json_name, map_entry_name
-from headgate.schema.formats.proto_text.messages import MAX_DEPTH, add_synthetic_oneofs
+from headgate.schema.formats.protobuf.identifiers import (
+    Path,
+    are_symbols,
+    column_of,
+    enum_name,
+    field_names,
+    free,
+    is_identifier,
+    json_name,
+    json_names,
+    map_entry_name,
+    type_name,
+)
 from headgate.schema.types import (
     Array,
     Bigint,
@@ -46,6 +54,15 @@ from headgate.schema.types import (
 )
 
 _F = FieldDescriptorProto
+MAX_MESSAGE_DEPTH = 31  # protoc's own limit of messages within messages
+_RESERVED_NUMBERS = range(19000, 20000)  # Protobuf keeps these field numbers for itself
+# The messages that are not made for a column, and the files that have them.
+FILES: Mapping[str, str] = {
+    ".google.type.Date": "google/type/date.proto",
+    ".google.type.TimeOfDay": "google/type/timeofday.proto",
+    ".google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
+    ".google.protobuf.Value": "google/protobuf/struct.proto",
+}
 
 
 def to_protobuf(
@@ -85,7 +102,7 @@ class _Place:
     previous: DescriptorProto | None
 
     def nested(self, name: str, index: int, column: str, previous: DescriptorProto | None) -> _Place:
-        if len(self.path) // 2 >= MAX_DEPTH:
+        if len(self.path) // 2 >= MAX_MESSAGE_DEPTH:
             raise SchemaTooDeep("Protobuf", column)
         return _Place(f"{self.name}.{name}", (*self.path, 3, index), column, previous)
 
@@ -134,7 +151,7 @@ class _Writer:
             self._column(home, field, column)
             self._comment((*place.path, 2, index), column.doc)
         number_fields(message, place.previous)
-        add_synthetic_oneofs(message)
+        _add_synthetic_oneofs(message)
         return message
 
     def _column(self, home: _Home, field: FieldDescriptorProto, column: Field) -> None:
@@ -160,7 +177,9 @@ class _Writer:
                 self._record(home, field, type_name(value.base, "Items"), wrapped, value)
             case Record():
                 self._record(home, field, type_name(value.base, ""), value.type, value)
-            case Enum() if are_symbols(value.type.symbols):
+            case Enum() if are_symbols(
+                {*_kept_symbols(home.before.message_of(value.old)), *value.type.symbols}
+            ):
                 self._enum(home, field, value.type, value)
             case Named():
                 raise UnresolvedType(value.path, ".".join(value.type.parts))
@@ -188,11 +207,10 @@ class _Writer:
         nested = home.message.nested_type.add(name=name)
         previous = home.before.message_of(value.old)
         place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, previous)
-        enum = nested.enum_type.add(name="Value")
-        if "Value" in type_.symbols:
-            enum.name = free("Values", set(type_.symbols))
+        enum = nested.enum_type.add()
         old = place.previous.enum_type if place.previous else ()
         number_symbols(enum, type_.symbols, old[0] if old else None)
+        enum.name = enum_name(symbol.name for symbol in enum.value)
         self._comment((*place.path, 4, 0), type_.doc)
         field.type, field.type_name = _F.TYPE_ENUM, f"{place.name}.{enum.name}"
 
@@ -218,6 +236,25 @@ def _add_entry(home: _Home, field: str, path: str) -> None:
     entry.options.map_entry = True
     entry.field.add(name="key", json_name="key", number=1, label=_F.LABEL_OPTIONAL, type=_F.TYPE_STRING)
     entry.field.add(name="value", json_name="value", number=2, label=_F.LABEL_OPTIONAL)
+
+
+def _kept_symbols(previous: DescriptorProto | None) -> list[str]:
+    """The symbol of number 0 of an enum that was made before. It stays, because proto3 needs one."""
+    enums = previous.enum_type if previous is not None else ()
+    return [value.name for enum in enums for value in enum.value if value.number == 0]
+
+
+def _add_synthetic_oneofs(message: DescriptorProto) -> None:
+    """Add the oneof that protoc makes for every optional field of proto3, under a name that is still free."""
+    names = {field.name for field in message.field}
+    for field in message.field:
+        if field.proto3_optional:
+            name = field.name if field.name.startswith("_") else f"_{field.name}"
+            while name in names:
+                name = "X" + name
+            names.add(name)
+            field.oneof_index = len(message.oneof_decl)
+            message.oneof_decl.add(name=name)
 
 
 def _scalar(type_: Scalar) -> tuple[_F.Type.ValueType, str]:
@@ -246,72 +283,6 @@ def _scalar(type_: Scalar) -> tuple[_F.Type.ValueType, str]:
             return _F.TYPE_MESSAGE, ".google.protobuf.Value"
         case _:
             assert_never(type_)
-
-
-# The messages that are not made for a column, and the files that have them.
-FILES: Mapping[str, str] = {
-    ".google.type.Date": "google/type/date.proto",
-    ".google.type.TimeOfDay": "google/type/timeofday.proto",
-    ".google.protobuf.Timestamp": "google/protobuf/timestamp.proto",
-    ".google.protobuf.Value": "google/protobuf/struct.proto",
-}
-_STATEMENTS = frozenset(
-    ("option", "reserved")
-)  # at the start of an enum's line, these are not read as a value
-
-
-def field_names(columns: Iterable[str], path: str) -> Mapping[str, str]:
-    """The field of each column: the column's own name if it is an identifier, else one made from it."""
-    named = tuple(columns)
-    taken = {column for column in named if is_identifier(column)}
-    found: dict[str, str] = {}
-    for column in named:
-        if (column.startswith("[") and column.endswith("]")) or "\0" in column:
-            why = "a JSON name cannot be in brackets or hold a NUL, and the name is no identifier"
-            raise UnsupportedType(f"{path}.{column}", "Protobuf", "column", why)
-        if not is_identifier(column):
-            made = re.sub(r"[^A-Za-z0-9_]", "_", column)
-            made = made if is_identifier(made) and json_name(made) != column else f"x_{made}"
-            found[column] = free(made, taken)
-        else:
-            found[column] = column
-    return found
-
-
-def column_of(field: FieldDescriptorProto) -> str:
-    """The column that a field is: its name, or a JSON name given by hand that no field could have."""
-    given = field.json_name and field.json_name != json_name(field.name)
-    return field.json_name if given and not is_identifier(field.json_name) else field.name
-
-
-def json_names(fields: Mapping[str, str]) -> Mapping[str, str]:
-    """The JSON name of each column: protoc's, but the column's own where that is no identifier or not the only one."""
-    spelt = {column: json_name(field) if field == column else column for column, field in fields.items()}
-    counts = Counter(spelt.values())
-    return {column: name if counts[name] == 1 else column for column, name in spelt.items()}
-
-
-def type_name(field: str, suffix: str) -> str:
-    """What the message or enum of a field is called, but for clashes."""
-    name = camel_case(field) + suffix
-    return name if is_identifier(name) else f"T{name}"
-
-
-def free(name: str, taken: set[str]) -> str:
-    """The name, with the smallest number after it that makes it a new one; it is taken then."""
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}{number}"
-    taken.add(found)
-    return found
-
-
-def are_symbols(symbols: Iterable[str]) -> bool:
-    return all(is_identifier(symbol) and symbol not in _STATEMENTS for symbol in symbols)
-
-
-_NOT_OURS = range(19000, 20000)  # protobuf keeps them for itself
 
 
 class Made:
@@ -347,7 +318,7 @@ def number_fields(message: DescriptorProto, previous: DescriptorProto | None) ->
     following = max({field.number for field in before.field} | reserved, default=0) + 1
     for field in message.field:
         if not field.number:
-            following = _NOT_OURS.stop if following in _NOT_OURS else following
+            following = _RESERVED_NUMBERS.stop if following in _RESERVED_NUMBERS else following
             field.number, following = following, following + 1
     gone = {field.number for field in before.field} - {field.number for field in message.field}
     for number in sorted(reserved | gone):

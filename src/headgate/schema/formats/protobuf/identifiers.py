@@ -1,0 +1,110 @@
+"""Names in Protobuf: those that protoc derives, and those made for columns, messages and enums."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto
+
+from headgate.schema.errors import UnsupportedType
+
+Path: TypeAlias = tuple[int, ...]  # of a declaration in its file, as `SourceCodeInfo.Location.path`
+
+# protoc would read an enum value of such a name as a statement of the enum.
+_STATEMENTS = frozenset(("option", "reserved"))
+
+
+def is_identifier(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is not None
+
+
+def json_name(name: str) -> str:
+    """lowerCamelCase as protoc derives it from a field's name."""
+    return re.sub(r"_+(.?)", lambda found: _ascii_upper(found[1]), name)
+
+
+def map_entry_name(name: str) -> str:
+    """The name of the message that protoc makes for a map field."""
+    return _camel_case(name) + "Entry"
+
+
+def _camel_case(name: str) -> str:
+    """UpperCamelCase as protoc derives it from a field's name; may be empty or begin with a digit."""
+    return re.sub(r"(?:^|_+)([^_]?)", lambda found: _ascii_upper(found[1]), name)
+
+
+def _ascii_upper(text: str) -> str:
+    return text.upper() if text.isascii() else text
+
+
+def field_names(columns: Iterable[str], path: str) -> Mapping[str, str]:
+    """The field of each column: the column's own name if it is an identifier, else one made from it."""
+    named = tuple(columns)
+    taken = {column for column in named if is_identifier(column)}
+    found: dict[str, str] = {}
+    for column in named:
+        if (column.startswith("[") and column.endswith("]")) or "\0" in column:
+            why = "a JSON name cannot be in brackets or hold a NUL, and the name is no identifier"
+            raise UnsupportedType(f"{path}.{column}", "Protobuf", "column", why)
+        if not is_identifier(column):
+            made = re.sub(r"[^A-Za-z0-9_]", "_", column)
+            made = made if is_identifier(made) and json_name(made) != column else f"x_{made}"
+            found[column] = free(made, taken)
+        else:
+            found[column] = column
+    return found
+
+
+def column_of(field: FieldDescriptorProto) -> str:
+    """The column that a field is: its name, or a JSON name given by hand that no field could have."""
+    given = field.json_name and field.json_name != json_name(field.name)
+    return field.json_name if given and not is_identifier(field.json_name) else field.name
+
+
+def json_names(fields: Mapping[str, str]) -> Mapping[str, str]:
+    """The JSON name of each column: protoc's, but the column's own where that is no identifier or not the only one."""
+    spelt = {column: json_name(field) if field == column else column for column, field in fields.items()}
+    counts = Counter(spelt.values())
+    return {column: name if counts[name] == 1 else column for column, name in spelt.items()}
+
+
+def type_name(field: str, suffix: str) -> str:
+    """What the message or enum of a field is called, but for clashes."""
+    name = _camel_case(field) + suffix
+    return name if is_identifier(name) else f"T{name}"
+
+
+def free(name: str, taken: set[str]) -> str:
+    """The name, with the smallest number after it that makes it a new one; it is taken then."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        found = f"{name}{number}"
+    taken.add(found)
+    return found
+
+
+def enum_name(symbols: Iterable[str]) -> str:
+    """The name of the enum that a message is made around. Its symbols are names beside it."""
+    taken = set(symbols)
+    return free("Values", taken) if "Value" in taken else "Value"
+
+
+def are_symbols(symbols: Iterable[str]) -> bool:
+    """Whether an enum can have these symbols.
+
+    protoc refuses two symbols that it would derive the same name from, such as `F` and `f`.
+    """
+    named = set(symbols)
+    plain = {_pascal_case(symbol, enum_name(named)) for symbol in named}
+    return len(plain) == len(named) and all(is_identifier(one) and one not in _STATEMENTS for one in named)
+
+
+def _pascal_case(symbol: str, enum: str) -> str:
+    """As protoc derives it: without the enum's name at its beginning, and without case and `_` within words."""
+    prefix = re.match("_*" + "_*".join(enum.lower()) + "_*", symbol, re.IGNORECASE)
+    rest = symbol[prefix.end() :] if prefix else ""
+    return "".join(word.capitalize() for word in (rest or symbol).split("_"))
