@@ -23,7 +23,7 @@ from headgate.schema.types import Type
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.registry_formats import SeedSchema
+from headgate.sql.registry_formats import FrozenSchema
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, print_statement
@@ -232,7 +232,7 @@ def test_a_sink_that_was_refused_its_schema_cannot_write_what_came_or_changed(wo
     statement = statement_of(sink, CreateSink)
     value = plan_sink(world.catalog, DEFAULT_PATH, statement).value
     assert value.schema is not None
-    formats = with_frozen_schemas(statement.formats, "VALUE", (SeedSchema("VALUE", 1, value.schema),))
+    formats = with_frozen_schemas(statement.formats, "VALUE", (FrozenSchema("VALUE", 1, value.schema),))
     seeded = replace(statement, formats=formats)
     world.catalog = apply(world.catalog, definition(sink, seeded, sink.columns))
     assert unwritable(world.catalog, world.catalog.get(sink.id)) == ()

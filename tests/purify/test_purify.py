@@ -16,7 +16,7 @@ from headgate.purify.statements import purify
 from headgate.registry.errors import SchemaIdNotFound
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.json import from_json, to_json
-from headgate.sql.registry_formats import RegistryFormat, SeedSchema
+from headgate.sql.registry_formats import FrozenSchema, RegistryFormat
 from headgate.sql.script import parse_statement
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Statement, print_statement
@@ -39,10 +39,10 @@ def pure(world: Planning, text: str) -> Statement:
     return purify(parse_statement(text), world.catalog, world.path, world.outside)
 
 
-def seeds(statement: Statement) -> list[SeedSchema]:
+def seeds(statement: Statement) -> list[FrozenSchema]:
     assert isinstance(statement, CreateSource)
     formats = [f for f in (statement.formats.key, statement.formats.value) if isinstance(f, RegistryFormat)]
-    return [o for f in formats for o in f.options if isinstance(o, SeedSchema)]
+    return [o for f in formats for o in f.options if isinstance(o, FrozenSchema)]
 
 
 # seeds
@@ -50,7 +50,7 @@ def seeds(statement: Statement) -> list[SeedSchema]:
 
 def test_a_bare_registry_format_is_seeded_for_both_sides(world: Planning) -> None:
     found = seeds(pure(world, f"{AT} {AVRO}"))
-    assert found == [SeedSchema("VALUE", 2, json.dumps(VALUE)), SeedSchema("KEY", 1, json.dumps(KEY))]
+    assert found == [FrozenSchema("VALUE", 2, json.dumps(VALUE)), FrozenSchema("KEY", 1, json.dumps(KEY))]
 
 
 def test_a_bare_format_without_key_subject_is_seeded_for_values_only() -> None:
@@ -83,7 +83,7 @@ def test_references_are_frozen_with_the_schema(world: Planning) -> None:
     text = json.dumps(record("order", ("at", "shop.place")))
     references = (("shop.place", json.dumps({**record("place"), "namespace": "shop"})),)
     world.outside.subjects["orders-value"] = WrittenSchema(text, references, 7)
-    assert seeds(pure(world, f"{AT} {AVRO}"))[0] == SeedSchema("VALUE", 7, text, references)
+    assert seeds(pure(world, f"{AT} {AVRO}"))[0] == FrozenSchema("VALUE", 7, text, references)
 
 
 # the law

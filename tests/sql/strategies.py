@@ -146,7 +146,7 @@ doc_targets = st.one_of(
     st.builds(registry_formats.DocTarget, st.none() | sides, st.just("TYPE"), names()),
 )
 docs = st.builds(registry_formats.DocOn, doc_targets, texts)
-seeds = st.builds(registry_formats.SeedSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0))
+seeds = st.builds(registry_formats.FrozenSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0))
 csv_formats = st.one_of(
     st.builds(formats.CsvFormat, numbers, st.none(), st.none() | texts),
     st.builds(formats.CsvFormat, st.none(), st.none() | some(identifiers), st.none() | texts),

@@ -1,4 +1,4 @@
-"""`headgate serve`: the engine of a project, until it is told to stop."""
+"""`headgate serve`: the engine process of a project. It runs until a signal stops it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from headgate.serve.server import HttpApi
 
 ENGINE_FILE = "engine.json"
 TOKEN_FILE = "token"
-SHUTDOWN_TIMEOUT = 10  # seconds in which answers that are under way may end when the engine is told to stop
+SHUTDOWN_TIMEOUT = 10  # seconds in which running statements may end when the engine stops
 NOISY_LOGGERS = ("py4j", "httpx", "httpcore", "asyncio")
-# Tells every failed query of Spark with its values, which may not be logged; failures are told as diagnostics.
+# Logs every failed query of Spark with its values, which must not be logged. The client gets the failure anyway.
 LOGGER_OF_VALUES = "SQLQueryContextLogger"
 
 log = logging.getLogger(__name__)
@@ -43,14 +43,14 @@ log = logging.getLogger(__name__)
 
 @click.command()
 @project_option
-@click.option("--port", type=click.IntRange(0, 65535), help="Port on loopback; 0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port on loopback. 0 means a free one.")
 @click.option(
     "--world", "world_folder", type=click.Path(path_type=Path), help="Folder of the embedded world."
 )
 def serve(project: Path, port: int | None, world_folder: Path | None) -> None:
-    """Run the engine: take statements, and keep tasks running.
+    """Run the engine: accept statements, and keep tasks running.
 
-    SIGTERM and Ctrl-C end it in order: tasks finish their batch and go on from there when an engine runs again.
+    SIGTERM and Ctrl-C stop it: tasks finish their batch, and continue from there when an engine runs again.
     """
     folder = project.absolute()
     settings = read_settings(folder)
@@ -60,11 +60,10 @@ def serve(project: Path, port: int | None, world_folder: Path | None) -> None:
     set_up_logging(settings, folder)
     settings = settings.model_copy(update=given)
     with Worlds() as worlds, listen(settings.port) as bound:
-        spark_died = EngineServer(
-            folder, settings, worlds.project(folder, settings.world_folder(folder))
-        ).run(bound)
+        opened = worlds.project(folder, settings.world_folder(folder))
+        spark_died = EngineServer(folder, settings, opened).run(bound)
     if spark_died:
-        become((*HEADGATE, *sys.argv[1:]))
+        replace_process((*HEADGATE, *sys.argv[1:]))
 
 
 class Worlds:
@@ -72,7 +71,7 @@ class Worlds:
 
     def __init__(self) -> None:
         self._opened: dict[Path, World] = {}
-        self._guard = threading.Lock()  # statements of several threads ask for addresses
+        self._guard = threading.Lock()  # several threads may need the first address at once
 
     def __enter__(self) -> Self:
         return self
@@ -82,8 +81,10 @@ class Worlds:
             world.close()
 
     def project(self, folder: Path, world: Path | None, postgres_database: str | None = None) -> Project:
-        """A project with the world in that folder, if any. It uses ``postgres_database`` of the world's PostgreSQL, or
-        the one that all share."""
+        """The project of a folder with the world of another folder, or without a world.
+
+        ``postgres_database`` is the database of the world's PostgreSQL that the project uses; None is the default one.
+        """
         if world is None:
             return Project(folder)
 
@@ -100,7 +101,10 @@ class Worlds:
 
 
 class EngineServer:
-    """The engine process of one project at a time. ``home`` is the folder that the settings are relative to."""
+    """The engine of one project at a time, with its Spark session and its HTTP server.
+
+    Relative paths in the settings start at ``home``.
+    """
 
     def __init__(self, home: Path, settings: Settings, project: Project) -> None:
         self._settings = settings
@@ -108,9 +112,9 @@ class EngineServer:
         self._spark_died = threading.Event()
         self._token = secrets.token_urlsafe(32)
         self._url = ""
-        self._door = HttpApi(self._open(project), self._token)
+        self._api = HttpApi(self._open(project), self._token)
         config = uvicorn.Config(
-            self._door.application(),
+            self._api.application(),
             log_level="warning",
             lifespan="off",
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
@@ -118,85 +122,92 @@ class EngineServer:
         self._server = uvicorn.Server(config)
 
     def open_project(self, project: Project) -> None:
-        """Close the current project in order, and open another one, whose catalog may be new. Spark is kept.
+        """Close the current project, and open another one, whose catalog may be new. Spark is kept.
 
-        For a thread beside the one in ``run``."""
-        closed = self._door.engine
+        Called by another thread than the one in ``run``.
+        """
+        closed = self._api.engine
         closed.close()
-        self._withdraw(closed.project.folder)
+        self._remove_address(closed.project.folder)
         engine = self._open(project)
-        self._door.serve(engine)
+        self._api.serve(engine)
         engine.start()
-        self._announce()
+        self._write_address()
 
     def stop(self) -> None:
-        """Let ``run`` end, or not begin. May be called by any thread."""
+        """Make ``run`` return, also if it has not started yet. Any thread may call it."""
         self._server.should_exit = True
 
     def run(self, bound: socket.socket) -> bool:
-        """Serve until ``stop`` or a signal, then end in order. True if Spark has died and the process must start again:
-        a Python process cannot start a second Spark. What the engine knows is in the catalog and the ledgers."""
+        """Serve until ``stop`` or a signal, then close everything.
+
+        Returns True if Spark has died. Then the process must start again, because a Python process cannot start a second
+        Spark. Nothing is lost: the state of the engine is in the catalog and the ledgers.
+        """
         for one in (signal.SIGTERM, signal.SIGINT):
             signal.signal(one, lambda *_: self.stop())
-        self._door.engine.start()
+        self._api.engine.start()
         try:
             self._url = f"http://{LOOPBACK}:{bound.getsockname()[1]}"
-            self._announce()
+            self._write_address()
             if self._settings.spark.eager:
                 self._spark.warm_up()
             self._server.run(sockets=[bound])
-            log.info("stopping: tasks end their batches")
+            log.info("stopping: tasks finish their batches")
         finally:
-            self._end()
+            self._close()
         return self._spark_died.is_set()
 
-    def _spark_gone(self) -> None:
+    def _on_spark_death(self) -> None:
         log.error("Spark has died, the engine starts again")
         self._spark_died.set()
         self.stop()
 
-    def _fenced(self, lost: LeaseLost) -> None:
-        """Another engine goes on with the catalog. This one ends at once, its Spark with it: a batch that is under way
-        would be written beside the other's."""
+    def _on_lease_lost(self, lost: LeaseLost) -> None:
+        """Exit at once, with Spark, because another engine has taken over the catalog. A running batch would be written
+        besides the batch of the other engine."""
         log.error("%s", lost.diagnostic().render())
         logging.shutdown()
         os._exit(exit_status(lost))
 
-    def _end(self) -> None:
-        """Every part in turn, whatever the ones before it met: Spark may be gone already, told to stop with us."""
-        for close in (self._door.engine.close, self._spark.close):
+    def _close(self) -> None:
+        """Close every part, even if another one fails: Spark may have ended already, by the same signal."""
+        for close in (self._api.engine.close, self._spark.close):
             try:
                 close()
-            except Exception as error:  # noqa: BLE001 - the process ends, and the next one goes on from the ledgers
-                log.error("could not stop in order: %s", str(error).partition("\n")[0])
-        self._withdraw(self._door.engine.project.folder)
+            except Exception as error:  # noqa: BLE001 - the process ends, and the next one continues from the ledgers
+                log.error("could not stop cleanly: %s", str(error).partition("\n")[0])
+        self._remove_address(self._api.engine.project.folder)
 
-    def _withdraw(self, project: Path) -> None:
-        """Remove the address from a project's folder, unless it is that of an engine that took over."""
-        told = EngineAddress.read(project)
-        if told is not None and told.pid == os.getpid():
+    def _remove_address(self, project: Path) -> None:
+        """Remove our address from a project folder. An engine that took over may have written its own there."""
+        written = EngineAddress.read(project)
+        if written is not None and written.pid == os.getpid():
             EngineAddress.file(project).unlink(missing_ok=True)
 
-    def _announce(self) -> None:
-        """Write the token, readable only by the owner, and then the engine's address into the project's folder."""
-        state = self._door.engine.project.state
+    def _write_address(self) -> None:
+        """Write the token, which only the owner can read, and then the address into the project folder.
+
+        Clients take the address as a sign that the engine is ready.
+        """
+        state = self._api.engine.project.state
         token = state / TOKEN_FILE
         with suppress(FileNotFoundError):
             token.unlink()
         with os.fdopen(os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(self._token)
-        told = {"url": self._url, "pid": os.getpid(), "started": datetime.now(UTC).isoformat()}
+        address = {"url": self._url, "pid": os.getpid(), "started": datetime.now(UTC).isoformat()}
         part = state / f"{ENGINE_FILE}.part"
-        part.write_text(json.dumps(told))
+        part.write_text(json.dumps(address))
         part.replace(state / ENGINE_FILE)
 
     def _open(self, project: Project) -> Engine:
-        return Engine(project, self._spark, self._spark_gone, self._fenced)
+        return Engine(project, self._spark, self._on_spark_death, self._on_lease_lost)
 
 
-def become(command: tuple[str, ...]) -> Never:
-    """Let another program take the place of this process."""
-    with suppress(ChildProcessError):  # a child that has ended would stay a zombie of the next program
+def replace_process(command: tuple[str, ...]) -> Never:
+    """Replace this process by another program."""
+    with suppress(ChildProcessError):  # a child that has ended would stay a zombie of the new program
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
     os.execv(command[0], command)
@@ -217,10 +228,11 @@ def _spark_session(folder: Path, settings: Settings) -> OpenSpark:
 
 
 def listen(port: int) -> socket.socket:
+    """A socket that listens on loopback. Port 0 means a free one. Raises EnginePortTaken."""
     try:
         return socket.create_server((LOOPBACK, port))
-    except OSError as wrong:
-        raise EnginePortTaken(port) from wrong
+    except OSError as error:
+        raise EnginePortTaken(port) from error
 
 
 def set_up_logging(settings: Settings, folder: Path) -> None:

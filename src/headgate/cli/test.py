@@ -47,7 +47,7 @@ def test(
 ) -> None:
     """Run executable specs: files, or folders with files whose names end in .spec.
 
-    A world of its own and an engine are started for the run. The exit status is 0 only if there was a file and all passed.
+    The run starts a world and an engine of its own. The exit status is 0 only if there was a file and all passed.
     """
     settings = Settings(read_duration(timeout), rewrite, jobs)
     files = [read_spec(path) for path in find_specs(paths, word)]
@@ -64,7 +64,7 @@ def test(
 
 
 def _open_job(job: int, jobs: int, keep: Path | None) -> AbstractContextManager[SpecEnvironment]:
-    """Several jobs keep their folders apart, and their progress is labelled."""
+    """The environment of one job. With several jobs, each has a folder of its own, and its progress lines are labelled."""
     if jobs == 1:
         return open_environment(keep, lambda line: click.echo(line, err=True))
     folder = None if keep is None else keep / f"job-{job}"

@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-from headgate.cli.serve import EngineServer, Worlds, become, listen, set_up_logging
+from headgate.cli.serve import EngineServer, Worlds, listen, replace_process, set_up_logging
 from headgate.cli.settings import read_settings
 from headgate.control.engine import Project
 from headgate.testing.engine import MODULE, SpecProject
@@ -31,7 +31,7 @@ def main(descriptor: str, home: str, first: str) -> None:
         following.start()
         spark_died = served.run(bound)
         if spark_died:  # the next process goes on with the same project and the same socket
-            become((sys.executable, "-m", MODULE, descriptor, home, current[0].write()))
+            replace_process((sys.executable, "-m", MODULE, descriptor, home, current[0].write()))
 
 
 def follow(commands: socket.socket, served: EngineServer, worlds: Worlds, current: list[SpecProject]) -> None:

@@ -44,7 +44,7 @@ from headgate.sql.formats import with_frozen_schemas
 from headgate.sql.queries import Select, SetSearchPath
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.redact import redacted_text
-from headgate.sql.registry_formats import SeedSchema, Side
+from headgate.sql.registry_formats import FrozenSchema, Side
 from headgate.sql.script import parse_script
 from headgate.sql.show import ReplayQuarantine
 from headgate.sql.sinks import CreateSink
@@ -290,7 +290,7 @@ def _with_ids(change: Change, statement: Statement, ids: dict[str, tuple[int, st
         return change
     for subject, (schema_id, text) in ids.items():
         side: Side = "KEY" if subject.endswith("-key") else "VALUE"
-        formats = with_frozen_schemas(statement.formats, side, (SeedSchema(side, schema_id, text),))
+        formats = with_frozen_schemas(statement.formats, side, (FrozenSchema(side, schema_id, text),))
         statement = replace(statement, formats=formats)
     purified = purified_text(statement, facts_of(change.object))
     return replace(change, object=replace(change.object, purified=purified))

@@ -15,7 +15,7 @@ from headgate.plan.respell_query import with_ids
 from headgate.schema.types import Named
 from headgate.sql.json import from_json, to_json
 from headgate.sql.options import Option
-from headgate.sql.registry_formats import DocOn, SchemaStrategy, SeedSchema
+from headgate.sql.registry_formats import DocOn, FrozenSchema, SchemaStrategy
 from headgate.sql.statement import Expression, Kind, ObjectName, Query, Statement
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import TokenKind, tokenize
@@ -105,7 +105,7 @@ class _Reader:
 
 
 def _is_seed(item: object) -> bool:
-    return isinstance(item, SeedSchema) or (isinstance(item, Option) and item.name == "SEED OFFSET")
+    return isinstance(item, FrozenSchema) or (isinstance(item, Option) and item.name == "SEED OFFSET")
 
 
 def _identifier(identifier: Identifier) -> str:

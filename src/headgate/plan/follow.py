@@ -36,7 +36,7 @@ from headgate.schema.types import Record, Type
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.registry_formats import SeedSchema, Side
+from headgate.sql.registry_formats import FrozenSchema, Side
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, Statement
@@ -59,7 +59,7 @@ class SinkChange:
         statement = self.statement
         for (side, effect), id_ in zip(self.register, ids, strict=True):
             formats = with_frozen_schemas(
-                statement.formats, side, (SeedSchema(side, id_, effect.schema.text),)
+                statement.formats, side, (FrozenSchema(side, id_, effect.schema.text),)
             )
             statement = replace(statement, formats=formats)
         return definition(self.sink, statement, self.sink.columns)
@@ -111,7 +111,7 @@ def _sink_change(catalog: Catalog, sink: Object, all_fit: bool) -> SinkChange | 
 def _source_change(source: Object, schemas: Sequence[WrittenSchema]) -> DefinitionChanged:
     statement = statement_of(source, CreateSource)
     known = frozen_schemas(statement.formats.value, "VALUE")
-    new = tuple(SeedSchema("VALUE", schema.id or 0, schema.text, schema.references) for schema in schemas)
+    new = tuple(FrozenSchema("VALUE", schema.id or 0, schema.text, schema.references) for schema in schemas)
     statement = replace(statement, formats=with_frozen_schemas(statement.formats, "VALUE", (*known, *new)))
     planned = plan_source(statement)
     columns = evolved_columns(source, source_columns(planned))

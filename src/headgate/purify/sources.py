@@ -16,12 +16,12 @@ from headgate.purify.topics import topic_name
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.formats import Format, Formats, frozen_schemas
 from headgate.sql.registry_formats import (
+    FrozenSchema,
     IdStrategy,
     InlineStrategy,
     RegistryFormat,
     RegistryUrl,
     SchemaStrategy,
-    SeedSchema,
     Side,
 )
 from headgate.sql.sources import CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
@@ -90,7 +90,7 @@ class _Seeder:
             if not required and not self.needs_key:
                 return format_
             raise SchemaOfOtherType(self._subject(side), found.format.words, format_.kind)
-        schema = SeedSchema(side, found.id or 0, found.text, found.references)
+        schema = FrozenSchema(side, found.id or 0, found.text, found.references)
         return replace(format_, options=(*format_.options, schema))
 
     def _find(self, format_: RegistryFormat, side: Side, registry: ConnectionRef) -> WrittenSchema | None:

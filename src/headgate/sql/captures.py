@@ -14,7 +14,6 @@ from headgate.sql.options import (
     OptionRule,
     OptionTable,
     ValueKind,
-    if_not_exists,
     items,
     options,
     print_options,
@@ -27,6 +26,7 @@ from headgate.sql.statement import (
     Statement,
     block,
     clauses,
+    if_not_exists,
     object_name,
     print_if_exists,
     print_if_not_exists,
@@ -83,7 +83,7 @@ class IntoBindings:
 
 @dataclass(frozen=True, slots=True)
 class IntoSchema:
-    """One collection per stream of the origin, by its name."""
+    """One collection per stream of the origin, with the stream's name."""
 
     name: ObjectName
 

@@ -13,9 +13,7 @@ from headgate.sql.options import (
     OptionRule,
     OptionTable,
     ValueKind,
-    if_not_exists,
     print_with_options,
-    strings,
     with_options,
 )
 from headgate.sql.queries import read_query, take_emit_changes
@@ -24,12 +22,14 @@ from headgate.sql.statement import (
     Query,
     Statement,
     clauses,
+    if_not_exists,
     object_name,
     print_if_exists,
     print_if_not_exists,
     print_name,
     print_string,
     print_strings,
+    strings,
     words,
 )
 from headgate.text.cursor import Cursor
@@ -37,7 +37,10 @@ from headgate.text.cursor import Cursor
 
 @dataclass(frozen=True, slots=True)
 class CreateCollection(Statement):
-    """``key`` and ``partition_by`` are JSON pointers. ``schema`` is both write and read schema. With a query, a derivation."""
+    """``key`` and ``partition_by`` are JSON pointers. ``schema`` is both the write and the read schema.
+
+    With a query it is a derivation.
+    """
 
     name: ObjectName
     key: tuple[str, ...]
@@ -64,7 +67,7 @@ class CreateCollection(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ResetCollection(Statement):
-    """Starts the collection over; a key or partitions that are not named stay."""
+    """Empties the collection and starts it again. A key or partitioning that is not named stays."""
 
     name: ObjectName
     key: tuple[str, ...] = ()

@@ -12,7 +12,6 @@ from headgate.sql.options import (
     OptionRule,
     OptionTable,
     ValueKind,
-    if_not_exists,
     items,
     one_option,
     options,
@@ -27,6 +26,7 @@ from headgate.sql.statement import (
     Statement,
     block,
     clauses,
+    if_not_exists,
     object_name,
     print_if_exists,
     print_if_not_exists,
@@ -42,7 +42,7 @@ ConnectionKind: TypeAlias = Literal["KAFKA", "CONFLUENT SCHEMA REGISTRY", "POSTG
 
 @dataclass(frozen=True, slots=True)
 class SecretText:
-    """The secret itself. Kept out of ``repr``: statements are logged."""
+    """The secret itself. ``repr`` does not show it, because statements are logged."""
 
     text: str
 
@@ -111,7 +111,7 @@ class CreateConnection(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AlterConnection(Statement):
-    """Sets options anew and takes others back; those not named stay."""
+    """Sets some options and resets others. Options that it does not name stay."""
 
     name: ObjectName
     set_options: tuple[Option, ...] = ()
@@ -178,8 +178,8 @@ CONNECTION_OPTIONS: dict[ConnectionKind, OptionTable] = {
     ),
     "ELASTICSEARCH": OptionTable("the elasticsearch connection", (_URL, _USERNAME, _PASSWORD, *_SSL)),
 }
-# ALTER does not say of which kind the connection is: the option need only exist for one of them. Aliases would clash,
-# since the user of a database is the username of a registry.
+# ALTER does not name the system of the connection, so the option must exist for one of them. Aliases are left out: they
+# would clash, because USER of a database is USERNAME of a registry.
 _ANY = OptionTable(
     "the connection",
     tuple(
@@ -246,7 +246,7 @@ def _secret_value(cursor: Cursor) -> SecretValue:
 
 
 def _secret_text(cursor: Cursor) -> str:
-    """A string; the error does not repeat what stands in its place, which may be the secret without quotes."""
+    """Read a string. The error does not quote another token, which may be the secret without quotes."""
     found = cursor.take_string()
     if found is None:
         raise UnexpectedToken(("a string",), "something else").at(cursor.token.span)

@@ -1,4 +1,4 @@
-"""Formats of topics and files: how bytes become rows and rows bytes."""
+"""FORMAT clauses of sources, sinks and captures: how bytes become rows and rows become bytes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from headgate.sql.options import (
 from headgate.sql.registry_formats import (
     READ_FORMAT_OPTIONS,
     WRITE_FORMAT_OPTIONS,
+    FrozenSchema,
     RegistryFormat,
-    SeedSchema,
     Side,
     print_registry_format,
     registry_format,
@@ -47,7 +47,7 @@ class JsonFormat:
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
-    """``columns``: so many, without names. ``header``: named columns. Neither: the file's own header line."""
+    """``columns``: their number, without names. ``header``: their names. Neither: the file has a header line."""
 
     columns: int | None = None
     header: tuple[Identifier, ...] | None = None
@@ -61,7 +61,7 @@ class RegexFormat:
 
 @dataclass(frozen=True, slots=True)
 class AvroInline:
-    """A schema in the statement. Options: CONFLUENT WIRE FORMAT."""
+    """Avro with a schema in the statement. Options: CONFLUENT WIRE FORMAT."""
 
     schema: str
     options: tuple[Option, ...] = ()
@@ -93,10 +93,10 @@ class Formats:
     key: Format | None = None
 
 
-def frozen_schemas(format_: Format, side: Side) -> tuple[SeedSchema, ...]:
+def frozen_schemas(format_: Format, side: Side) -> tuple[FrozenSchema, ...]:
     """The schemas that the format holds for a side, oldest first."""
     options = format_.options if isinstance(format_, RegistryFormat) else ()
-    return tuple(o for o in options if isinstance(o, SeedSchema) and o.side == side)
+    return tuple(o for o in options if isinstance(o, FrozenSchema) and o.side == side)
 
 
 def format_of(formats: Formats, side: Side) -> Format:
@@ -104,11 +104,11 @@ def format_of(formats: Formats, side: Side) -> Format:
     return formats.key if side == "KEY" and formats.key is not None else formats.value
 
 
-def with_frozen_schemas(formats: Formats, side: Side, schemas: Sequence[SeedSchema]) -> Formats:
+def with_frozen_schemas(formats: Formats, side: Side, schemas: Sequence[FrozenSchema]) -> Formats:
     """Replace the schemas of one side."""
     format_ = format_of(formats, side)
     assert isinstance(format_, RegistryFormat)
-    kept = tuple(o for o in format_.options if not (isinstance(o, SeedSchema) and o.side == side))
+    kept = tuple(o for o in format_.options if not (isinstance(o, FrozenSchema) and o.side == side))
     changed = replace(format_, options=(*kept, *schemas))
     return replace(formats, key=changed) if format_ is formats.key else replace(formats, value=changed)
 
@@ -120,7 +120,7 @@ def without_frozen_schemas(formats: Formats) -> Formats:
 def _without_frozen(format_: Format) -> Format:
     if not isinstance(format_, RegistryFormat):
         return format_
-    return replace(format_, options=tuple(o for o in format_.options if not isinstance(o, SeedSchema)))
+    return replace(format_, options=tuple(o for o in format_.options if not isinstance(o, FrozenSchema)))
 
 
 _INLINE_OPTIONS = OptionTable("the format", READ_FORMAT_OPTIONS.rules)
@@ -148,7 +148,7 @@ RULES = {
 
 
 def formats(cursor: Cursor, table: OptionTable) -> Formats:
-    """The format clause that must come next."""
+    """Read the format clause that must come next."""
     if cursor.take("KEY FORMAT"):
         key = format_(cursor, table)
         cursor.expect("VALUE FORMAT")
@@ -183,7 +183,7 @@ def format_(cursor: Cursor, table: OptionTable) -> Format:
 
 
 def _csv(cursor: Cursor) -> CsvFormat:
-    """``[WITH n COLUMNS | WITH HEADER (c, …)] [DELIMITED BY 'x']``; what follows WITH may stand in parentheses."""
+    """``[WITH n COLUMNS | WITH HEADER (c, …)] [DELIMITED BY 'x']``. What follows WITH may be in parentheses."""
     if _at_csv_with(cursor):
         cursor.expect("WITH")
         enclosed = cursor.take("(")
@@ -196,7 +196,7 @@ def _csv(cursor: Cursor) -> CsvFormat:
 
 
 def _at_csv_with(cursor: Cursor) -> bool:
-    """Whether WITH belongs to the format: in parentheses, it may also begin the options of the statement."""
+    """Whether WITH belongs to the format. With a parenthesis it can also begin the options of the statement."""
     if cursor.at("WITH", "("):
         inside = cursor.tokens[cursor.index + 2]
         return inside.word == "HEADER" or inside.kind is TokenKind.NUMBER
@@ -232,9 +232,6 @@ def _protobuf(cursor: Cursor, table: OptionTable) -> Format:
     if message is not None and cursor.take("USING SCHEMA"):
         return ProtobufInline(message, cursor.string())
     return registry_format(cursor, "PROTOBUF", table, message)
-
-
-# Docs
 
 
 def print_formats(node: Formats) -> str:

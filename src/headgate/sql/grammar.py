@@ -1,4 +1,4 @@
-"""The grammar of every statement, for the docs; a test reads all that it allows with the parser.
+"""The grammar of every statement for the docs. A test generates statements from it and reads them with the parser.
 
 ``[…]`` is optional, ``{… | …}`` a choice, ``<…>`` a rule or a name of the user's, ``[, ...]`` repeats what stands
 before it.
@@ -37,7 +37,7 @@ _TABLES = (
     materializations.TABLES, sinks.TABLES, sources.TABLES, streams.TABLES, views.TABLES,
 )  # fmt: skip
 
-# What the user fills in; everything else in angle brackets is a rule.
+# Placeholders for what the user writes; everything else in angle brackets is a rule.
 TERMINALS = (
     "name", "new name", "column", "schema", "database", "string", "number", "boolean", "interval", "map", "type",
     "pointer", "query", "expression", "option name", "create statement", "create or replace statement",
@@ -65,7 +65,7 @@ def all_synopses() -> dict[str, str]:
 
 
 def all_rules() -> dict[str, str]:
-    """The rules that synopses and other rules refer to; lists of options are made from the parser's own tables."""
+    """The rules that synopses and other rules refer to. Those for lists of options are made from the parser's tables."""
     rules = {name: rule for group in _RULES for name, rule in group.items()}
     tables = {name: _table_rule(table) for group in _TABLES for name, table in group.items()}
     return rules | tables
@@ -100,7 +100,7 @@ def wrapped(synopsis: str, width: int = 100) -> str:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """The text split at the separators outside all brackets."""
+    """Split the text at separators that are outside of all brackets."""
     parts, depth = [""], 0
     for before, character in zip(" " + text, text, strict=False):
         if before + character != "->":

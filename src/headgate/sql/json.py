@@ -1,8 +1,8 @@
 """Statements as JSON: the form in which the catalog stores them.
 
-Every node is an object with its class name under ``node`` and its fields; places in the text are left out. A type of
-the type system is stored in its printed form. A field that a stored statement lacks takes its default, so that a
-statement may gain fields; one that it has and this version does not know is refused.
+Every node is an object with its class name under ``node`` and its fields, without spans. A type of the type system is
+stored in its printed form. A field that a stored statement lacks gets its default, so that classes can gain fields. A
+field that this version does not know is an error.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ _KIND = "Kind"
 
 
 def to_json(statement: Statement) -> dict[str, Json]:
-    """The statement as objects, lists and scalars that any JSON writer takes."""
+    """Convert the statement to objects, lists and scalars that any JSON writer accepts."""
     return _node(statement)
 
 
 def from_json(stored: dict[str, Json]) -> Statement:
-    """The statement that ``to_json`` stored."""
+    """Read what ``to_json`` has made."""
     found = _value(stored)
     if not isinstance(found, Statement):
         raise InvalidStatementJson("it is not a statement")
@@ -120,7 +120,7 @@ def _read_kind(value: Json) -> Kind:
 
 
 def _stored_fields(cls: type) -> list[dataclasses.Field[object]]:
-    """What is compared is stored: all but places in the text."""
+    """The fields that are compared are stored: all but spans."""
     return [field for field in dataclasses.fields(cls) if field.compare]
 
 

@@ -1,4 +1,4 @@
-"""Where on Kafka something is read from or written to."""
+"""``KAFKA { CONNECTION k (…) | BROKER 'h:p' TOPIC 't' }``: the topic that a source, sink or capture reads or writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KafkaConnection:
 
 @dataclass(frozen=True, slots=True)
 class KafkaBroker:
-    """``KAFKA BROKER 'h:p' TOPIC 't' [(…)]``: without an object for the connection."""
+    """``KAFKA BROKER 'h:p' TOPIC 't' [(…)]``, without a connection object."""
 
     broker: str
     topic: str
@@ -57,7 +57,7 @@ TABLES = {"read option": READ_OPTIONS, "write option": WRITE_OPTIONS}
 
 
 def kafka(cursor: Cursor, table: OptionTable) -> Kafka:
-    """What follows the word KAFKA."""
+    """Read what follows the word KAFKA."""
     if cursor.take("CONNECTION"):
         return KafkaConnection(object_name(cursor), options(cursor, table))
     cursor.expect("BROKER")

@@ -16,8 +16,6 @@ from headgate.sql.options import (
     OptionRule,
     OptionTable,
     ValueKind,
-    column_type,
-    if_not_exists,
     items,
     options,
     print_options,
@@ -29,6 +27,8 @@ from headgate.sql.statement import (
     Statement,
     block,
     clauses,
+    column_type,
+    if_not_exists,
     object_name,
     print_identifier,
     print_if_exists,
@@ -74,7 +74,7 @@ class ObjectType:
 
 @dataclass(frozen=True, slots=True)
 class MaterializedField:
-    """``pointer``: where in the row the value is, by default under the field's name. ``native``: the target's own type."""
+    """``pointer``: where the value is in the row; by default the field's name. ``native``: a type in the target's words."""
 
     name: Identifier
     type: Type | ObjectType
@@ -98,7 +98,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class RecommendedFields:
-    """Every column; records to all their leaves, or to ``depth``. What is excluded is a column or a pointer."""
+    """All columns, and the fields of records down to ``depth`` or to the leaves, without those in ``exclude``."""
 
     depth: int | None = None
     exclude: tuple[ObjectName | Pointer, ...] = ()
@@ -151,7 +151,7 @@ class SetMaterializationFields(Statement):
         )
 
 
-MAX_DEPTH = 64  # of OBJECT in OBJECT; each level costs stack
+MAX_DEPTH = 64  # levels of OBJECT in OBJECT; the parser recurses once per level
 
 MATERIALIZATION_OPTIONS = OptionTable(
     "the materialization",

@@ -1,4 +1,4 @@
-"""What objects of every kind have in common: CREATE DATABASE and SCHEMA, COMMENT, RENAME, PAUSE, RESUME and DROP."""
+"""Statements for objects of every kind: COMMENT, RENAME, PAUSE, RESUME and DROP; and CREATE DATABASE and SCHEMA."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from headgate.sql.options import (
-    BooleanLiteral,
-    OptionRule,
-    OptionTable,
-    ValueKind,
-    if_not_exists,
-    option,
-    with_options,
-)
+from headgate.sql.options import BooleanLiteral, OptionRule, OptionTable, ValueKind, option, with_options
 from headgate.sql.statement import (
     Kind,
     ObjectName,
     Statement,
     column_name,
+    if_not_exists,
     object_name,
     print_identifier,
     print_if_exists,
@@ -117,7 +110,7 @@ class DropObject(Statement):
 
 
 def longest_first(words: tuple[str, ...]) -> tuple[str, ...]:
-    """SINK POLICY before SINK: a phrase must be tried before its own beginnings."""
+    """Sort SINK POLICY before SINK, because a phrase must be tried before its own beginning."""
     return tuple(sorted(words, key=lambda phrase: -phrase.count(" ")))
 
 
@@ -131,7 +124,7 @@ RULES = {
 
 
 def kind(cursor: Cursor) -> Kind:
-    """The kind that must come next. ``SINK policy`` is a policy only if a name follows, otherwise a sink called so."""
+    """Read the kind that must come next. In ``SINK policy`` without another name, policy is the name of the sink."""
     if cursor.at("SINK", "POLICY") and not cursor.at_name(2):
         cursor.step()
         return Kind.SINK
@@ -142,7 +135,7 @@ def kind(cursor: Cursor) -> Kind:
 
 
 def kind_before_name(cursor: Cursor) -> Kind | None:
-    """A kind, if a name follows it; alone, the word is itself the name: ``DESCRIBE source``."""
+    """Read a kind if a name follows it. Otherwise the word is itself a name, as in ``DESCRIBE source``."""
     for phrase in _KIND_PHRASES:
         words = phrase.split(" ")
         if cursor.at(*words) and cursor.at_name(len(words)):
@@ -153,14 +146,14 @@ def kind_before_name(cursor: Cursor) -> Kind | None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an ALTER statement alters."""
+    """The object that an ALTER statement changes."""
 
     kind: Kind
     name: ObjectName
     if_exists: bool
 
 
-# One thing that ALTER can do: the statement, or None if something else comes next.
+# Reads one action of ALTER. Returns None if another action comes next.
 Action = Callable[[Cursor, Target], Statement | None]
 
 _STATES: dict[str, Literal["PAUSE", "RESUME"]] = {
@@ -172,7 +165,7 @@ _STATES: dict[str, Literal["PAUSE", "RESUME"]] = {
 
 
 def alter(cursor: Cursor, kind: Kind, actions: tuple[Action, ...]) -> Statement:
-    """The rest of ``ALTER <kind>``: the name, and the one action that fits."""
+    """Read what follows ``ALTER <kind>``: the name and one of the actions."""
     exists = cursor.take("IF EXISTS")
     target = Target(kind, object_name(cursor), exists)
     for action in actions:

@@ -1,4 +1,8 @@
-"""Options."""
+"""Options: ``NAME [=] value``, separated by commas, in parentheses, from a declared table.
+
+A name may consist of several words, and the longest match counts. ``_`` and a blank are the same in it, so that
+``on_error`` and ``ON ERROR`` are one option. The table also declares the kind of the value, which says how to read it.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,15 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
 from headgate.errors import HeadgateError, Span, similar_names
-from headgate.schema.parse import read_type
-from headgate.schema.types import Type
 from headgate.sql.errors import (
     InvalidOptionValue,
     RepeatedOption,
-    ReplaceIfNotExists,
     UnknownChoice,
     UnknownOption,
 )
 from headgate.sql.queries import read_expression
 from headgate.sql.statement import Expression, ObjectName, block, object_name, print_name, print_string
-from headgate.text.cursor import Cursor, Identifier
+from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, describe, shortened
 
 
@@ -77,19 +78,19 @@ Value: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option under the name that its table gives it, whatever case or alias it was written with."""
+    """An option with the name from its table, regardless of the case or alias that the user wrote."""
 
     name: str
     value: Value
 
 
 def option(options: Iterable[object], name: str) -> Value | None:
-    """The value of the option of this name, or None if it was not given. Other things in the list are passed over."""
+    """The value of the option of this name, or None if it is not given. Items that are not options are skipped."""
     return next((o.value for o in options if isinstance(o, Option) and o.name == name), None)
 
 
 class ValueKind(enum.Enum):
-    """What an option takes; the value is how an error and the docs call it."""
+    """The kind of value that an option takes. The enum's value is its name in errors and docs."""
 
     STRING = "a string"
     INTEGER = "a whole number"
@@ -107,7 +108,10 @@ class ValueKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OptionRule:
-    """One option. ``choices`` of a STRING are printed as a string, those of a CHOICE as words."""
+    """One option. ``choices`` of a STRING are printed as strings, those of a CHOICE as words.
+
+    Errors never quote the value of a ``sensitive`` option.
+    """
 
     name: str
     kind: ValueKind
@@ -118,7 +122,7 @@ class OptionRule:
 
 @dataclass(frozen=True, slots=True)
 class OptionTable:
-    """The options of one list. ``owner`` is how an error calls it, ``also`` what else the list can hold."""
+    """The options of one list. ``owner`` is its name in errors, ``also`` are other items that the list can hold."""
 
     owner: str
     rules: tuple[OptionRule, ...]
@@ -140,7 +144,7 @@ class OptionTable:
 
 
 def items(cursor: Cursor) -> Iterator[None]:
-    """Once for each item of a list in parentheses; the caller reads the item. A comma may stand after the last one."""
+    """Yield once for each item of a list in parentheses; the caller reads the item. A trailing comma is allowed."""
     cursor.expect("(")
     while True:
         yield
@@ -152,7 +156,7 @@ def items(cursor: Cursor) -> Iterator[None]:
 
 
 def unique(table: OptionTable, found: Iterable[tuple[Span, Option]]) -> tuple[Option, ...]:
-    """The options, none of them given twice."""
+    """Return the options, and refuse one that is given twice."""
     seen: dict[str, Option] = {}
     for span, option in found:
         if option.name in seen:
@@ -162,7 +166,7 @@ def unique(table: OptionTable, found: Iterable[tuple[Span, Option]]) -> tuple[Op
 
 
 def take_option_name(cursor: Cursor, table: OptionTable) -> OptionRule:
-    """Step over the longest name that the table has; an error if it has none that fits."""
+    """Step over the longest option name that fits. Raises UnknownOption if none does."""
     length = _count_words(cursor, table.longest())
     for count in range(length, 0, -1):
         words = tuple(w for t in cursor.tokens[cursor.index : cursor.index + count] for w in _words(t.word))
@@ -196,7 +200,7 @@ _LARGEST_OFFSET = 2**63 - 1
 
 
 def options(cursor: Cursor, table: OptionTable) -> tuple[Option, ...]:
-    """The options in parentheses that must come next."""
+    """Read the options in parentheses that must come next."""
     return unique(table, ((cursor.token.span, one_option(cursor, table)) for _ in items(cursor)))
 
 
@@ -254,7 +258,7 @@ def _string(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiter
 
 
 def _number(cursor: Cursor, table: OptionTable, rule: OptionRule) -> NumberLiteral | StringLiteral:
-    """A number; also one in a string, as ksqlDB allows it."""
+    """Read a number, also one in a string, as ksqlDB allows."""
     start = cursor.token
     if start.kind is TokenKind.STRING:
         if _WHOLE.match(start.value):
@@ -270,7 +274,7 @@ def _number(cursor: Cursor, table: OptionTable, rule: OptionRule) -> NumberLiter
 
 
 def _signed_number(cursor: Cursor) -> str | None:
-    """A whole number with an optional sign; a plus is left out."""
+    """Read a whole number with an optional sign. A plus is dropped."""
     sign = cursor.token.word if cursor.token.word in ("-", "+") else ""
     number = cursor.tokens[cursor.index + 1] if sign else cursor.token
     if number.kind is not TokenKind.NUMBER or not _WHOLE.match(number.value):
@@ -280,7 +284,7 @@ def _signed_number(cursor: Cursor) -> str | None:
 
 
 def _boolean(cursor: Cursor, table: OptionTable, rule: OptionRule) -> BooleanLiteral:
-    """True or false, also in a string; an option without a value is true."""
+    """Read true or false, also in a string. An option without a value is true."""
     token = cursor.token
     written = token.word or token.value.upper()
     if token.kind in (TokenKind.WORD, TokenKind.STRING) and written in ("TRUE", "FALSE"):
@@ -312,7 +316,9 @@ def _list(cursor: Cursor, table: OptionTable, rule: OptionRule) -> ListLiteral |
     if close is None:
         if rule.kind is ValueKind.SEED_OFFSETS:
             raise _wrong(cursor, table, rule)
-        item = _list_item(cursor, table, rule)  # one offset holds for all partitions, a list for each its own
+        item = _list_item(
+            cursor, table, rule
+        )  # one offset applies to all partitions, a list has one for each
         return item if isinstance(item, NumberLiteral) else ListLiteral((item,))
     cursor.step()
     found = [_list_item(cursor, table, rule)]
@@ -325,12 +331,12 @@ def _list(cursor: Cursor, table: OptionTable, rule: OptionRule) -> ListLiteral |
 def _list_item(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral | NumberLiteral:
     if rule.kind in (ValueKind.OFFSETS, ValueKind.SEED_OFFSETS):
         return _offset(cursor, table, rule)
-    # A list of strings may hold plain names too: SCHEMAS (public, sales).
+    # A list of strings may also contain names without quotes: SCHEMAS (public, sales).
     return StringLiteral(str(object_name(cursor))) if cursor.at_name() else _string(cursor, table, rule)
 
 
 def _offset(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral | NumberLiteral:
-    """Kafka's own -1 and -2 are words here; taken for numbers, they would mean the start in silence."""
+    """Read an offset from 0 on. Kafka's -1 and -2 are written LATEST and EARLIEST; as numbers they would silently mean the start."""
     start = cursor.token
     number = _number(cursor, table, rule)
     if isinstance(number, NumberLiteral) and not 0 <= int(number.text) <= _LARGEST_OFFSET:
@@ -358,7 +364,7 @@ def _entry(cursor: Cursor) -> tuple[str, str]:
 
 
 def _wrong(cursor: Cursor, table: OptionTable, rule: OptionRule) -> HeadgateError:
-    # What stands in the place of a password may be the password.
+    # The token may be the password itself, without quotes.
     found = "something else" if rule.sensitive else describe(cursor.token)
     named = cursor.token.kind in (TokenKind.WORD, TokenKind.QUOTED) and rule.kind is ValueKind.STRING
     unquoted = shortened(cursor.token.value) if named and not rule.sensitive else None
@@ -370,42 +376,8 @@ ON_ERROR = OptionRule("ON ERROR", ValueKind.CHOICE, ("HALT", "QUARANTINE", "SKIP
 ON_SCHEMA_CHANGE = OptionRule("ON SCHEMA CHANGE", ValueKind.CHOICE, ("PIN", "FOLLOW", "HALT"))
 CONFIRM = OptionRule("CONFIRM", ValueKind.BOOLEAN)
 
-# A change that narrows or rewrites asks first; this is the answer.
+# A change that narrows a type or rewrites data needs CONFIRM.
 CHANGE_OPTIONS = OptionTable("the change", (CONFIRM,))
-
-
-def if_not_exists(cursor: Cursor, or_replace: bool = False) -> bool:
-    start = cursor.token.start
-    found = cursor.take("IF NOT EXISTS")
-    if found and or_replace:
-        raise ReplaceIfNotExists().at(cursor.span_from(start))
-    return found
-
-
-def optional_columns(cursor: Cursor) -> tuple[Identifier, ...]:
-    """``[(column, …)]``."""
-    if cursor.at("("):
-        return cursor.identifiers()
-    cursor.expecting("(")
-    return ()
-
-
-def strings(cursor: Cursor) -> tuple[str, ...]:
-    """Strings in parentheses."""
-    cursor.expect("(")
-    found = [cursor.string()]
-    while cursor.take(","):
-        found.append(cursor.string())
-    cursor.expect(")")
-    return tuple(found)
-
-
-def column_type(cursor: Cursor) -> Type:
-    """Read a type. Something that cannot be one is an error of the statement, which lists what else may stand here."""
-    if not cursor.at_name():
-        cursor.expecting("a type")
-        raise cursor.unexpected()
-    return read_type(cursor)
 
 
 def print_value(node: Value) -> str:

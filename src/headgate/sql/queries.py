@@ -1,4 +1,7 @@
-"""SELECT, SUBSCRIBE, INSERT and SET, and where the body of a query ends."""
+"""SELECT, SUBSCRIBE, INSERT and SET search_path, and where the body of a query ends.
+
+The statement parser does not read a query, it only finds its end. It counts brackets, so ten thousand of them need no stack.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from headgate.text.lexer import Token, TokenKind, shortened
 
 @dataclass(frozen=True, slots=True)
 class Select(Statement):
-    """A query, run once; with ``emit_changes``, followed for ever or until ``limit`` changes have come."""
+    """A query that runs once or, with ``emit_changes``, until ``limit`` changes have been returned or the client stops."""
 
     query: Query
     emit_changes: bool = False
@@ -74,7 +77,7 @@ class InsertQuery(Statement):
 
 @dataclass(frozen=True, slots=True)
 class SetSearchPath(Statement):
-    """The schemas, in order; none means DEFAULT."""
+    """The schemas in their order. No schema means DEFAULT."""
 
     path: tuple[ObjectName, ...]
 
@@ -99,7 +102,7 @@ STARTS = ("SELECT", "WITH", "VALUES", "(")
 
 
 def read_query(cursor: Cursor, *, before_partition_by: bool = False) -> Query:
-    """The query that begins here and ends with the statement, or before EMIT CHANGES, or before an outer PARTITION BY."""
+    """Read the query that begins here. It ends with the statement, before EMIT CHANGES, or before an outer PARTITION BY."""
     if not at_query(cursor):
         raise cursor.unexpected()
     first = _skip(cursor, stop_at=_PARTITION if before_partition_by else _NOTHING)
@@ -116,7 +119,7 @@ def at_query(cursor: Cursor) -> bool:
 
 
 def read_expression(cursor: Cursor) -> Expression:
-    """The expression that begins here and ends before a comma, a closing bracket, EMIT CHANGES or the statement's end."""
+    """Read the expression that begins here. It ends before a comma, a closing bracket, EMIT CHANGES or the statement's end."""
     first = _skip(cursor, stop_at=_ITEM_ENDS)
     if cursor.index == first:
         cursor.expecting("an expression")
@@ -130,7 +133,7 @@ def take_emit_changes(cursor: Cursor) -> bool:
 
 
 def _skip(cursor: Cursor, stop_at: frozenset[str]) -> int:
-    """Step over all that belongs to the body; the index of its first token.
+    """Step over the body and return the index of its first token.
 
     Outside of brackets it ends with the statement, at EMIT CHANGES and at the given words. One tight loop: a body of
     a megabyte has hundreds of thousands of tokens.
@@ -171,7 +174,7 @@ def _ends(tokens: list[Token], index: int, stop_at: frozenset[str], open_: list[
 
 
 def _at_emit_changes(tokens: list[Token], index: int) -> bool:
-    """EMIT CHANGES is only the clause where nothing but the statement's end or LIMIT follows; otherwise names."""
+    """Whether EMIT CHANGES here is the clause: the statement's end or LIMIT must follow. Otherwise the words are names."""
     if tokens[index + 1].word != "CHANGES":
         return False
     after = tokens[index + 2]
@@ -229,7 +232,7 @@ def insert(cursor: Cursor) -> InsertValues | InsertQuery:
 
 
 def _columns(cursor: Cursor) -> tuple[Identifier, ...]:
-    """A parenthesis before a name holds columns; otherwise it belongs to the query."""
+    """Read a column list. A parenthesis that no name follows belongs to the query."""
     if cursor.at("(") and cursor.at_name(1):
         return cursor.identifiers()
     cursor.expecting("(")
@@ -261,7 +264,7 @@ def set_(cursor: Cursor) -> SetSearchPath:
 
 
 def _schema(cursor: Cursor) -> ObjectName:
-    """The name of a schema; as in PostgreSQL, a string is one too."""
+    """Read the name of a schema. As in PostgreSQL, it may be a string."""
     start = cursor.token.start
     text = cursor.take_string()
     if text is None:

@@ -1,4 +1,4 @@
-"""Secrets taken out of statements and their text, before either is logged, stored as history or shown in an error.
+"""Remove secrets from statements and their text before they are logged, stored as history or shown in an error.
 
 What may be a secret is hidden, also where the statement is wrong: a misspelt PASWORD, a password without quotes.
 """
@@ -45,7 +45,7 @@ Node = TypeVar("Node")
 
 
 def redacted(statement: Node) -> Node:
-    """The statement without the secrets that are written out in it. Names of secrets stay."""
+    """The statement without the secrets in it. Names of secrets stay."""
     return cast(Node, _redacted(statement))
 
 
@@ -94,7 +94,7 @@ def _redacted_option(option: Option) -> Option:
 
 
 def redacted_text(text: str) -> str:
-    """The text of a script with its secrets starred out, character by character, so that all places still hold.
+    """The text of a script with every character of a secret replaced by a star, so that all offsets still hold.
 
     In text that cannot be split into tokens, everything from the first quote on is hidden if it may hold a secret.
     """
@@ -114,7 +114,7 @@ def redacted_text(text: str) -> str:
 
 
 def _replacements(text: str, tokens: list[Token]) -> Iterator[tuple[int, int, str]]:
-    """Places and what is shown there, of the same length, in order."""
+    """Spans of secrets in order, each with a replacement of the same length."""
     for statement in _statements(tokens):
         subject = _subject(statement)
         after_as = False
@@ -151,7 +151,7 @@ def _subject(statement: list[Token]) -> str:
 
 
 def _may_be_secret(statement: list[Token], index: int) -> bool:
-    """Every string but the value of a harmless option, and whatever else follows a sensitive one."""
+    """Whether a token is secret: every string except the value of a harmless option, and any token after a sensitive one."""
     token, option = statement[index], _option_before(statement, index)
     if token.kind is TokenKind.STRING:
         return option not in _HARMLESS_WORDS

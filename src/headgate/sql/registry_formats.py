@@ -53,15 +53,18 @@ class InlineStrategy:
 
 @dataclass(frozen=True, slots=True)
 class SchemaStrategy:
-    """``KEY|VALUE STRATEGY``: which of a subject's schemas is the reader's."""
+    """``KEY|VALUE STRATEGY``: which schema of a subject the reader uses."""
 
     side: Side
     strategy: LatestStrategy | IdStrategy | InlineStrategy
 
 
 @dataclass(frozen=True, slots=True)
-class SeedSchema:
-    """A registry's answer, frozen: ``SEED KEY SCHEMA ID 3 '…'``; references by name, those needed by others first."""
+class FrozenSchema:
+    """A schema as the registry returned it: ``SEED KEY SCHEMA ID 3 '…'``.
+
+    ``references`` are pairs of name and schema. A schema comes after those that it needs.
+    """
 
     side: Side
     id: int
@@ -71,7 +74,7 @@ class SeedSchema:
 
 @dataclass(frozen=True, slots=True)
 class DocTarget:
-    """What ``[KEY|VALUE] DOC ON TYPE|COLUMN name`` speaks of. Without a side: both schemas."""
+    """The target of ``[KEY|VALUE] DOC ON TYPE|COLUMN name``. Without a side it is in both schemas."""
 
     side: Side | None
     on: Literal["TYPE", "COLUMN"]
@@ -84,7 +87,7 @@ class DocOn:
     doc: str
 
 
-FormatOption: TypeAlias = Option | DocOn | SchemaStrategy | SeedSchema
+FormatOption: TypeAlias = Option | DocOn | SchemaStrategy | FrozenSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class RegistryUrl:
 
 @dataclass(frozen=True, slots=True)
 class RegistryFormat:
-    """Schemas in a registry: a connection, or the address of one. ``message``: of several in one Protobuf file."""
+    """A format whose schemas are in a registry, given by connection or URL. ``message`` picks one of a Protobuf file."""
 
     kind: RegistryKind
     registry: ObjectName | RegistryUrl
@@ -184,7 +187,7 @@ def registry_format(
 
 
 def _registry(cursor: Cursor, listed: bool) -> ObjectName | RegistryUrl:
-    """A connection or a URL; in an option list the word CONNECTION may be left out."""
+    """Read a connection or a URL. In an option list the word CONNECTION is optional."""
     url = cursor.take_string()
     if url is not None:
         return RegistryUrl(url)
@@ -239,14 +242,14 @@ def _strategy(cursor: Cursor) -> SchemaStrategy:
             raise cursor.unexpected()
 
 
-def _seed(cursor: Cursor) -> SeedSchema:
+def _seed(cursor: Cursor) -> FrozenSchema:
     cursor.expect("SEED")
     of = side(cursor)
     cursor.expect("SCHEMA ID")
     number = cursor.whole_number()
     schema = cursor.string()
     references = map_literal(cursor).entries if cursor.take("REFERENCES") else ()
-    return SeedSchema(of, number, schema, references)
+    return FrozenSchema(of, number, schema, references)
 
 
 def at_doc(cursor: Cursor) -> bool:
@@ -273,7 +276,7 @@ def _distinct(table: OptionTable, found: Found) -> tuple[FormatOption, ...]:
     for span, option in found:
         once, name = identity(option)
         if table is READ_FORMAT_OPTIONS and isinstance(
-            option, SeedSchema
+            option, FrozenSchema
         ):  # what a source followed stays with it
             once = (once, option.id)
         if once in seen:
@@ -283,14 +286,14 @@ def _distinct(table: OptionTable, found: Found) -> tuple[FormatOption, ...]:
 
 
 def identity(option: FormatOption) -> tuple[Hashable, str]:
-    """What may be there only once, and how an error calls it."""
+    """A key that may occur only once in the list, and the option's name in errors."""
     match option:
         case DocOn(target):
             prefix = f"{target.side} " if target.side else ""
             return target, f"{prefix}DOC ON {target.on} {target.name}"
         case SchemaStrategy(of, _):
             return ("STRATEGY", of), f"{of} STRATEGY"
-        case SeedSchema(of, _, _, _):
+        case FrozenSchema(of, _, _, _):
             return ("SEED", of), f"SEED {of} SCHEMA"
         case Option(name, _):
             return name, name
@@ -315,7 +318,7 @@ def print_format_option(node: FormatOption) -> str:
             return print_doc_on(node)
         case SchemaStrategy(side, strategy):
             return f"{side} STRATEGY = {_print_strategy(strategy)}"
-        case SeedSchema(side, number, schema, references):
+        case FrozenSchema(side, number, schema, references):
             seed = f"SEED {side} SCHEMA ID {number} {print_string(schema)}"
             return words(seed, f"REFERENCES {print_map(references)}" if references else "")
         case _:

@@ -1,4 +1,7 @@
-"""The doors of the front end: bytes and text in, statements out."""
+"""The entry of this package: bytes and text in, statements out.
+
+The first words of a statement say which function reads it; the tables below hold those functions.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +32,17 @@ from headgate.text.lexer import Token, TokenKind, describe, tokenize
 
 
 def decode_source(source: bytes) -> str:
-    """The text of a file or request in UTF-8; a byte order mark at its start is not part of it."""
+    """Decode a file or request in UTF-8. A byte order mark at its start is dropped."""
     try:
         return source.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        # Python counts from behind the byte order mark.
+        # Python counts the offset from after the byte order mark.
         mark = 3 if source.startswith(b"\xef\xbb\xbf") else 0
         raise InvalidUtf8(mark + problem.start) from problem
 
 
 def parse_script(text: str) -> tuple[Statement, ...]:
-    """All statements of a script, in order. The first error ends it and points at its place in the whole script."""
+    """Read all statements of a script, in order. Raises the first error; its span is in the whole script."""
     cursor = Cursor(text, tokenize(text))
     found: list[Statement] = []
     while True:
@@ -51,7 +54,7 @@ def parse_script(text: str) -> tuple[Statement, ...]:
 
 
 def parse_statement(text: str) -> Statement:
-    """The one statement of the text; a semicolon after it may be left out."""
+    """Read the one statement of the text. The semicolon after it is optional."""
     cursor = Cursor(text, tokenize(text))
     if cursor.at_end():
         raise EmptyStatement().at(cursor.token.span)
@@ -64,7 +67,7 @@ def parse_statement(text: str) -> Statement:
 
 
 def statement_spans(text: str) -> tuple[Span, ...]:
-    """Where the statements of a script are, without their semicolons and without reading them: for shells and editors."""
+    """The spans of the statements of a script, without semicolons. Does not parse them: it is for shells and editors."""
     spans: list[Span] = []
     first: Token | None = None
     last: Token | None = None
@@ -127,7 +130,7 @@ ALTER: dict[Kind, tuple[Action, ...]] = {
 
 
 def read_statement(cursor: Cursor) -> Statement:
-    """The statement that begins here, with its place. What follows it is left to the caller."""
+    """Read the statement that begins here and set its span. The caller checks what follows it."""
     first = cursor.token
     parse = STATEMENTS.get(first.word)
     if parse is None:

@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE, and REPLAY QUARANTINE, which acts on what SHOW QUARANTINE shows."""
+"""SHOW, DESCRIBE, EXPLAIN, and REPLAY QUARANTINE, which acts on what SHOW QUARANTINE lists."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ CollectionSchema: TypeAlias = Literal["WRITE", "READ", "INFERRED"]
 
 @dataclass(frozen=True, slots=True)
 class ShowObjects(Statement):
-    """``within``: only those of this schema. ``subject``: only what belongs to this object. ``like``: a pattern of names."""
+    """Lists objects or rows of a system table.
+
+    ``within``: only those of this schema. ``subject``: only those about this object. ``like``: a pattern for the name.
+    """
 
     what: Listing
     within: ObjectName | None = None
@@ -114,7 +117,7 @@ class ReplayQuarantine(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Statement):
-    """How a query, or the query of a statement, would be run."""
+    """Shows how a query, or the query of a statement, would run."""
 
     statement: Statement
 
@@ -124,7 +127,7 @@ class Explain(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ExplainObject(Statement):
-    """How an object that exists is run."""
+    """Shows how an existing object runs."""
 
     kind: Kind
     name: ObjectName
@@ -135,7 +138,7 @@ class ExplainObject(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ExplainSchema(Statement):
-    """The schema that a sink publishes, or would publish."""
+    """Shows the schema that a sink publishes or would publish."""
 
     side: Side
     sink: ObjectName | CreateSink
@@ -147,7 +150,7 @@ class ExplainSchema(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ExplainChange(Statement):
-    """What an ALTER or CREATE OR REPLACE would do to everything that depends on the object."""
+    """Shows what ALTER or CREATE OR REPLACE would do to all objects that depend on this one."""
 
     statement: Statement
 
@@ -157,7 +160,7 @@ class ExplainChange(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ExplainSubjectChange(Statement):
-    """What a new schema of a registry's subject would do."""
+    """Shows what a new schema of a registry's subject would do."""
 
     subject: str
     schema: str
@@ -252,7 +255,7 @@ ParseStatement = Callable[[Cursor], Statement]
 
 
 def explain(cursor: Cursor, statement: ParseStatement) -> Statement:
-    """``statement`` reads what is explained, where that is a statement."""
+    """Read EXPLAIN. ``statement`` is the parser of a nested statement; it is passed in, because that module imports this one."""
     cursor.expect("EXPLAIN")
     if cursor.at("KEY", "SCHEMA") or cursor.at("VALUE", "SCHEMA"):
         return _schema(cursor)

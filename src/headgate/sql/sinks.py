@@ -16,7 +16,6 @@ from headgate.sql.options import (
     OptionRule,
     OptionTable,
     ValueKind,
-    if_not_exists,
     items,
     print_with_options,
     with_options,
@@ -38,6 +37,7 @@ from headgate.sql.statement import (
     Statement,
     block,
     clauses,
+    if_not_exists,
     object_name,
     print_identifier,
     print_identifiers,
@@ -60,7 +60,7 @@ class SinkKey:
 
 @dataclass(frozen=True, slots=True)
 class CreateSink(Statement):
-    """Without a name it is called after its relation."""
+    """CREATE SINK. Without a name, the sink is named after its relation."""
 
     name: ObjectName | None
     relation: ObjectName
@@ -137,7 +137,7 @@ class AlterSinkFrom(Statement):
 
 @dataclass(frozen=True, slots=True)
 class PolicyScope:
-    """Where a policy holds; without one, everywhere in the current database."""
+    """The schema or database that a policy applies to. Without one it is the current database."""
 
     kind: Kind
     name: ObjectName
@@ -161,7 +161,7 @@ class CreateSinkPolicy(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AlterSinkPolicy(Statement):
-    """Replaces what the policy requires."""
+    """Replaces the requirements of the policy."""
 
     name: ObjectName
     format: RegistryKind

@@ -15,9 +15,7 @@ from headgate.sql.options import (
     ON_SCHEMA_CHANGE,
     Option,
     OptionTable,
-    if_not_exists,
     items,
-    optional_columns,
     print_with_options,
     with_options,
 )
@@ -28,7 +26,9 @@ from headgate.sql.statement import (
     Statement,
     block,
     clauses,
+    if_not_exists,
     object_name,
+    optional_columns,
     print_identifier,
     print_identifiers,
     print_if_exists,
@@ -50,7 +50,7 @@ class IncludeMetadata:
 
 @dataclass(frozen=True, slots=True)
 class IncludeHeader:
-    """One header by its key, as text, or with ``as_bytes`` as it came."""
+    """One header by its key, as text or, with ``as_bytes``, as bytes."""
 
     header: str
     alias: Identifier
@@ -67,7 +67,7 @@ class NoneEnvelope:
 
 @dataclass(frozen=True, slots=True)
 class UpsertEnvelope:
-    """``key``: value columns that are the key, instead of the record's own. ``inline_errors_as`` needs ``inline_errors``."""
+    """``key``: columns of the value that form the key instead of the record's key. ``inline_errors_as`` needs ``inline_errors``."""
 
     key: tuple[Identifier, ...] = ()
     inline_errors: bool = False

@@ -1,4 +1,8 @@
-"""What all statements share: their base class, names, slices of the text, and how these are printed."""
+"""What all statements share: the base class, kinds of objects, names, slices of the text, and how these are printed.
+
+All nodes of statements are frozen dataclasses. Two statements are equal if they mean the same: spans are kept for errors
+but not compared.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,9 @@ from dataclasses import dataclass, field
 
 from headgate.errors import Span
 from headgate.schema.names import force_quotes, quote_literal
-from headgate.sql.errors import TooFewNameParts, TooManyNameParts
+from headgate.schema.parse import read_type
+from headgate.schema.types import Type
+from headgate.sql.errors import ReplaceIfNotExists, TooFewNameParts, TooManyNameParts
 from headgate.text.cursor import Cursor, Identifier
 from headgate.text.lexer import shortened
 
@@ -17,7 +23,7 @@ NO_SPAN = Span(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
-    """``[[database.]schema.]object``; for a column, the object's name and then the column's."""
+    """``[[database.]schema.]object``, or for a column the name of its object and its own."""
 
     parts: tuple[Identifier, ...]
     span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
@@ -28,7 +34,7 @@ class ObjectName:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The body of a query: the text from its first to its last token, not yet read."""
+    """The body of a query: its text from the first to the last token. `headgate.sql.query` reads it later."""
 
     text: str
     span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
@@ -36,14 +42,55 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One expression, kept like a query."""
+    """One expression, kept as text like a query."""
 
     text: str
     span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
 
 
+class Kind(enum.StrEnum):
+    """The kinds of objects, for statements and for the catalog. The value is used in messages, ``words`` in statements."""
+
+    DATABASE = "database"
+    SCHEMA = "schema"
+    SECRET = "secret"
+    CONNECTION = "connection"
+    SOURCE = "source"
+    TYPE = "type"
+    VIEW = "view"
+    MATERIALIZED_VIEW = "materialized view"
+    SINK = "sink"
+    SINK_POLICY = "sink policy"
+    STREAM = "stream"
+    TABLE = "table"
+    COLLECTION = "collection"
+    CAPTURE = "capture"
+    MATERIALIZATION = "materialization"
+
+    @property
+    def words(self) -> str:
+        """The keywords of the kind, such as ``MATERIALIZED VIEW``."""
+        return self.value.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The base of all statements. ``span`` is its place in the script, without the semicolon."""
+
+    span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
+
+    def sql(self) -> str:
+        """The statement in its normal form, without a semicolon. The parser reads it back as the same statement."""
+        raise NotImplementedError
+
+
+def print_statement(statement: Statement) -> str:
+    """The statement in its normal form, with a semicolon: keywords in upper case, one clause per line."""
+    return statement.sql() + ";"
+
+
 def object_name(cursor: Cursor, most: int = 3) -> ObjectName:
-    """Read a name of at most so many parts."""
+    """Read a name of at most ``most`` parts."""
     start = cursor.token.start
     parts = [cursor.identifier()]
     while cursor.at("."):
@@ -63,11 +110,45 @@ def column_name(cursor: Cursor) -> ObjectName:
     return name
 
 
-_LINE = 80  # a list that is longer gets a line for each item
+def if_not_exists(cursor: Cursor, or_replace: bool = False) -> bool:
+    start = cursor.token.start
+    found = cursor.take("IF NOT EXISTS")
+    if found and or_replace:
+        raise ReplaceIfNotExists().at(cursor.span_from(start))
+    return found
+
+
+def optional_columns(cursor: Cursor) -> tuple[Identifier, ...]:
+    """``[(column, …)]``."""
+    if cursor.at("("):
+        return cursor.identifiers()
+    cursor.expecting("(")
+    return ()
+
+
+def strings(cursor: Cursor) -> tuple[str, ...]:
+    """Read strings in parentheses."""
+    cursor.expect("(")
+    found = [cursor.string()]
+    while cursor.take(","):
+        found.append(cursor.string())
+    cursor.expect(")")
+    return tuple(found)
+
+
+def column_type(cursor: Cursor) -> Type:
+    """Read a type. Something that cannot be one is an error of the statement, which lists what else may stand here."""
+    if not cursor.at_name():
+        cursor.expecting("a type")
+        raise cursor.unexpected()
+    return read_type(cursor)
+
+
+_LINE = 80  # characters; a longer list is printed with one item per line
 
 
 def print_identifier(node: Identifier) -> str:
-    # A sink called policy must not be read as a sink policy.
+    # Without quotes, DROP SINK policy … would be read as a sink policy.
     return force_quotes(node.name) if node.quoted or node.name.upper() == "POLICY" else node.name
 
 
@@ -88,7 +169,7 @@ def print_strings(texts: Iterable[str]) -> str:
 
 
 def block(items: Iterable[str]) -> str:
-    """Items in parentheses: on one line if they fit, otherwise each on its own."""
+    """Print items in parentheses: on one line if they fit, otherwise one per line."""
     listed = list(items)
     line = ", ".join(listed)
     if len(line) <= _LINE and "\n" not in line:
@@ -98,12 +179,12 @@ def block(items: Iterable[str]) -> str:
 
 
 def clauses(*lines: str) -> str:
-    """The clauses of a statement, one per line; those that are empty are left out."""
+    """Print the clauses of a statement, one per line, without the empty ones."""
     return "\n".join([line for line in lines if line])
 
 
 def words(*parts: str) -> str:
-    """The words of one clause; those that are empty are left out."""
+    """Join the words of one clause, without the empty ones."""
     return " ".join([part for part in parts if part])
 
 
@@ -113,44 +194,3 @@ def print_if_not_exists(flag: bool) -> str:
 
 def print_if_exists(flag: bool) -> str:
     return "IF EXISTS" if flag else ""
-
-
-class Kind(enum.StrEnum):
-    """The kinds of objects. The value is how texts name a kind, ``words`` how a statement does."""
-
-    DATABASE = "database"
-    SCHEMA = "schema"
-    SECRET = "secret"
-    CONNECTION = "connection"
-    SOURCE = "source"
-    TYPE = "type"
-    VIEW = "view"
-    MATERIALIZED_VIEW = "materialized view"
-    SINK = "sink"
-    SINK_POLICY = "sink policy"
-    STREAM = "stream"
-    TABLE = "table"
-    COLLECTION = "collection"
-    CAPTURE = "capture"
-    MATERIALIZATION = "materialization"
-
-    @property
-    def words(self) -> str:
-        """The keywords: ``MATERIALIZED VIEW``."""
-        return self.value.upper()
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """The base of all statements. ``span`` is the statement in its script, without the semicolon."""
-
-    span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
-
-    def sql(self) -> str:
-        """The statement in its normal form, without a semicolon. The parser reads it back as the same statement."""
-        raise NotImplementedError
-
-
-def print_statement(statement: Statement) -> str:
-    """The statement in its normal form, with a semicolon: keywords in upper case, one clause per line."""
-    return statement.sql() + ";"

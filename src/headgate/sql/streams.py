@@ -14,8 +14,6 @@ from headgate.sql.options import (
     OptionRule,
     OptionTable,
     ValueKind,
-    column_type,
-    if_not_exists,
     print_with_options,
     with_options,
 )
@@ -28,6 +26,8 @@ from headgate.sql.statement import (
     Statement,
     block,
     clauses,
+    column_type,
+    if_not_exists,
     object_name,
     print_identifier,
     print_if_not_exists,
@@ -43,7 +43,7 @@ ColumnRole: TypeAlias = Literal["KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
 
 @dataclass(frozen=True, slots=True)
 class StreamColumn:
-    """``header`` is the header's key where the role is HEADER."""
+    """``header`` is the key of the header, if the role is HEADER."""
 
     name: Identifier
     type: Type

@@ -8,11 +8,12 @@ from typing import TypeAlias, assert_never
 from headgate.schema.render import print_type
 from headgate.schema.types import Text, Type
 from headgate.sql.errors import MapKeyNotText
-from headgate.sql.options import column_type, if_not_exists
 from headgate.sql.statement import (
     ObjectName,
     Statement,
     block,
+    column_type,
+    if_not_exists,
     object_name,
     print_identifier,
     print_if_not_exists,
@@ -41,7 +42,7 @@ class ListBody:
 
 @dataclass(frozen=True, slots=True)
 class MapBody:
-    """The keys are always text."""
+    """A map. Its keys are always text."""
 
     value: Type
 
@@ -134,7 +135,7 @@ def _named_type(cursor: Cursor, name: str) -> Type:
 
 
 def print_full_type(node: Type) -> str:
-    """A type as it stands in a statement: with all that it says, so that nothing is lost on the way back."""
+    """Print a type with its names and docs, so that reading it gives the same type."""
     return print_type(node, full=True)
 
 

@@ -11,10 +11,8 @@ from headgate.sql.options import (
     ON_ERROR,
     Option,
     OptionTable,
-    if_not_exists,
     items,
     one_option,
-    optional_columns,
     print_option,
     print_with_options,
     unique,
@@ -27,7 +25,9 @@ from headgate.sql.statement import (
     Statement,
     block,
     clauses,
+    if_not_exists,
     object_name,
+    optional_columns,
     print_identifier,
     print_identifiers,
     print_if_not_exists,
@@ -115,7 +115,7 @@ def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterial
 
 
 def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], tuple[Option, ...]]:
-    """``ASSERT NOT NULL c`` as often as needed; once said, the names of further columns may follow by themselves."""
+    """Read ``ASSERT NOT NULL c`` any number of times. After the first, further column names may follow without the words."""
     asserted: list[Identifier] = []
     found: list[tuple[Span, Option]] = []
     for _ in items(cursor):

@@ -1,4 +1,4 @@
-"""The cursor: where the parser is in the tokens, what it looked for there, and how it says what is wrong.
+"""The cursor: the position in the tokens, what a parser looked for there, and the error that lists it.
 
 Every ``take_…`` that finds something else remembers what it looked for at this place. So when a parse function has
 tried all its alternatives and raises ``unexpected()``, the error lists exactly what could have stood here.
@@ -14,7 +14,7 @@ from headgate.errors import HeadgateError, Span, similar_names
 from headgate.text.errors import InvalidNumber, ReservedWord, UnexpectedToken
 from headgate.text.lexer import Token, TokenKind, describe, shortened
 
-# The words that would make a statement ambiguous if they were names without quotes.
+# Words that would make a statement ambiguous if they were names. In quotes they are names too.
 RESERVED = frozenset(
     {"AND", "AS", "FALSE", "FROM", "INTO", "NOT", "NULL", "OR", "SELECT", "TRUE", "VALUES", "WHERE", "WITH"}
 )
@@ -25,7 +25,7 @@ _A_NAME = "a name"
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """One name, in the case it was written in; in quotes it matches exactly, without them whatever the case."""
+    """One name in the case it was written in. In quotes it matches exactly, otherwise in any case."""
 
     name: str
     quoted: bool = False
@@ -50,7 +50,7 @@ class Cursor:
         tokens, index = self.tokens, self.index
         if tokens[index].word != words[0]:
             return False
-        # No word is empty, as the last token's is: so the comparison ends before the list does.
+        # The word of the last token is empty and equals no keyword, so the loop ends before the list does.
         for word in words[1:]:
             index += 1
             if tokens[index].word != word:
@@ -65,12 +65,12 @@ class Cursor:
         return False
 
     def at_name(self, ahead: int = 0) -> bool:
-        """Whether the token so many places ahead can be a name."""
+        """Whether the token ``ahead`` positions from here can be a name."""
         index = min(self.index + ahead, len(self.tokens) - 1)
         token = self.tokens[index]
         return token.kind is TokenKind.QUOTED or (token.kind is TokenKind.WORD and token.word not in RESERVED)
 
-    # Taking
+    # Reading
 
     def take(self, phrase: str) -> bool:
         """Step over the keywords or the symbol if they come next, all or none."""
@@ -82,7 +82,7 @@ class Cursor:
         return False
 
     def expect(self, phrase: str) -> None:
-        """Step over keywords that must come next; an error points at the first one that is another."""
+        """Step over keywords that must come next. The error points at the first token that differs."""
         words = _words(phrase)
         for position, word in enumerate(words):
             if self.token.word != word or self.token.kind is TokenKind.END:
@@ -91,7 +91,7 @@ class Cursor:
             self.index += 1
 
     def choose(self, *phrases: str) -> str | None:
-        """The first of the phrases that comes next, stepped over. A phrase must come before its own beginnings."""
+        """Step over the first phrase that comes next and return it. List SINK POLICY before SINK, its beginning."""
         return next((phrase for phrase in phrases if self.take(phrase)), None)
 
     def step(self) -> Token:
@@ -112,7 +112,7 @@ class Cursor:
         return found
 
     def whole_number(self) -> int:
-        """A number without sign and fraction."""
+        """Read a number without sign and fraction."""
         if self.token.kind is not TokenKind.NUMBER:
             self._remember("a whole number")
             raise self.unexpected()
@@ -133,7 +133,7 @@ class Cursor:
         raise self.unexpected()
 
     def identifiers(self) -> tuple[Identifier, ...]:
-        """Names in parentheses."""
+        """Read names in parentheses."""
         self.expect("(")
         names = [self.identifier()]
         while self.take(","):
@@ -141,16 +141,16 @@ class Cursor:
         self.expect(")")
         return tuple(names)
 
-    # Places
+    # Spans
 
     def span_from(self, start: int) -> Span:
-        """From the offset to the end of the last token taken."""
+        """The span from the offset to the end of the last token that was read."""
         return Span(start, max(start, self.tokens[self.index - 1].end if self.index else 0))
 
     # Errors
 
     def unexpected(self) -> HeadgateError:
-        """The error that says what was expected here: all that was looked for since the last step."""
+        """The error that lists what was expected here: everything that was looked for since the last step."""
         expected = tuple(dict.fromkeys(self._tried_here()))
         shown = tuple(phrase if phrase[0].isalpha() else f'"{phrase}"' for phrase in expected)
         token = self.token
@@ -178,12 +178,12 @@ class Cursor:
 
 @functools.cache
 def _words(phrase: str) -> tuple[str, ...]:
-    """The words of a phrase of the grammar. There are a few hundred phrases, asked for at every step."""
+    """The words of a phrase of the grammar. Cached, because there are a few hundred phrases and every step asks for some."""
     return tuple(phrase.split(" "))
 
 
 def _similar(word: str, expected: tuple[str, ...]) -> tuple[str, ...]:
-    """The phrases that the word may be meant for: by their first word, or else as a whole."""
+    """Phrases that resemble the word: by their first word, otherwise as a whole."""
     phrases = {phrase.split(" ")[0]: phrase for phrase in expected if phrase.isupper()}
     if word.upper() in phrases:
         return ()

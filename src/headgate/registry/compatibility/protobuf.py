@@ -1,10 +1,10 @@
-"""Can a Protobuf reader read what a writer wrote: by number on the wire, by name for messages.
+"""Whether a Protobuf reader can read what a writer wrote. Fields are compared by number, messages by name.
 
-The kinds, and which of them are harmless, are those of Confluent's registry. Where its check lets data be lost, this
-one is stricter: a repeated number is never read as a single one, also when the label is left out (proto3); a field
-that becomes required is refused whatever its type; a group is no message; fields of two oneofs cannot share one.
-"Compatible" is meant as Protobuf's own guide means it: numbers of one wire form may be exchanged for another, and a
-value that the reader's type cannot hold is cut, as is a list that is read as a single value.
+The kinds of changes, and which of them are harmless, are those of Confluent's registry. This check is stricter where
+Confluent's lets data be lost: a repeated number is never read as a single one, even if proto3 leaves the label out; a
+field that becomes required is refused whatever its type; a group is not a message; fields of two oneofs cannot move
+into one. "Compatible" means what Protobuf's own guide means: types of one wire form can replace each other, a value
+that the reader's type cannot hold is cut, and of a list that is read as a single value the last one stays.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Label(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`text` is the name of the type, absolute without a leading dot where it is known."""
+    """The type of a field. `text` is its full name; types of the same `wire` form can replace each other."""
 
     kind: Kind
     text: str
@@ -72,7 +72,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A field. `oneof` is the one that the text shows; `parts` are key and value of a map."""
+    """A field. `oneof` is never the one that protoc makes for `optional`; `parts` are key and value of a map."""
 
     name: str
     number: int
@@ -146,12 +146,12 @@ def _messages(file: FileDescriptorProto, *, own: bool) -> Iterator[tuple[str, _D
 
 
 def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
-    """Why the reader cannot read what was written with the writer; empty when it can. Paths are `#/Message/field`."""
+    """The reasons why the reader cannot read what the writer wrote; empty if it can. Paths are `#/Message/field`."""
     return tuple(found for found in differences(reader, writer) if found.kind not in HARMLESS)
 
 
 def differences(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
-    """Everything that differs, harmless or not, each once and in the order of the file."""
+    """All differences, harmless or not, each once and in the order of the file."""
     comparison = _Comparison(_Definitions.of(reader), _Definitions.of(writer))
     return tuple(dict.fromkeys(comparison.files()))
 
@@ -171,7 +171,7 @@ class _Comparison:
     def _messages(
         self, reader: Sequence[DescriptorProto], writer: Sequence[DescriptorProto], path: str
     ) -> Iterator[Incompatibility]:
-        """Messages of one level, by name; those made for maps are the business of their fields."""
+        """Messages of one level, by name. Those made for maps are compared with their fields."""
         old = {message.name: (index, message) for index, message in enumerate(_declared(writer))}
         new = {message.name: (index, message) for index, message in enumerate(_declared(reader))}
         for name in (*old, *(name for name in new if name not in old)):
@@ -232,7 +232,7 @@ class _Comparison:
     def _named(
         self, new: Member, old: Member, path: str, what: str, changed: str
     ) -> Iterator[Incompatibility]:
-        """Messages by their names without package. What is in the files themselves is compared there already."""
+        """Messages by their names without package. Those of the files themselves are compared elsewhere."""
         ours, theirs = self.reader.messages.get(new.shape.text), self.writer.messages.get(old.shape.text)
         if ours is None or theirs is None:
             if new.shape.text != old.shape.text:

@@ -47,9 +47,9 @@ from headgate.schema.written import WrittenSchema
 
 @dataclass(frozen=True, slots=True)
 class ProtobufDecoders:
-    """Makes decoders on the workers, of schemas that the driver compiled.
+    """Makes decoders on the workers from schemas that the driver compiled.
 
-    It is hashable and compares by its schemas, because workers keep their decoders by it.
+    It is compared and hashed by its schemas, because a worker keeps the decoders that it made and finds them by it.
     """
 
     schemas: tuple[tuple[WrittenSchema, bytes | str], ...]  # a descriptor set, or why there is none
@@ -88,7 +88,7 @@ class ProtobufDecoder:
             reason = wrong.message() if isinstance(wrong, SchemaError) else str(wrong)
             self._unusable = f"the schema that it names cannot be used: {reason}"
             return
-        self._place = message_indexes(message)
+        self._indexes = message_indexes(message)
         self._class: Any = GetMessageClass(message)
         self._has_required = _has_required(message, set())
         self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, reader)
@@ -126,14 +126,14 @@ class ProtobufDecoder:
             raise InvalidBody("it does not fit the type of the source") from None
 
     def _message_of(self, body: bytes) -> bytes:
-        """What follows the path of the message type, which must be the one that is planned."""
-        if body[:1] == b"\x00" and self._place == (0,):
+        """The bytes after the message indexes, which must be those of the planned message."""
+        if body[:1] == b"\x00" and self._indexes == (0,):
             return body[1:]
         try:
-            place, rest = wire.decode_message_indexes(body)
+            indexes, rest = wire.decode_message_indexes(body)
         except MalformedMessageIndexes:
             raise InvalidBody("the place of its message type is malformed") from None
-        if place != self._place:
+        if indexes != self._indexes:
             raise InvalidBody("it is a message of another type than the source has")
         return rest
 
@@ -181,7 +181,10 @@ Build: TypeAlias = Callable[[list[Any]], pa.Array]
 def record_column(
     message: Descriptor, type_: Record, arrow: pa.StructType, path: str, reader: Descriptor | None
 ) -> Build:
-    """Of messages, of which None is a NULL. ``reader``: the same message in the schema that was frozen, if known."""
+    """A function from messages to an array of structs. A message that is None becomes NULL.
+
+    `reader` is the same message in the schema that was frozen at creation, if it is known there.
+    """
     columns = _columns(message, type_, arrow, path, reader)
     known = frozenset(field.number for field in message.fields)
     empty = GetMessageClass(message)()
@@ -191,7 +194,7 @@ def record_column(
         if None in messages:
             missing = pa.array([one is None for one in messages], pa.bool_())
             messages = [empty if one is None else one for one in messages]
-        _nothing_stray(messages, known, path)
+        _check_no_undecoded_fields(messages, known, path)
         if not columns:
             made = pa.array([{}] * len(messages), arrow)
             return made if missing is None else pa.StructArray.from_arrays([], fields=[], mask=missing)
@@ -228,8 +231,8 @@ def _column_name(field: FieldDescriptor) -> str:
     return column_of(FieldDescriptorProto(name=field.name, json_name=field.json_name))
 
 
-def _nothing_stray(messages: list[Any], known: frozenset[int], path: str) -> None:
-    """A field of the schema among those that could not be read: another type on the wire, an unknown symbol."""
+def _check_no_undecoded_fields(messages: list[Any], known: frozenset[int], path: str) -> None:
+    """Raise if a field of the schema was not decoded: its wire type is another one, or its symbol is unknown."""
     for message in messages:
         unknown: Any = UnknownFieldSet(message)
         if len(unknown) and not known.isdisjoint([one.field_number for one in unknown]):
@@ -240,7 +243,7 @@ def _absent(wanted: Field, old: FieldDescriptor | None, arrow: pa.DataType, path
     if wanted.nullable:
         return lambda messages: pa.nulls(len(messages), arrow)
     if isinstance(wanted.type, Record) or (old is not None and old.is_required):
-        return lambda _: _misfit(wanted.type, "nothing", path)
+        return lambda _: _conversion_error(wanted.type, "nothing", path)
     value = zero(wanted.type)
     return lambda messages: pa.array([value] * len(messages), arrow)
 
@@ -251,23 +254,23 @@ def _present(
     reader = old.message_type if old is not None else None
     if _is_map(field):
         if not isinstance(wanted.type, Map):
-            return lambda _: _misfit(wanted.type, "map", path)
+            return lambda _: _conversion_error(wanted.type, "map", path)
         return _map(field, wanted.type, arrow, value_path(path), reader)
     if field.is_repeated:
         if not isinstance(wanted.type, Array):
-            return lambda _: _misfit(wanted.type, "array", path)
+            return lambda _: _conversion_error(wanted.type, "array", path)
         return _list(field, wanted.type, arrow, element_path(path), reader)
     make = _values(field, wanted.type, arrow, path, reader)
     get, name = attrgetter(field.name), field.name
     if not field.has_presence or (not wanted.nullable and field.message_type is None):
         return lambda messages: make(list(map(get, messages)))
     if not wanted.nullable:
-        return lambda messages: make([_there(m, name, wanted.type, path) for m in messages])
+        return lambda messages: make([_required_value(m, name, wanted.type, path) for m in messages])
     return lambda messages: make([get(m) if m.HasField(name) else None for m in messages])
 
 
-def _there(message: Any, name: str, type_: Type, path: str) -> Any:
-    return getattr(message, name) if message.HasField(name) else _misfit(type_, "nothing", path)
+def _required_value(message: Any, name: str, type_: Type, path: str) -> Any:
+    return getattr(message, name) if message.HasField(name) else _conversion_error(type_, "nothing", path)
 
 
 def _list(
@@ -306,7 +309,7 @@ def _map(
 def _values(
     field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str, reader: Descriptor | None
 ) -> Make:
-    """What makes an array of single values of a field, None among them."""
+    """A function from single values of a field, which may be None, to an array."""
     if field.message_type is None:
         return scalar_maker(field, type_, arrow, path)
     known = message_maker(field.message_type, type_, arrow, path)
@@ -314,7 +317,7 @@ def _values(
         return known
     if not isinstance(type_, Record):
         return lambda values: (
-            _misfit(type_, "message", path)
+            _conversion_error(type_, "message", path)
             if any(v is not None for v in values)
             else pa.nulls(len(values), arrow)
         )
@@ -337,5 +340,5 @@ def _is_entry(message: Descriptor) -> bool:
     return message.GetOptions().map_entry
 
 
-def _misfit(type_: Type, found: str, path: str) -> NoReturn:
+def _conversion_error(type_: Type, found: str, path: str) -> NoReturn:
     raise ValueDoesNotFit(path, print_type(type_), found)

@@ -1,4 +1,4 @@
-"""Single values of Protobuf -> Arrow arrays of a type: scalars, enums, and the messages that stand for one value."""
+"""Single values of Protobuf as Arrow arrays: scalars, enums, and messages that stand for one value, such as Timestamp."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WRAPPERS = frozenset(
 
 
 def zero(type_: Type) -> object:
-    """What Protobuf has for a field that is not there."""
+    """The value of a field that is not set and has no presence."""
     match type_:
         case Boolean():
             return False
@@ -71,7 +71,10 @@ def zero(type_: Type) -> object:
 
 
 def scalar_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str) -> Make:
-    """pyarrow refuses whole numbers that do not fit, so these go to it as they are."""
+    """A function from values of a scalar field to an array.
+
+    Whole numbers go to pyarrow unchecked, because it refuses those that do not fit.
+    """
     if field.enum_type is not None:
         return _enum_maker(field, type_, arrow, path)
     if _is_direct(field, type_):
@@ -81,7 +84,7 @@ def scalar_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: 
         return _each(lambda value: from_json(value, type_, path), arrow)
     if number and isinstance(type_, Real):
         return _each(lambda value: _single(value, path), arrow)
-    return _each(lambda _: _misfit(type_, field.name, path), arrow)
+    return _each(lambda _: _conversion_error(type_, field.name, path), arrow)
 
 
 def _is_direct(field: FieldDescriptor, type_: Type) -> bool:
@@ -105,9 +108,9 @@ def _is_direct(field: FieldDescriptor, type_: Type) -> bool:
 def _enum_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str) -> Make:
     assert field.enum_type is not None
     if not isinstance(type_, Enum):
-        return _each(lambda _: _misfit(type_, "enum", path), arrow)
+        return _each(lambda _: _conversion_error(type_, "enum", path), arrow)
     symbols: dict[int | None, str | None] = {None: None}
-    for value in field.enum_type.values:  # of several names of one number the first
+    for value in field.enum_type.values:  # The first of several names for one number counts.
         if value.name in type_.symbols:
             symbols.setdefault(value.number, value.name)
 
@@ -115,7 +118,7 @@ def _enum_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: s
         try:
             return pa.array([symbols[value] for value in values], arrow)
         except KeyError:
-            _misfit(type_, "enum", path, "it is not one of the symbols")
+            _conversion_error(type_, "enum", path, "it is not one of the symbols")
 
     return make
 
@@ -123,7 +126,7 @@ def _enum_maker(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: s
 def _single(value: float, path: str) -> float:
     nearest = single(value)
     if nearest != value and not math.isnan(value):
-        _misfit(Real(), "number", path, "it has more digits than fit")
+        _conversion_error(Real(), "number", path, "it has more digits than fit")
     return nearest
 
 
@@ -131,7 +134,7 @@ def _single(value: float, path: str) -> float:
 
 
 def message_maker(message: Descriptor, type_: Type, arrow: pa.DataType, path: str) -> Make | None:
-    """None for a message that is a record."""
+    """A function from messages that stand for one value to an array; None if the message is a record."""
     name = message.full_name
     match name, type_:
         case "google.protobuf.Timestamp", TimestampTz():
@@ -154,7 +157,7 @@ def message_maker(message: Descriptor, type_: Type, arrow: pa.DataType, path: st
 def _microseconds(value: Any, path: str) -> int:
     seconds, nanos = value.seconds, value.nanos
     if not (_SECONDS[0] <= seconds <= _SECONDS[1] and 0 <= nanos < _NANOS):
-        _misfit(TimestampTz(), "google.protobuf.Timestamp", path, "there is no such moment")
+        _conversion_error(TimestampTz(), "google.protobuf.Timestamp", path, "there is no such moment")
     return int(seconds * 1_000_000 + nanos // 1000)
 
 
@@ -162,7 +165,7 @@ def _date(value: Any, path: str) -> dt.date:
     try:
         return dt.date(value.year, value.month, value.day)
     except ValueError:
-        _misfit(Date(), "google.type.Date", path, "there is no such day")
+        _conversion_error(Date(), "google.type.Date", path, "there is no such day")
 
 
 def _time(value: Any, path: str) -> dt.time:
@@ -171,13 +174,13 @@ def _time(value: Any, path: str) -> dt.time:
             raise ValueError
         return dt.time(value.hours, value.minutes, value.seconds, value.nanos // 1000)
     except ValueError:
-        _misfit(Time(), "google.type.TimeOfDay", path, "there is no such time")
+        _conversion_error(Time(), "google.type.TimeOfDay", path, "there is no such time")
 
 
 def _decimal(value: Any, type_: Decimal, path: str) -> object:
     digits = str(abs(unscaled := int.from_bytes(value.value, "big", signed=True)))
     if abs(value.scale) > 1000 or len(digits) > 1000:
-        _misfit(type_, "confluent.type.Decimal", path, "it has too many digits")
+        _conversion_error(type_, "confluent.type.Decimal", path, "it has too many digits")
     exact = decimal.Decimal((int(unscaled < 0), tuple(map(int, digits)), -value.scale))
     return from_json(exact, type_, path)
 
@@ -186,9 +189,9 @@ def _json_text(value: Any, path: str) -> str:
     try:
         return dumps(_json(value))
     except ValueDoesNotFit:
-        _misfit(Json(), "number", path, "it is not finite")
+        _conversion_error(Json(), "number", path, "it is not finite")
     except ValueError:
-        _misfit(Json(), value.DESCRIPTOR.full_name, path, "a value in it is not set")
+        _conversion_error(Json(), value.DESCRIPTOR.full_name, path, "a value in it is not set")
 
 
 def _json(value: Any) -> object:
@@ -222,5 +225,5 @@ def _each(change: Callable[[Any], object], arrow: pa.DataType) -> Make:
     return make
 
 
-def _misfit(type_: Type, found: str, path: str, reason: str = "") -> NoReturn:
+def _conversion_error(type_: Type, found: str, path: str, reason: str = "") -> NoReturn:
     raise ValueDoesNotFit(path, print_type(type_), found, reason)

@@ -1,8 +1,10 @@
-"""Query bodies: PostgreSQL flavour in, Spark SQL and typed columns out. The only package that uses sqlglot.
+"""Query bodies: queries in PostgreSQL's style in, Spark SQL and typed columns out. The only package that uses sqlglot.
 
-In: the exact text of a query and the relations that it may name. Out: an ``AnalysedQuery``: its output columns
-with types, nullability and docs, the relations it reads, and the Spark SQL that means the same.
-``normalise`` prepares the text so that sqlglot sees grammar only, ``scope`` finds what names mean, ``typing`` and
-``functions`` say what expressions are, ``analyse`` walks the query, ``translate`` writes Spark SQL. Pure.
-Imports ``errors``, ``schema`` and the lexer.
+In: the exact text of a query and the relations that it may name (``select.analyse``). Out: a ``scope.AnalysedQuery`` with its
+output columns (types, nullability, docs), the relations it reads, and the Spark SQL that computes it. ``text`` prepares the
+text so that sqlglot sees grammar only; ``select``, ``from_clause`` and ``grouping`` walk the clauses; ``expressions`` calls the
+handlers in ``operators``, ``calls``, ``casts`` and ``json``; ``scope`` finds what names mean; ``types`` and ``functions`` have
+Spark's typing rules.
+
+Pure: no I/O. Imports only ``headgate.errors``, ``headgate.text`` and ``headgate.schema``.
 """

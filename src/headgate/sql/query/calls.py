@@ -1,4 +1,4 @@
-"""Calls of functions: their arguments, their lambdas, and the types of those that no table of signatures can give."""
+"""Calls of functions: arguments, lambdas, windows, and result types that a table of signatures cannot express."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _has_window(node: exp.Expr) -> bool:
 
 
 def _known_result(name: str, arguments: list[Typed], node: exp.Anonymous) -> Typed | None:
-    """What the table of signatures cannot say; otherwise what it says."""
+    """The result type of a call, by rules that the table of signatures cannot express, and otherwise by the table."""
     match name, arguments:
         case "if", [_, *branches] if len(branches) == 2:
             return shared_type("IF", branches)
@@ -109,7 +109,7 @@ def _arguments(visitor: Visitor, node: exp.Anonymous, name: str, scope: Scope) -
 
 
 def _expand_stars(node: exp.Expr, name: str, scope: Scope) -> None:
-    """Every `*` but that of count(*) becomes the columns it means: Spark's own would show hidden ones."""
+    """Replace every `*` except that of count(*) by columns, because Spark's `*` would include hidden ones."""
     if name == "count" and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star):
         return
     expanded: list[exp.Expr] = []
@@ -148,7 +148,7 @@ def window(visitor: Visitor, node: exp.Window, scope: Scope) -> Typed:
 
 
 def modifier(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
-    """FILTER, WITHIN GROUP, IGNORE NULLS: the type is that of the call."""
+    """FILTER, WITHIN GROUP or IGNORE NULLS after a call, which do not change its type."""
     return visitor.children(node, scope)[0]
 
 
@@ -168,7 +168,7 @@ def extract(visitor: Visitor, node: exp.Extract, scope: Scope) -> Typed:
 
 
 def now(_visitor: Visitor, node: exp.Expr, _scope: Scope) -> Typed:
-    """current_date and its like, which need no parentheses here."""
+    """current_date and the like, which are written without parentheses."""
     match node:
         case exp.CurrentDate():
             return Typed(Date(), False)
@@ -201,7 +201,10 @@ def _named_struct_type(node: exp.Anonymous, arguments: list[Typed]) -> Record | 
 
 
 def columns_of(function: str, argument: Typed, outer: bool = False) -> tuple[Column, ...]:
-    """The columns of a function that gives rows, or none if they are not known. ``outer``: one row even for none."""
+    """The columns of a function that returns rows, or none if only Spark knows them.
+
+    ``outer``: the function returns a row of NULLs instead of no row.
+    """
     outer = outer or function.endswith("_outer")
     match function.removesuffix("_outer"), argument.type:
         case "explode", Array(element, nullable):

@@ -1,4 +1,8 @@
-"""Literals of a query and their types, which are Spark's."""
+"""Literals and casts: their types, and how they are written for Spark.
+
+A literal has the type that Spark gives it. No cast is silent: a text that is not JSON, not a UUID or not a symbol of an enum
+is an error, in the statement if it is a literal and otherwise in the row.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ def literal(_visitor: Visitor, node: exp.Literal, _scope: Scope) -> Typed:
 
 
 def whole(value: int) -> Typed:
-    """A whole number: of the smallest type that holds it, as Spark has it."""
+    """The type of a whole number: the smallest that holds it, as in Spark."""
     if -(2**31) <= value < 2**31:
         return Typed(Integer(), False, literal=value)
     if -(2**63) <= value < 2**63:
@@ -84,7 +88,7 @@ def null(_visitor: Visitor, _node: exp.Null, _scope: Scope) -> Typed:
 
 
 def text_result(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
-    """'a' 'b', which is one string, and N'x'."""
+    """A call or literal whose result is text: `'a' 'b'`, which is one string, `N'x'`, trim, substring."""
     return Typed(Text(), any(typed.nullable for typed in visitor.children(node, scope)))
 
 
@@ -97,7 +101,7 @@ def interval(_visitor: Visitor, _node: exp.Interval, _scope: Scope) -> Typed:
 
 
 def typed_literal(node: exp.Cast, kind: str) -> Typed:
-    """DATE '2026-11-15' and its like, which sqlglot reads as casts. As literals Spark checks them at once."""
+    """DATE '2026-11-15' and the like. sqlglot reads them as casts; as literals, Spark checks them when it analyses the query."""
     type_ = TYPED_LITERALS[kind]
     written = text(node.this.name).sql(dialect="spark")
     node.replace(exp.Var(this=f"{spark_ddl(type_)} {written}"))
@@ -137,12 +141,12 @@ def _written_type(visitor: Visitor, to: exp.Expr) -> Type:
 
 
 def expanded(type_: Type, resolve: Callable[[Named], Type]) -> Type:
-    """The type with every named type replaced by what it stands for."""
+    """Replace every named type by its definition."""
     return map_named(type_, lambda named: expanded(resolve(named), resolve))
 
 
 def castable(source: Type, target: Type) -> bool:
-    """Whether Spark, in ANSI mode, has a cast for values of these types, or we have one in its place."""
+    """Whether Spark has a cast between these types in ANSI mode, or we write one."""
     match source, target:
         case _ if source == target:
             return True
@@ -182,7 +186,7 @@ _TARGETS: dict[type, tuple[type, ...]] = {
 
 
 def _check_text(node: exp.Cast, source: Typed, type_: Type, lenient: bool) -> bool:
-    """Types that are strings in Spark: what is cast to them is made JSON, or checked, now or in every row."""
+    """Cast to a type that is a string in Spark: the value becomes JSON, or is checked, now if it is a literal and otherwise in every row."""
     if isinstance(type_, Json) and isinstance(source.type, Array | Map | Record):
         node.replace(call("to_json", node.this.copy()))
         return True
@@ -212,7 +216,7 @@ def _literal_fits(value: str, type_: Json | Uuid | Enum) -> bool:
 
 
 def _fits(operand: exp.Expr, type_: Json | Uuid | Enum) -> exp.Expr:
-    """NULL fits every type."""
+    """Cast NULL, which fits every type."""
     fits: exp.Expr
     match type_:
         case Json():
@@ -225,6 +229,6 @@ def _fits(operand: exp.Expr, type_: Json | Uuid | Enum) -> exp.Expr:
 
 
 def _refusal(type_: Type) -> exp.Expr:
-    """The value stays unsaid: it may be anything."""
+    """The error for a literal that cannot be cast. It does not quote the value, which may be a secret."""
     kind = type(type_).__name__.lower()
     return call("raise_error", text(f"{NO_CAST}{kind}"))

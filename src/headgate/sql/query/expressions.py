@@ -27,7 +27,7 @@ Handler = Callable[[Any, Any, Scope], Typed]
 
 
 class Expressions:
-    """Types and rewrites the expressions of one query. Collects what the caller must know about them."""
+    """Types and rewrites the expressions of one query, and collects what the caller needs to know about them."""
 
     def __init__(self, normalised: Normalised, resolve: Callable[[Named], Type], subquery: Subquery) -> None:
         self.normalised = normalised
@@ -37,7 +37,7 @@ class Expressions:
         self.references: dict[int, RelationReference] = {}
 
     def visit(self, node: exp.Expr, scope: Scope) -> Typed:
-        """The type of an expression, which is rewritten in place."""
+        """Return the type of an expression and rewrite the expression for Spark in place."""
         handler = _HANDLERS.get(type(node), _unsupported)
         try:
             return handler(self, node, scope)
@@ -50,7 +50,7 @@ class Expressions:
         return [self.visit(child, scope) for child in list(node.iter_expressions())]
 
     def span(self, node: exp.Expr) -> Span | None:
-        """Where the node stands in the text as it was written, from the identifiers and functions below it."""
+        """The span of the node in the text as it was written, from the identifiers and functions below it."""
         found = [n.meta for n in node.find_all(exp.Identifier, exp.Anonymous) if "start" in n.meta]
         if not found:
             return None
@@ -133,7 +133,7 @@ _SAME_AS_INNER = (
 
 
 def written_name(node: exp.Expr) -> str | None:
-    """The name that an expression has before names are found: alias, function; of a cast its operand's."""
+    """The name of an output column before names are resolved: its alias, its function, or the operand of a cast."""
     match node:
         case exp.Alias():
             return str(node.alias).removeprefix(FUNCTION_MARK)
@@ -147,7 +147,7 @@ def written_name(node: exp.Expr) -> str | None:
 
 
 def accessed_name(value: exp.Expr) -> str | None:
-    """A field gives its name to the column, an element the name of its array."""
+    """The column takes the name of the accessed field, or of the array whose element it is."""
     match value:
         case exp.Dot():
             return str(value.expression.name)

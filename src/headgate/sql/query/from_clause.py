@@ -1,4 +1,4 @@
-"""FROM: the relations of a query, its joins, subqueries and functions that give rows."""
+"""FROM: relations, joins, subqueries and functions that return rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Query = Callable[[exp.Expr, Scope | None], tuple[Column, ...]]
 
 
 class FromClause:
-    """Finds what a FROM names, puts it into a scope, and rewrites it for Spark."""
+    """Finds the relations of a FROM clause, adds them to a scope, and rewrites the clause for Spark."""
 
     def __init__(self, expressions: Expressions, find_relation: FindRelation, query: Query) -> None:
         self.expressions = expressions
@@ -78,7 +78,7 @@ class FromClause:
             require_boolean(self.expressions.visit(on, inner), "ON")
 
     def _using(self, join: exp.Join, right: Source, scope: Scope, side: str) -> Source:
-        """The merged columns; the join gets the ON that USING means, so that both sides stay to be named."""
+        """Return the merged columns and replace USING by ON, so that the columns of both sides can still be named."""
         columns, merges, conditions = [], {}, []
         for name in (name_part(identifier_) for identifier_ in join.args["using"]):
             found = scope.column(name)
@@ -163,7 +163,7 @@ class FromClause:
         return relation
 
     def _point(self, node: exp.Table, relation: Relation, name: str, columns: tuple[Column, ...]) -> None:
-        """Name Spark's view. Renamed columns are renamed in a subquery: Spark's own list must name hidden ones too."""
+        """Put the name of Spark's view. Columns are renamed in a subquery, because Spark's own column list would have to name the hidden ones too."""
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", identifier(relation.spark_name))
@@ -224,7 +224,7 @@ class FromClause:
     def rows_of(
         self, call: exp.Anonymous, scope: Scope, outer: bool = False
     ) -> tuple[str, tuple[Column, ...]]:
-        """A call of a function that gives rows: its name and its columns, none if only Spark knows them."""
+        """The name and the columns of a function that returns rows. No columns if only Spark knows them."""
         name = function_name(call)
         call.set("this", name)
         arguments = [self.expressions.visit(argument, scope) for argument in list(call.expressions)]
@@ -238,7 +238,7 @@ class FromClause:
         return Source(name, columns)
 
     def renamed(self, columns: tuple[Column, ...], alias: exp.Expr | None, what: str) -> tuple[Column, ...]:
-        """Columns under the names that a column list behind an alias gives them, by position."""
+        """Rename columns by position, as the column list after an alias says."""
         names = [name_part(c) for c in (alias.args.get("columns") or ())] if alias is not None else []
         if len(names) > len(columns):
             raise WrongColumnCount(what, len(names), len(columns))
@@ -265,7 +265,7 @@ def _require_equal_types(left: Column, right: Column) -> None:
 
 
 def _merge(merged: Source, right: Source, scope: Scope) -> Source:
-    """Put merged columns before all others, and out of what `*` takes from the sides."""
+    """Put merged columns before all others, and remove them from what `*` takes from the two sides."""
     names = frozenset(merged.merges)
     sides = [replace(s, merged=s.merged | names) for s in scope.sources if s.alias != USING]
     before = next((s for s in scope.sources if s.alias == USING), Source(USING, ()))

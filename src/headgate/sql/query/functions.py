@@ -1,10 +1,11 @@
 """Result types of Spark's functions: a table of rules, one line per function or family of functions.
 
 A line of `signatures.txt` is `names : arguments -> result [null rule]`. Arguments are kinds (`num`, `int`, `text`,
-`array`, `map`, `any`, …), `?` after one makes it optional and `*` repeats it. Results are types as we print them, or
-refer to an argument: `$1` the type of the first, `element($1)`, `key($1)`, `value($1)`, `array($1)`, `common` the
-common type of all and `arrayof` an array of it. The null rule says when the result can be NULL: `any` argument is (the default), `all` are,
-`never`, `always`. Functions that are not in the table are asked of Spark when a statement is purified.
+`array`, `map`, `any`, …), `?` after one makes it optional and `*` repeats it. A result is a type as we print it, or
+refers to an argument: `$1` is the type of the first one, `element($1)`, `key($1)`, `value($1)` and `array($1)` are made
+from it, `common` is the common type of all and `arrayof` an array of that. The null rule says when the result can be
+NULL: if `any` argument can (the default), if `all` can, `never`, or `always`. Spark types functions that are not in the
+table when a statement is purified.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Signature:
 
 
 def accepts(argument: Typed, kind: str) -> bool:
-    """Whether an argument is of a kind; one that is not known, or NULL, may be of any."""
+    """Whether an argument is of a kind. NULL and an argument of unknown type may be of any kind."""
     if argument.type is None or kind == "any":
         return True
     if kind == "num":
@@ -87,7 +88,7 @@ def accepts(argument: Typed, kind: str) -> bool:
 
 @cache
 def spark_functions() -> frozenset[str]:
-    """Every function that Spark has, whether or not we know its type."""
+    """The names of all functions of Spark, also of those that are not in the table."""
     return frozenset((files("headgate.sql.query") / "spark_functions.txt").read_text("utf-8").split())
 
 
@@ -204,7 +205,7 @@ NONDETERMINISTIC = frozenset(_NONDETERMINISTIC.split())
 
 
 def lambda_parameter_types(function: str, before: list[Typed]) -> list[Typed]:
-    """The variables of the next lambda, from the arguments before it."""
+    """The types of the parameters of the next lambda, given the arguments before it."""
     first = before[0] if before else UNKNOWN
     match function:
         case "aggregate" | "reduce":
@@ -223,7 +224,7 @@ def lambda_parameter_types(function: str, before: list[Typed]) -> list[Typed]:
 
 
 def result_of_lambda(function: str, arguments: list[Typed]) -> Typed | None:
-    """The type of a call, or None if the table of signatures says it or Spark must."""
+    """The type of a call with lambdas, or None if no rule here covers it."""
     match function, arguments:
         case "transform", [Typed(type=Array()) as array, body] if body.type is not None:
             return Typed(Array(body.type, body.nullable), array.nullable)

@@ -1,4 +1,4 @@
-"""GROUP BY: what may stand beside aggregates. Works on expressions that are already rewritten."""
+"""GROUP BY: which expressions are allowed beside aggregates. Works on expressions that are already rewritten for Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LISTS = (exp.Group, exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Pare
 
 
 def group_items(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The expressions of a GROUP BY, out of all its lists and sets."""
+    """The expressions of GROUP BY, those of all its lists and sets."""
     for child in list(node.iter_expressions()):
         if isinstance(child, _LISTS):
             yield from group_items(child)
@@ -25,14 +25,14 @@ def group_items(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def has_sets(group: exp.Expr) -> bool:
-    """Whether a group can be without some of its columns, which are NULL then."""
+    """Whether there are grouping sets: a group can then lack some of its columns, which are NULL."""
     return any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets")) or bool(
         group.find(exp.Rollup, exp.Cube, exp.GroupingSets)
     )
 
 
 def aggregates(node: exp.Expr) -> list[exp.Anonymous]:
-    """The aggregates of an expression that work on groups, not on windows, and not inside of subqueries."""
+    """The aggregates of an expression that work on groups: not those over windows or inside subqueries."""
     found = [node] if _is_aggregate(node) else []
     inner = [] if isinstance(node, exp.Query) else list(node.iter_expressions())
     if isinstance(node, exp.Window):
@@ -47,7 +47,7 @@ def refuse_aggregates(clause: exp.Expr, name: str, span: Span | None) -> None:
 
 
 def check_grouped(node: exp.Select, scope: Scope, span: Callable[[exp.Expr], Span | None]) -> None:
-    """Every output and the HAVING is made of groups, aggregates and constants, if there are groups or aggregates."""
+    """Check that outputs and HAVING consist of groups, aggregates and constants, if there are groups or aggregates."""
     group, having = node.args.get("group"), node.args.get("having")
     outputs = [_value(expression) for expression in node.expressions]
     if group is None and having is None and not any(aggregates(output) for output in outputs):
@@ -62,7 +62,7 @@ def check_grouped(node: exp.Select, scope: Scope, span: Callable[[exp.Expr], Spa
 
 
 def _loose(node: exp.Expr, keys: set[str], own: set[str]) -> Iterator[exp.Column]:
-    """Columns of this query's sources that stand outside of groups and aggregates."""
+    """Columns of this query's sources that are neither in a group nor in an aggregate."""
     if node.sql() in keys or _is_aggregate(_called(node)) or isinstance(node, exp.Query):
         return
     if isinstance(node, exp.Column):
@@ -74,7 +74,7 @@ def _loose(node: exp.Expr, keys: set[str], own: set[str]) -> Iterator[exp.Column
 
 
 def _key(item: exp.Expr, node: exp.Select) -> str:
-    """A key by its text; `GROUP BY 2` and `GROUP BY alias` mean an output."""
+    """The text of a grouping key. `GROUP BY 2` and `GROUP BY alias` refer to an output."""
     if isinstance(item, exp.Literal) and item.name.isdigit() and 0 < int(item.name) <= len(node.expressions):
         return _value(node.expressions[int(item.name) - 1]).sql()
     if isinstance(item, exp.Column) and not item.table:

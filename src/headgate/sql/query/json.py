@@ -1,4 +1,9 @@
-"""`->` and `->>`: a part of a JSON value, as JSON or as text. A chain of them becomes one look-up."""
+"""`->` and `->>`: a part of a JSON value, as JSON or as text. A chain of them becomes one look-up.
+
+Numbers must keep their digits, and Spark's get_json_object changes them. So every scalar of the document is first turned into
+a string with a marker letter in front: `s` for a string, `n` for a number, `z` for a null. The look-up then returns a marked
+string, and the marker is removed from the result. All of it is built from Spark's own functions.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ def json_access(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
 
 
 def _steps(key: exp.Expr) -> list[Step]:
-    """The steps of a JSON path: a member by name, an element by number."""
+    """The steps of a JSON path. A member is a name, an element a number."""
     if isinstance(key, exp.JSONPath):
         return [_part(part) for part in key.expressions[1:]]
     if isinstance(key, exp.Literal):
@@ -48,7 +53,7 @@ def _part(part: exp.Expr) -> Step:
 
 
 def from_lambda(node: exp.Lambda) -> exp.Expr:
-    """`f(a -> 'b')`: sqlglot takes every arrow in a call for a lambda's, and what follows the key for its body."""
+    """Turn `f(a -> 'b')` back into an access. sqlglot reads every arrow in a call as a lambda, and what follows as its body."""
     left = node.expressions[0]
     column = exp.column(left.copy()) if isinstance(left, exp.Identifier) else left.copy()
     body = exp.Paren(this=node.this.copy())
@@ -64,10 +69,10 @@ def from_lambda(node: exp.Lambda) -> exp.Expr:
 Step = str | int
 
 _NUMBER = "(-?[0-9][-+.0-9eE]*)"
-_UNFIT = frozenset("'?")  # what the paths of get_json_object cannot hold in a key
+_UNFIT = frozenset("'?")  # characters that a key in a path of get_json_object cannot contain
 _PART, _AT, _FOUND = "hg_part", "hg_at", "hg_found"
 _BACKSLASH = call("chr", exp.Literal.number(92))
-_ESCAPED = (  # and what hides it
+_ESCAPED = (  # escapes inside strings, and the characters that stand for them while the text is split at quotes
     (call("concat", _BACKSLASH, _BACKSLASH), call("chr", exp.Literal.number(1))),
     (call("concat", _BACKSLASH, text('"')), call("chr", exp.Literal.number(2))),
 )
@@ -124,7 +129,7 @@ def _unmark_scalars(document: exp.Expr) -> exp.Expr:
 
 
 def _by_strings(document: exp.Expr, outside: exp.Expr, inside: exp.Expr, quote: str) -> exp.Expr:
-    """The document with its parts outside and inside of strings changed, put together with ``quote`` between them."""
+    """Change the parts of the document outside and inside of strings, and join them with ``quote``."""
     even = exp.EQ(
         this=exp.Mod(this=exp.column(_AT), expression=exp.Literal.number(2)), expression=exp.Literal.number(0)
     )
@@ -142,7 +147,7 @@ def _by_strings(document: exp.Expr, outside: exp.Expr, inside: exp.Expr, quote: 
 
 
 def _decode_result(found: exp.Expr, scalars: dict[str, exp.Expr]) -> exp.Expr:
-    """What was found, looked at once and decoded by its first letter; true, false and nested values have none of ours."""
+    """Decode what was found by its marker. True, false and nested values have none. A lambda computes the look-up only once."""
     decoded = _by_marker(exp.column(_FOUND), scalars, _unmark_scalars(exp.column(_FOUND)))
     each = exp.Lambda(this=decoded, expressions=[exp.to_identifier(_FOUND)])
     return call("element_at", call("transform", call("array", found), each), exp.Literal.number(1))

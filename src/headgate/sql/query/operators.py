@@ -1,4 +1,4 @@
-"""Operators: what they take, what they give, and how Spark writes those that it does not have."""
+"""Operators: the types of their operands and results, and how those that Spark lacks are written for it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def comparison(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
 
 
 def compared(operands: list[Typed]) -> Typed:
-    """A text that meets another type is parsed, and Spark holds that this may give NULL."""
+    """A text that is compared with another type is parsed. Spark takes the result as nullable."""
     texts = {is_text(operand.type) for operand in operands if operand.type is not None}
     return Typed(Boolean(), len(texts) > 1 or any(operand.nullable for operand in operands))
 
@@ -243,7 +243,7 @@ def bracket(visitor: Visitor, node: exp.Bracket, scope: Scope) -> Typed:
 
 
 def _from_zero(index: exp.Expr) -> exp.Expr:
-    """sqlglot takes an array's first index for PostgreSQL's 1 and has subtracted it; ours are Spark's, from 0."""
+    """Undo what sqlglot does to an index: it takes it as PostgreSQL's, from 1, and subtracts 1. Ours are Spark's, from 0."""
     if isinstance(index, exp.Literal) and not index.is_string:
         return exp.Literal.number(int(index.name) + 1)
     if isinstance(index, exp.Neg) and isinstance(index.this, exp.Literal):
@@ -274,7 +274,7 @@ def row(visitor: Visitor, node: exp.Anonymous | exp.Tuple, scope: Scope) -> Type
 
 
 def time_zone(visitor: Visitor, node: exp.AtTimeZone, scope: Scope) -> Typed:
-    """An instant becomes the local time of a zone, a local time the instant that it is in that zone."""
+    """AT TIME ZONE turns an instant into local time of the zone, and local time of the zone into an instant."""
     typed = visitor.visit(node.this, scope)
     visitor.visit(node.args["zone"], scope)
     zone, utc, operand = node.args["zone"].copy(), text("UTC"), node.this.copy()

@@ -1,4 +1,7 @@
-"""A query's text -> what it gives and the Spark SQL that gives it."""
+"""Analyse a query: from its text to its columns, what it reads, and the Spark SQL that computes it.
+
+In one walk over sqlglot's tree, names are found, expressions typed and rewritten for Spark.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ Projection = tuple[exp.Expr, tuple[Column, ...]]
 def analyse(
     text: str, find_relation: FindRelation, resolve: Callable[[Named], Type] | None = None
 ) -> AnalysedQuery:
-    """Everything that can be known of a query without running it. Errors point into ``text``."""
+    """Return all that can be known of a query without running it. Spans of errors are offsets in ``text``."""
     normalised = normalise(text)
     return with_room(_depth(normalised.text), lambda: _Analyser(normalised, find_relation, resolve).run())
 
@@ -114,7 +117,7 @@ class _Analyser:
                 raise UnsupportedQuery(type(node).__name__.upper())
 
     def _common_tables(self, with_: exp.Expr, scope: Scope) -> None:
-        """Each gets a name of its own for Spark: sqlglot moves those of subqueries to the top."""
+        """Give every common table a unique name for Spark, because sqlglot moves those of subqueries to the top."""
         if with_.args.get("recursive"):
             raise UnsupportedQuery("WITH RECURSIVE")
         for table in with_.expressions:
@@ -203,7 +206,7 @@ class _Analyser:
         return _aliased_as(value, name), (column,)
 
     def _qualified_star(self, node: exp.Column, star: exp.Star, scope: Scope) -> list[Projection]:
-        """alias.*, or record.* where there is no such alias."""
+        """`alias.*`, or `record.*` if there is no such alias."""
         parts = node.parts[:-1]
         owner = scope.owner([*(name_part(part) for part in parts), Identifier("*", True)])
         if owner is not None and owner[1] == len(parts):
@@ -228,7 +231,7 @@ class _Analyser:
         return chosen
 
     def _rows(self, node: exp.Expr, call: exp.Anonymous, scope: Scope) -> Projection:
-        """explode(m) AS (k, v): one expression, several columns."""
+        """`explode(m) AS (k, v)`: one expression with several columns."""
         function, columns = self.from_clause.rows_of(call, scope)
         match node:
             case exp.Aliases():
@@ -285,7 +288,7 @@ class _Analyser:
                     raise MalformedQuery(f"{name.upper()} takes a number")
 
     def _order_item(self, item: exp.Expr, scope: Scope) -> None:
-        """A name alone means an output first; inside an expression, an input first."""
+        """A name alone refers to an output, if there is one; inside an expression it refers to an input first."""
         value = item.this if isinstance(item, exp.Ordered) else item
         if isinstance(value, exp.Literal):
             _require_position(value, "ORDER BY", scope.outputs)
@@ -334,7 +337,7 @@ def _column_of_values(number: int, values: list[Typed]) -> Column:
 
 
 def _origin(node: exp.Expr, scope: Scope) -> Column | None:
-    """The column that a projection is nothing but, for its docs and its name."""
+    """The column that a projection passes on unchanged, for its doc and its name."""
     node = node.unnest()
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
         return None
@@ -346,7 +349,7 @@ def _origin(node: exp.Expr, scope: Scope) -> Column | None:
 
 
 def _field_doc(node: exp.Expr, typed: Typed) -> str | None:
-    """The doc of the field that a projection is nothing but."""
+    """The doc of the field that a projection passes on unchanged."""
     return typed.doc if isinstance(node.unnest(), exp.Column | exp.Dot) else None
 
 
@@ -377,7 +380,7 @@ def _aliased_as(expression: exp.Expr, name: str) -> exp.Expr:
 
 
 def _make_text(node: exp.Expr, number: int) -> None:
-    """A column of nothing but NULL is text, as in PostgreSQL: Spark's void cannot be kept or written."""
+    """A column of nothing but NULL is text, as in PostgreSQL. Spark's type void cannot be stored or written."""
     match node:
         case exp.SetOperation():
             _make_text(node.this, number)
@@ -395,5 +398,5 @@ def _make_text(node: exp.Expr, number: int) -> None:
 
 
 def _without_variables(sql: str) -> str:
-    """Spark puts the values of its settings in place of `${name}`, also inside strings."""
+    """Escape `${name}`, which Spark replaces by the value of a setting, even inside strings."""
     return sql.replace("${", "\\u0024{")

@@ -1,4 +1,13 @@
-"""The text of a query, read as a tree of sqlglot."""
+"""Read the text of a query as a tree of sqlglot.
+
+`normalise` rewrites the text so that sqlglot's stock PostgreSQL parser reads it as plain grammar, and `parse` has sqlglot
+read it. We use sqlglot for its grammar of expressions and clauses, not for its knowledge of functions and types: it would
+translate PostgreSQL's functions into Spark's and so change Spark's own. Hence, before sqlglot sees the text:
+- every function name gets a mark (`f(` -> `hgf_f(`), so that the call is opaque and keeps its arguments;
+- every type after `::` or in CAST becomes a placeholder (`x::decimal(9,2)` -> `x::hgt_0`), and our own parser reads the type;
+- identifiers and strings of every spelling become "x" and 'x'.
+Offsets are mapped back, so that errors point into the text as it was written.
+"""
 
 from __future__ import annotations
 
@@ -162,7 +171,7 @@ class _Normaliser:
         return _SAME_IN_POSTGRES.get(token.word, token.value), False
 
     def _refuse_nothing_after(self, comma: Token, index: int) -> None:
-        """sqlglot reads over a comma too many; a slip like that deserves an error."""
+        """Refuse a comma that nothing follows. sqlglot would ignore it."""
         after = self.tokens[index + 1]
         if after.kind is TokenKind.END or after.word in _AFTER_NO_COMMA:
             raise MalformedQuery("nothing stands after this comma").at(comma.span)
@@ -180,7 +189,7 @@ class _Normaliser:
         return span.end, cursor.index
 
     def _copy(self, start: int, end: int) -> None:
-        """Between tokens are blanks and comments; sqlglot would take some of those for hints."""
+        """Copy what is between two tokens. Comments become blanks, because sqlglot reads some of them as hints."""
         if start < end:
             self._put(_NOT_BLANK.sub(" ", self.text[start:end]), start)
 
@@ -231,15 +240,21 @@ def _reason(first: dict[str, object], highlight: str) -> str:
 
 FRAMES = 60_000  # a level of parentheses takes about 20
 STACK = 512 * 1024 * 1024  # address space only; pages are touched as the stack grows
-_EASY = 40  # levels that fit into an ordinary stack, also when the caller is deep in it already
+_SHALLOW = 40  # levels that fit into an ordinary stack, even if the caller has used much of it
 
 Result = TypeVar("Result")
-_one_at_a_time = threading.Lock()  # the stack size and the limit are settings of the whole process
+# The stack size and the recursion limit are settings of the whole process.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def with_room(depth: int, work: Callable[[], Result]) -> Result:
-    """Do the work on a stack that is deep enough for a query of this depth."""
-    if depth <= _EASY:
+    """Do the work on a stack that is deep enough for a query of this depth.
+
+    sqlglot and our own walk recurse once per level. A deep query therefore runs in a thread with a large stack: with a
+    higher recursion limit alone, a long chain of operators overflows the 1 MB stack of an ordinary thread on some systems
+    and kills the process.
+    """
+    if depth <= _SHALLOW:
         try:
             return work()
         except RecursionError:
@@ -260,7 +275,7 @@ def _on_big_stack(work: Callable[[], Result]) -> Result:
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits for this one
             failed.append(error)
 
-    with _one_at_a_time:
+    with _ONE_AT_A_TIME:
         limit, size = sys.getrecursionlimit(), threading.stack_size(STACK)
         sys.setrecursionlimit(FRAMES)
         try:

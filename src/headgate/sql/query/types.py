@@ -36,7 +36,7 @@ MIN_SCALE_KEPT = 6  # Spark gives up scale for digits before the point, but keep
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What an expression is. ``type`` None: not known here. ``null``: the literal NULL, which takes any type."""
+    """The type of an expression. ``type`` is None if only Spark knows it. ``null`` marks the literal NULL, which takes any type."""
 
     type: Type | None
     nullable: bool = True
@@ -63,7 +63,7 @@ def is_text(type_: Type | None) -> bool:
 
 
 def as_decimal(operand: Typed) -> Decimal | None:
-    """An exact number as the decimal that Spark makes of it."""
+    """The decimal into which Spark turns an exact number."""
     match operand.type:
         case Decimal():
             return operand.type
@@ -76,7 +76,7 @@ def as_decimal(operand: Typed) -> Decimal | None:
 
 
 def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
-    """The type of `left operator right` for + - * / % and DIV. Unknown for dates and intervals: ask Spark."""
+    """The type of `left operator right` for + - * / % and DIV. Unknown for a date and an interval, which Spark types."""
     nullable = left.nullable or right.nullable or operator in ("/", "%", "DIV")
     if (moment := _moved(operator, left, right)) is not None:
         return Typed(moment, nullable)
@@ -99,7 +99,7 @@ def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
 
 
 def _moved(operator: str, left: Typed, right: Typed) -> Type | None:
-    """The type of a timestamp moved by an interval, or of a date by days; a date and an interval are left to Spark."""
+    """The type of a timestamp plus an interval, or a date plus days. Unknown for a date and an interval, which Spark types."""
     if operator == "+" and left.interval:
         left, right = right, left
     if operator not in ("+", "-"):
@@ -141,7 +141,7 @@ def bounded(precision: int, scale: int) -> Decimal:
 
 
 def common(branches: Iterable[Typed]) -> Typed | None:
-    """The common type of CASE branches, COALESCE arguments, array elements, UNION sides; None if there is none."""
+    """The common type of CASE branches, COALESCE arguments, array elements or UNION sides. None if there is none."""
     result: Typed | None = None
     for branch in branches:
         if result is None or result.null:
@@ -223,5 +223,5 @@ def _common_record(left: Record, right: Record) -> Type | None:
 
 
 def boolean(*operands: Typed) -> Typed:
-    """The type of a comparison: NULL if an operand is."""
+    """The type of a comparison. It is nullable if an operand is."""
     return Typed(Boolean(), any(o.nullable for o in operands))

@@ -41,7 +41,7 @@ def _ascii_upper(text: str) -> str:
 
 
 def field_names(columns: Iterable[str], path: str) -> Mapping[str, str]:
-    """The field of each column: the column's own name if it is an identifier, else one made from it."""
+    """The field of each column: the column's own name if it is an identifier, otherwise one made from it."""
     named = tuple(columns)
     taken = {column for column in named if is_identifier(column)}
     found: dict[str, str] = {}
@@ -59,26 +59,26 @@ def field_names(columns: Iterable[str], path: str) -> Mapping[str, str]:
 
 
 def column_of(field: FieldDescriptorProto) -> str:
-    """The column that a field is: its name, or a JSON name given by hand that no field could have."""
+    """The column of a field: its name, or its JSON name if that is written out and is no identifier."""
     given = field.json_name and field.json_name != json_name(field.name)
     return field.json_name if given and not is_identifier(field.json_name) else field.name
 
 
 def json_names(fields: Mapping[str, str]) -> Mapping[str, str]:
-    """The JSON name of each column: protoc's, but the column's own where that is no identifier or not the only one."""
+    """The JSON name of each column: protoc's, or the column itself if it is no identifier or if two would be equal."""
     spelt = {column: json_name(field) if field == column else column for column, field in fields.items()}
     counts = Counter(spelt.values())
     return {column: name if counts[name] == 1 else column for column, name in spelt.items()}
 
 
 def type_name(field: str, suffix: str) -> str:
-    """What the message or enum of a field is called, but for clashes."""
+    """The name for the message or enum of a field, before clashes are resolved."""
     name = _camel_case(field) + suffix
     return name if is_identifier(name) else f"T{name}"
 
 
 def free(name: str, taken: set[str]) -> str:
-    """The name, with the smallest number after it that makes it a new one; it is taken then."""
+    """The name, or if it is taken, with the smallest number behind it that is not. Adds it to `taken`."""
     found, number = name, 1
     while found in taken:
         number += 1

@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
@@ -34,11 +35,8 @@ from headgate.schema.formats.protobuf.print import print_proto
 from headgate.schema.formats.protobuf.write import MAX_MESSAGE_DEPTH
 
 TIMEOUT = 30  # seconds
-_SMALL, _FEW_BRACES, _FEW_FILES = (
-    65_536,
-    2_000,
-    50,
-)  # texts up to these bounds are compiled inside this process
+# What is compiled inside this process: characters, depth and number of braces, files.
+_SMALL, _SHALLOW, _FEW_BRACES, _FEW_FILES = 32_768, 64, 2_000, 50
 _SHOWN = 10  # findings beside the first
 _PROTO = Path(__file__).parent / "proto"
 _FIRST_LINE = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:syntax|edition)\b", re.DOTALL)
@@ -159,8 +157,11 @@ class _Job:
         return sum(map(len, self.texts.values()))
 
     def _is_small(self) -> bool:
+        """At these bounds protoc takes less than a second, whatever the texts are, and does not crash."""
+        if self._size() > _SMALL or len(self.texts) > _FEW_FILES:
+            return False
         braces = sum(text.count("{") + text.count("<") for text in self.texts.values())
-        return self._size() <= _SMALL and braces <= _FEW_BRACES and len(self.texts) <= _FEW_FILES
+        return braces <= _FEW_BRACES and max(map(_depth, self.texts.values())) <= _SHALLOW
 
     def _check_inside(self, folder: Path) -> bool:
         """Raises what protoc finds. False if it has a mere warning, which `run_main` would print to the terminal."""
@@ -316,6 +317,11 @@ def _numbers(file: FileDescriptorProto) -> Iterator[tuple[tuple[int, ...], int]]
         )
         yield from (((*path, 6, n), one.number) for n, one in enumerate(message.extension))
         waiting += [((*path, 3, n), one) for n, one in enumerate(message.nested_type)]
+
+
+def _depth(text: str) -> int:
+    """How deep braces are nested. Those in strings count too, which does no harm."""
+    return max(accumulate(1 if brace == "{" else -1 for brace in re.findall("[{}]", text)), default=0)
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

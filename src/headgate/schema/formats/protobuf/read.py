@@ -129,7 +129,7 @@ class _Reader:
         raise UnknownMessage(name, similar_names(name, (known[1:] for known in self._messages)))
 
     def record(self, name: str, path: str, outer: tuple[str, ...]) -> Record:
-        """`outer` are the messages that this one is inside of."""
+        """The columns of a message. `outer` are the messages around it."""
         if name in outer:
             raise RecursiveSchema("Protobuf", path, name[1:])
         if len(outer) >= MAX_DEPTH:
@@ -199,7 +199,7 @@ class _Reader:
 
 
 def _nested(message: _Message, scope: str) -> Iterator[tuple[str, _Message]]:
-    """The message and all inside of it, by full name."""
+    """The message and all that are nested in it, by full name."""
     name = f"{scope}.{message.proto.name}"
     presence = message.proto.options.features.field_presence or message.presence
     yield name, _Message(message.proto, message.file, message.path, presence)
@@ -212,7 +212,7 @@ def _presence(file: FileDescriptorProto) -> FeatureSet.FieldPresence.ValueType:
 
 
 def _confluent_decimal(field: FieldDescriptorProto, path: str) -> Type | None:
-    """Without precision and scale it could hold anything, and is left the message that it is."""
+    """A decimal if precision or scale are known. Otherwise it could hold anything and stays a message."""
     if field.type_name != ".confluent.type.Decimal":
         return None
     params = _meta_of(field.options).params

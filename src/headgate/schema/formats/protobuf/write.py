@@ -1,4 +1,7 @@
-"""A record to a file with one message, and all that it needs inside of it."""
+"""Writes a record as a file with one message. What the columns need, messages and enums, is nested in it.
+
+Field numbers are stable: a column keeps its number from one version to the next, and a number is never used twice.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,7 @@ FILES: Mapping[str, str] = {
 def to_protobuf(
     record: Record, *, name: str, package: str, previous: FileDescriptorProto | None = None
 ) -> FileDescriptorProto:
-    """A proto3 file whose first message, `package.name`, has the record's columns; names resolved, docs as comments.
+    """A proto3 file whose first message, `package.name`, has the record's columns. Docs become comments.
 
     Fields are numbered from 1; with `previous`, the file generated before, a column keeps its number as long as its
     old values can be read, new ones get numbers never used, and those of removed columns are reserved. A nullable
@@ -94,7 +97,7 @@ def to_protobuf(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a message is being made: its full name, its path in the descriptor, the column's path, its old self."""
+    """The message to make: its full name, its path in the descriptor, the path of its column, its previous version."""
 
     name: str
     path: Path
@@ -109,18 +112,18 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """A message under construction, its old self and the names that are taken in it."""
+    """A message under construction, its previous version, and the names that are taken in it."""
 
     message: DescriptorProto
     place: _Place
     before: Made
     taken: set[str]
-    entries: dict[str, DescriptorProto]  # of maps
+    entries: dict[str, DescriptorProto]  # the messages of maps, by name
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """One value to be typed: the field that messages are named after, its type and path, what held it before."""
+    """A value that needs a type: the field that names its message, its type and path, and its previous field."""
 
     base: str
     type: Type
@@ -139,7 +142,9 @@ class _Writer:
         names = field_names((column.name for column in record.fields), place.column)
         spelt = json_names(names)
         if len({json_name(field) for field in names.values()}) < len(names):
-            message.options.deprecated_legacy_json_field_conflicts = True  # else protoc refuses aB beside a_b
+            message.options.deprecated_legacy_json_field_conflicts = (
+                True  # Otherwise protoc refuses aB beside a_b.
+            )
         home = _Home(message, place, Made(place.previous), {*names.values()}, {})
         for column in record.fields:
             if isinstance(column.type, Map):
@@ -202,7 +207,7 @@ class _Writer:
         field.type, field.type_name = _F.TYPE_MESSAGE, place.name
 
     def _enum(self, home: _Home, field: FieldDescriptorProto, type_: Enum, value: _Value) -> None:
-        """In a message of its own, because the symbols of an enum are names in whatever it is declared in."""
+        """The enum gets a message of its own, because its symbols are names of the scope that declares it."""
         name = free(type_name(value.base, "Enum"), home.taken)
         nested = home.message.nested_type.add(name=name)
         previous = home.before.message_of(value.old)
@@ -225,7 +230,7 @@ class _Writer:
 
 
 def _add_entry(home: _Home, field: str, path: str) -> None:
-    """The message of a map field, its value's type still open."""
+    """Add the message of a map field. The type of its values is set later."""
     name = map_entry_name(field)
     if name in home.taken or not is_identifier(name):
         why = f'the message "{name}" that Protobuf makes for a map has no name of its own'
@@ -286,7 +291,7 @@ def _scalar(type_: Scalar) -> tuple[_F.Type.ValueType, str]:
 
 
 class Made:
-    """A message that was made of a record: its fields by column, and the messages inside of it by name."""
+    """A message that was written before: its fields by column, and its nested messages by name."""
 
     def __init__(self, message: DescriptorProto | None) -> None:
         self.message = message or DescriptorProto()
@@ -299,8 +304,10 @@ class Made:
         return entry.field[1] if entry is not None and entry.options.map_entry else None
 
     def message_of(self, field: FieldDescriptorProto | None) -> DescriptorProto | None:
-        """The message that was made for a field or around its enum. Asked by field and not by name: when columns
-        change places, the names that are still free for their messages do so too."""
+        """The message that was made for a field or around its enum.
+
+        It is found through the field and not by its name: names of messages depend on the order of the columns.
+        """
         if field is None or field.type_name in FILES:
             return None
         full = field.type_name.rpartition(".")[0] if field.type == _F.TYPE_ENUM else field.type_name
@@ -332,7 +339,7 @@ def number_fields(message: DescriptorProto, previous: DescriptorProto | None) ->
 def number_symbols(
     enum: EnumDescriptorProto, symbols: Iterable[str], previous: EnumDescriptorProto | None
 ) -> None:
-    """Give every symbol its number. The first number is 0 and stays, because proto3 asks for it."""
+    """Give every symbol its number. The symbol of number 0 stays, because proto3 needs one."""
     before = previous or EnumDescriptorProto()
     old = {value.name: value.number for value in before.value}
     reserved = {number for found in before.reserved_range for number in range(found.start, found.end + 1)}
@@ -350,8 +357,11 @@ def number_symbols(
 
 
 def _is_read_alike(before: Made, old: FieldDescriptorProto, after: Made, new: FieldDescriptorProto) -> bool:
-    """Whether the new field reads every old value as what it was. What the wire allows beyond that is not enough: an
-    int64 read as int32 is cut, a bool is read as a number, and a map's value of another type as an empty one."""
+    """Whether the new field reads every old value unchanged.
+
+    The wire allows more, which is not enough: an int64 that is read as int32 is cut, a bool becomes a number, and a
+    value of a map that has another type becomes empty.
+    """
     if (old.label == _F.LABEL_REPEATED) != (new.label == _F.LABEL_REPEATED):
         return False
     if old.type != new.type:
@@ -372,7 +382,7 @@ def _without(names: Iterable[str], used: set[str]) -> list[str]:
 
 
 def comment_at(path: Path, doc: str) -> SourceCodeInfo.Location:
-    """The place of a declaration that is not in any text yet, with its doc."""
+    """The doc of a declaration as its comment. It has no position, because there is no text yet."""
     lines = (f" {line}".rstrip() for line in doc.strip().split("\n"))
     return SourceCodeInfo.Location(
         path=path, span=[0, 0, 0], leading_comments="".join(f"{line}\n" for line in lines)

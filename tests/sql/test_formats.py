@@ -11,14 +11,14 @@ from headgate.sql.formats import (
     with_frozen_schemas,
     without_frozen_schemas,
 )
-from headgate.sql.registry_formats import SeedSchema
+from headgate.sql.registry_formats import FrozenSchema
 from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
 
 pytestmark = pytest.mark.unit
 
 AVRO = "AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
-KEY, VALUE, NEWER = SeedSchema("KEY", 1, "k"), SeedSchema("VALUE", 2, "v"), SeedSchema("VALUE", 3, "w")
+KEY, VALUE, NEWER = FrozenSchema("KEY", 1, "k"), FrozenSchema("VALUE", 2, "v"), FrozenSchema("VALUE", 3, "w")
 FORMATS = (f"FORMAT {AVRO}", f"KEY FORMAT {AVRO} VALUE FORMAT {AVRO}")
 
 
@@ -30,7 +30,7 @@ def parsed(formats: str) -> Formats:
     return statement.formats
 
 
-def frozen(formats: Formats) -> tuple[tuple[SeedSchema, ...], ...]:
+def frozen(formats: Formats) -> tuple[tuple[FrozenSchema, ...], ...]:
     return tuple(frozen_schemas(format_of(formats, side), side) for side in ("KEY", "VALUE"))
 
 
