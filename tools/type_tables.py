@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+
 from headgate.schema.evolve.diff import diff
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats import avro, elasticsearch, jsonschema, postgres, protobuf, spark
@@ -11,9 +12,7 @@ from headgate.schema.formats.protobuf.print import print_proto
 from headgate.schema.parse import LISTS, RECORDS, SPELLINGS, parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record, Type
-from tools.type_losses import Loss, READ_CONVERSIONS, ROUND_TRIP_LOSSES
-
-
+from tools.type_losses import READ_CONVERSIONS, ROUND_TRIP_LOSSES, Loss
 
 TYPES = (
     "boolean", "integer", "bigint", "real", "double", "decimal(10,2)", "text", "bytes", "bytes(16)", "date", "time",

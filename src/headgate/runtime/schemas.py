@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+
 from headgate.plan.definitions import SchemaChangePolicy
 from headgate.plan.sides import SchemaSide, SidePlan, differences, grows, unreadable, usable
 from headgate.registry.client import RegistryClient
@@ -10,8 +11,6 @@ from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNo
 from headgate.registry.wire import MAX_ID
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.written import WrittenSchema
-
-
 
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
 
