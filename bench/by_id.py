@@ -23,12 +23,12 @@ from bench.figures import Report, Row, Size
 from bench.processes import cpu_seconds
 from bench.topics import PARTITIONS, Topics, open_topics
 from headgate.plan.definitions import Origin, SourceColumn
-from headgate.plan.sides import SchemaSide, TextSide, fields_of
 from headgate.plan.source import METADATA, SourcePlan
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import WriterSchemas
+from headgate.schema.encodings import SchemaEncoding, TextEncoding, fields_of
 from headgate.schema.types import Text
-from headgate.schema.written import WrittenSchema
+from headgate.schema.written import SchemaFormat, WrittenSchema
 
 RATIO = 0.91  # promised: a cost of at most 10 %
 WARM = 3  # rounds for Java's compiler
@@ -137,7 +137,7 @@ def _written_as(name: str, version: int) -> Column:
 def _by_id(raw: DataFrame, ids: int) -> Callable[[], None]:
     """Every id has a schema of its own; all but the first are newer than the source's, which followed them all."""
     known = {ID + n: WrittenSchema(text, (), ID + n) for n, text in enumerate(_versions(ids))}
-    side = SchemaSide("AVRO", tuple(known.values()))
+    side = SchemaEncoding(SchemaFormat.AVRO, tuple(known.values()))
     fields = [
         SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields_of(side) or ()
     ]
@@ -149,7 +149,7 @@ def _by_id(raw: DataFrame, ids: int) -> Callable[[], None]:
             for w in ("PARTITION", "OFFSET")
         ),
     )
-    plan = SourcePlan("orders", columns, side, TextSide(), "NONE", "HALT", "FOLLOW")
+    plan = SourcePlan("orders", columns, side, TextEncoding(), "NONE", "HALT", "FOLLOW")
     decoder = Decoder(plan, value=WriterSchemas(known, newer=frozenset(list(known)[1:])))
 
     def work() -> None:

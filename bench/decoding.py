@@ -24,14 +24,13 @@ from bench.figures import Report, Row, Size
 from bench.processes import cpu_seconds
 from bench.topics import PARTITIONS, Topics, open_topics
 from headgate.plan.definitions import Origin, SourceColumn
-from headgate.plan.sides import SchemaSide, fields_of
 from headgate.plan.source import SourcePlan
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats.side import WriterSchemas
+from headgate.schema.encodings import SchemaEncoding, fields_of
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link
-from headgate.schema.written import WrittenSchema
-from headgate.sql.registry_formats import RegistryKind
+from headgate.schema.written import SchemaFormat, WrittenSchema
 
 JSON_RATIO, AVRO_RATIO = 0.9, 0.3  # promises
 ID = 7
@@ -93,10 +92,10 @@ def _rows(topics: Topics, records: int, rounds: int) -> list[Row]:
     topics.fill("protobuf", _messages(topics.session, records))
     avro, texts, messages = (topics.read(name) for name in ("avro", "json", "protobuf"))
     works = {
-        "avro": _decoded("AVRO", AVRO, avro),
+        "avro": _decoded(SchemaFormat.AVRO, AVRO, avro),
         "from_json": _guarded(texts),
-        "json": _decoded("JSON SCHEMA", JSON_SCHEMA, texts),
-        "protobuf": _decoded("PROTOBUF", PROTO, messages),
+        "json": _decoded(SchemaFormat.JSON, JSON_SCHEMA, texts),
+        "protobuf": _decoded(SchemaFormat.PROTOBUF, PROTO, messages),
     }
     best = dict.fromkeys(works, float("inf"))
     for turn in range(rounds + 1):
@@ -175,9 +174,9 @@ def _messages(session: SparkSession, records: int) -> DataFrame:
 # ways to decode them
 
 
-def _decoded(kind: RegistryKind, schema: str, raw: DataFrame) -> Callable[[], None]:
+def _decoded(format_: SchemaFormat, schema: str, raw: DataFrame) -> Callable[[], None]:
     known = WrittenSchema(schema, (), ID)
-    side = SchemaSide(kind, (known,))
+    side = SchemaEncoding(format_, (known,))
     fields = fields_of(side) or ()
     columns = tuple(SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields)
     plan = SourcePlan("orders", columns, side, None, "NONE", "HALT", "PIN")

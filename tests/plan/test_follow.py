@@ -16,11 +16,12 @@ from headgate.plan.chain import source_of
 from headgate.plan.errors import ColumnNameTaken, ViewNoLongerValid
 from headgate.plan.follow import FollowPlan, SinkChange, definition, plan_follow, unwritable
 from headgate.plan.planned import RegisterSchema
-from headgate.plan.sides import FieldPath, SchemaSide, differences, grows, place_of, unreadable
 from headgate.plan.sink import plan_sink
+from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type
+from headgate.schema.evolve.arriving import adds_to, breaking_fields, describe_changes
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
-from headgate.schema.written import WrittenSchema
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.formats import with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import FrozenSchema
@@ -256,14 +257,14 @@ def test_a_sink_that_was_refused_its_schema_cannot_write_what_came_or_changed(wo
 def test_what_a_schema_makes_of_a_side(
     arriving: WrittenSchema, reads: str, broken: tuple[FieldPath, ...]
 ) -> None:
-    side = SchemaSide("AVRO", (WrittenSchema(json.dumps(FIRST), (), 1),))
-    assert unreadable(side, arriving) == broken
-    assert broken or grows(side, arriving)
-    taken = SchemaSide("AVRO", (*side.schemas, arriving))
-    assert print_type(place_of(taken).type) == reads
-    assert differences(side, arriving)
-    assert unreadable(taken, arriving) == ()
-    assert not grows(taken, arriving)
+    side = SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema(json.dumps(FIRST), (), 1),))
+    assert breaking_fields(side, arriving) == broken
+    assert broken or adds_to(side, arriving)
+    taken = SchemaEncoding(SchemaFormat.AVRO, (*side.schemas, arriving))
+    assert print_type(decoded_type(taken).type) == reads
+    assert describe_changes(side, arriving)
+    assert breaking_fields(taken, arriving) == ()
+    assert not adds_to(taken, arriving)
 
 
 def nested(*fields: tuple[str, object]) -> object:
@@ -273,7 +274,7 @@ def nested(*fields: tuple[str, object]) -> object:
 def test_of_a_record_within_only_the_field_that_changed_cannot_be_read() -> None:
     old = schema(("id", "int"), ("after", nested(("x", "string"), ("y", "int"))))
     new = schema(("id", "int"), ("after", nested(("x", "long"), ("y", "int"))))
-    assert unreadable(SchemaSide("AVRO", (old,)), new) == (("after", "x"),)
+    assert breaking_fields(SchemaEncoding(SchemaFormat.AVRO, (old,)), new) == (("after", "x"),)
 
 
 def test_of_a_schema_that_cannot_be_followed_nothing_is_read_that_there_is_no_room_for() -> None:
@@ -284,18 +285,25 @@ def test_of_a_schema_that_cannot_be_followed_nothing_is_read_that_there_is_no_ro
     new = schema(
         ("id", "string"), ("n", ["null", "int"]), ("same", "int"), ("after", nested(("y", "long"), ("z", "int"))), ("new", "int")
     )  # fmt: skip
-    side = SchemaSide("AVRO", (old,))
-    assert unreadable(side, new) == (("id",), ("n",), ("gone",), ("after", "y"), ("after", "z"), ("new",))
-    accepted = SchemaSide("AVRO", (old, new))
+    side = SchemaEncoding(SchemaFormat.AVRO, (old,))
+    assert breaking_fields(side, new) == (
+        ("id",),
+        ("n",),
+        ("gone",),
+        ("after", "y"),
+        ("after", "z"),
+        ("new",),
+    )
+    accepted = SchemaEncoding(SchemaFormat.AVRO, (old, new))
     again = schema(("id", "int"), ("n", "int"), ("same", "int"), ("after", nested(("y", "string"))))
-    assert unreadable(accepted, again) == (("after", "y"),)
+    assert breaking_fields(accepted, again) == (("after", "y"),)
 
 
 def test_a_schema_with_other_docs_changes_nothing() -> None:
-    side = SchemaSide("AVRO", (WrittenSchema(json.dumps(FIRST), (), 1),))
+    side = SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema(json.dumps(FIRST), (), 1),))
     again = WrittenSchema(json.dumps({**FIRST, "doc": "an order"}), (), 2)
-    assert not grows(side, again)
-    assert differences(side, again) == ()
+    assert not adds_to(side, again)
+    assert describe_changes(side, again) == ()
 
 
 COMMENTS = """

@@ -15,9 +15,9 @@ from headgate.plan.errors import (
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.plan.sides import JsonSide, SchemaSide, TextSide
 from headgate.purify.errors import InvalidTimestamp, PasswordInAddress, StartTwice
 from headgate.purify.statements import purify
+from headgate.schema.encodings import JsonEncoding, SchemaEncoding, TextEncoding
 from headgate.schema.errors import MalformedAvro
 from headgate.schema.types import Record
 from headgate.schema.written import SchemaFormat, WrittenSchema
@@ -131,21 +131,21 @@ def test_a_bare_format_without_schema_holds_for_the_key_too(
 def test_key_and_value_may_have_formats_of_their_own(world: Planning) -> None:
     plan = world.source(f"{AT} KEY FORMAT TEXT VALUE FORMAT {AVRO} INCLUDE KEY AS k")
     assert shown(plan.columns)[0] == "k text"
-    assert isinstance(plan.key, TextSide)
-    assert isinstance(plan.value, SchemaSide)
+    assert isinstance(plan.key, TextEncoding)
+    assert isinstance(plan.value, SchemaEncoding)
 
 
 def test_the_reader_schemas_are_those_of_each_side_with_their_ids(world: Planning) -> None:
     plan = world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
-    assert plan.key == SchemaSide("AVRO", (WrittenSchema(json.dumps(KEY), id=1),))
-    assert plan.value == SchemaSide("AVRO", (WrittenSchema(json.dumps(VALUE), id=2),))
+    assert plan.key == SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema(json.dumps(KEY), id=1),))
+    assert plan.value == SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema(json.dumps(VALUE), id=2),))
 
 
 def test_inline_avro_is_framed_unless_told_otherwise(world: Planning) -> None:
     framed = world.source(f"{AT} FORMAT AVRO USING SCHEMA '\"long\"'")
-    assert framed.value == SchemaSide("AVRO", (WrittenSchema('"long"'),), framed=True)
+    assert framed.value == SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema('"long"'),), framed=True)
     bare = world.source(f"{AT} FORMAT AVRO USING SCHEMA '\"long\"' (CONFLUENT WIRE FORMAT = false)")
-    assert bare.value == SchemaSide("AVRO", (WrittenSchema('"long"'),), framed=False)
+    assert bare.value == SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema('"long"'),), framed=False)
 
 
 def test_a_malformed_schema_is_refused(world: Planning) -> None:
@@ -309,7 +309,7 @@ def test_policies_are_as_written_or_by_the_strategy(
 
 def test_formats_without_a_registry_are_pinned(world: Planning) -> None:
     assert world.source(f"{AT} FORMAT JSON").on_schema_change == "PIN"
-    assert isinstance(world.source(f"{AT} FORMAT JSON").value, JsonSide)
+    assert isinstance(world.source(f"{AT} FORMAT JSON").value, JsonEncoding)
 
 
 def test_docs_of_the_schema_become_docs_of_source_and_columns() -> None:

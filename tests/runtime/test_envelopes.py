@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.plan.sides import SchemaSide
 from headgate.plan.source import SourcePlan
 from headgate.runtime.decode import NO_AFTER, NO_KEY, NO_KEY_IN_VALUE, UNDECODABLE, UNKNOWN_OP, Decoder
 from headgate.runtime.formats.side import NOT_UTF8, WriterSchemas
 from headgate.runtime.source import latest_per_key
+from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.written import SchemaFormat
 from tests.plan.planning import Planning
 from tests.runtime.formats.decoding import framed
@@ -53,7 +53,7 @@ def raw(session: SparkSession, log: Sequence[Told]) -> DataFrame:
 
 def decoder(plan: SourcePlan) -> Decoder:
     def writers(side: Any) -> WriterSchemas:
-        schemas = side.schemas if isinstance(side, SchemaSide) else ()
+        schemas = side.schemas if isinstance(side, SchemaEncoding) else ()
         return WriterSchemas({schema.id or 0: schema for schema in schemas})
 
     return Decoder(plan, writers(plan.key), writers(plan.value))

@@ -15,11 +15,13 @@ from headgate.catalog.store import Store
 from headgate.connectors.connections import Connections
 from headgate.control.definitions import source_definition
 from headgate.errors import HeadgateError
+from headgate.plan.encodings import encodings
 from headgate.plan.follow import AskTypes, SinkChange, plan_follow, sink_change
-from headgate.plan.sides import SchemaSide, sides_of, unreadable
 from headgate.registry.errors import IncompatibleSchema
 from headgate.registry.schemas import to_register
 from headgate.runtime.source import Arrived, SourceReader
+from headgate.schema.encodings import SchemaEncoding
+from headgate.schema.evolve.arriving import breaking_fields
 from headgate.sql.sources import CreateSource
 
 log = logging.getLogger(__name__)
@@ -88,8 +90,8 @@ class Follower:
 
     def _follow(self, catalog: Catalog, source_id: int, arrived: Sequence[Arrived]) -> None:
         source = catalog.get(source_id)
-        side = sides_of(statement_of(source, CreateSource).formats)[0]
-        assert isinstance(side, SchemaSide)
+        side = encodings(statement_of(source, CreateSource).formats)[0]
+        assert isinstance(side, SchemaEncoding)
         new = _fitting(side, arrived)
         if not new:
             return
@@ -116,12 +118,12 @@ class Follower:
         ]
 
 
-def _fitting(side: SchemaSide, arrived: Sequence[Arrived]) -> list[Arrived]:
+def _fitting(side: SchemaEncoding, arrived: Sequence[Arrived]) -> list[Arrived]:
     """Those that the side does not have, without those that contradict one before them: that is not followed."""
     new: list[Arrived] = []
     known = {schema.id for schema in side.schemas}
     for schema in arrived:
-        if schema.schema.id not in known and not unreadable(side, schema.schema):
+        if schema.schema.id not in known and not breaking_fields(side, schema.schema):
             new.append(schema)
             side = replace(side, schemas=(*side.schemas, schema.schema))
     return new

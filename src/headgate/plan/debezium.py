@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from headgate.plan.definitions import AFTER, OP
 from headgate.plan.errors import InvalidDebeziumKey, NoChangeEvents
-from headgate.plan.sides import SidePlan, fields_of
+from headgate.schema.encodings import Encoding, fields_of
 from headgate.schema.render import print_type
 from headgate.schema.types import Enum, Field, Record, Text
 
-AFTER, BEFORE, OP = "after", "before", "op"
+BEFORE = "before"
 
 
-def changed_row(value: SidePlan, source: str) -> Record:
+def changed_row(value: Encoding, source: str) -> Record:
     """What `after` holds. `before` and `op` may be missing: without `op`, a change without `after` deletes."""
     fields = {field.name: field.type for field in fields_of(value) or ()}
     if AFTER not in fields:
@@ -24,11 +25,7 @@ def changed_row(value: SidePlan, source: str) -> Record:
     return row
 
 
-def has_op(value: SidePlan) -> bool:
-    return any(field.name == OP for field in fields_of(value) or ())
-
-
-def row_key(key: SidePlan, row: Record, source: str) -> dict[str, Field]:
+def row_key(key: Encoding, row: Record, source: str) -> dict[str, Field]:
     """The key's fields by name; each is a field of the row too, of the same type."""
     fields = fields_of(key)
     if not fields:

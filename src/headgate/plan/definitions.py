@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from headgate.plan.sides import SidePlan
+from headgate.schema.encodings import Encoding, fields_of
 from headgate.schema.types import Record, Type
 
 ConnectionRef: TypeAlias = int | str
@@ -21,6 +21,10 @@ SchemaChangePolicy: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
 SourceEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
 SinkEnvelope: TypeAlias = Literal["NONE", "UPSERT"]
 Section: TypeAlias = Literal["key", "error", "value", "after", "metadata", "header"]
+
+
+AFTER, OP = "after", "op"
+"""Fields of a change event of Debezium: the row after the change, and the kind of change."""
 
 
 # sources
@@ -62,8 +66,8 @@ class SourceLayout:
 
     name: str
     columns: tuple[SourceColumn, ...]
-    value: SidePlan
-    key: SidePlan | None
+    value: Encoding
+    key: Encoding | None
     envelope: SourceEnvelope
     on_error: ErrorPolicy
     on_schema_change: SchemaChangePolicy
@@ -72,6 +76,11 @@ class SourceLayout:
     def key_in_value(self) -> bool:
         """Whether columns of the value are the key, as UPSERT (KEY (c, …)) says."""
         return any(c.key and c.origin.section == "value" for c in self.columns)
+
+    @property
+    def has_operation(self) -> bool:
+        """Whether the events of Debezium say what kind of change they are."""
+        return any(field.name == OP for field in fields_of(self.value) or ())
 
     @property
     def inline_errors(self) -> bool:

@@ -13,6 +13,7 @@ from headgate.catalog.objects import RELATIONS, Column, Growth, Object
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
+from headgate.plan.encodings import format_words
 from headgate.plan.errors import (
     ColumnTwice,
     KeyWithoutFormat,
@@ -22,7 +23,6 @@ from headgate.plan.errors import (
     SinkKeyNotUnique,
 )
 from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
-from headgate.plan.sides import format_words
 from headgate.purify.topics import topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type

@@ -15,6 +15,7 @@ from headgate.plan.definitions import (
     SourceEnvelope,
     SourceLayout,
 )
+from headgate.plan.encodings import encodings, format_words
 from headgate.plan.errors import (
     INLINE_ERRORS,
     ColumnCollision,
@@ -26,7 +27,7 @@ from headgate.plan.errors import (
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.plan.sides import SidePlan, at_creation, format_words, place_of, sides_of
+from headgate.schema.encodings import Encoding, decoded_type, without_followed_schemas
 from headgate.schema.names import Found, find
 from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
 from headgate.sql.formats import AvroInline, Format, ProtobufInline
@@ -94,10 +95,10 @@ def rename_hint(origin: Origin) -> str:
 def plan_source(statement: CreateSource) -> SourcePlan:
     """The plan of a purified statement. Raises before any dataflow exists if its columns collide."""
     name = str(statement.name.parts[-1].name)
-    value, key = sides_of(statement.formats)
+    value, key = encodings(statement.formats)
     columns, doc = _body_columns(statement, name, value, key)
     # A list of names speaks of the columns that there were when it was written.
-    first = len(_body_columns(statement, name, at_creation(value), key)[0])
+    first = len(_body_columns(statement, name, without_followed_schemas(value), key)[0])
     grown = columns[first:]
     columns = _renamed([*columns[:first], *_metadata_columns(statement)], statement, name)
     _check_collisions(columns, name)
@@ -133,16 +134,16 @@ def _envelope(statement: CreateSource) -> SourceEnvelope:
 
 
 def _body_columns(
-    statement: CreateSource, name: str, value: SidePlan, key: SidePlan | None
+    statement: CreateSource, name: str, value: Encoding, key: Encoding | None
 ) -> tuple[list[SourceColumn], str | None]:
     """All columns but metadata, and the doc of the rows."""
     if isinstance(statement.envelope, DebeziumEnvelope):
         return _debezium_columns(statement, name, value, key)
-    return _plain_columns(statement, name, value, key), place_of(value).doc
+    return _plain_columns(statement, name, value, key), decoded_type(value).doc
 
 
 def _plain_columns(
-    statement: CreateSource, name: str, value: SidePlan, key: SidePlan | None
+    statement: CreateSource, name: str, value: Encoding, key: Encoding | None
 ) -> list[SourceColumn]:
     return [
         *_key_columns(statement, name, key),
@@ -151,7 +152,7 @@ def _plain_columns(
     ]
 
 
-def _key_columns(statement: CreateSource, name: str, key: SidePlan | None) -> list[SourceColumn]:
+def _key_columns(statement: CreateSource, name: str, key: Encoding | None) -> list[SourceColumn]:
     include = _include_key(statement)
     upsert = isinstance(statement.envelope, UpsertEnvelope)
     of_value = isinstance(statement.envelope, UpsertEnvelope) and bool(statement.envelope.key)
@@ -161,7 +162,7 @@ def _key_columns(statement: CreateSource, name: str, key: SidePlan | None) -> li
         raise KeyFormatMissing(name, "INCLUDE KEY" if include else "ENVELOPE UPSERT")
     alias = include.alias.name if include and include.alias else None
     is_key = upsert and not of_value
-    place = place_of(key)
+    place = decoded_type(key)
     if not isinstance(place.type, Record) or alias is not None:
         return [SourceColumn(alias or "key", place.type, not is_key, Origin("key"), key=is_key)]
     return [
@@ -188,8 +189,8 @@ def _error_column(statement: CreateSource, name: str) -> list[SourceColumn]:
     return [SourceColumn(alias, INLINE_ERROR, True, Origin("error"))]
 
 
-def _value_columns(value: SidePlan, nullable: bool) -> list[SourceColumn]:
-    place = place_of(value)
+def _value_columns(value: Encoding, nullable: bool) -> list[SourceColumn]:
+    place = decoded_type(value)
     nullable = nullable or place.nullable
     if not isinstance(place.type, Record):
         return [SourceColumn(place.name, place.type, nullable, Origin("value"))]
@@ -200,7 +201,7 @@ def _value_columns(value: SidePlan, nullable: bool) -> list[SourceColumn]:
 
 
 def _debezium_columns(
-    statement: CreateSource, name: str, value: SidePlan, key: SidePlan | None
+    statement: CreateSource, name: str, value: Encoding, key: Encoding | None
 ) -> tuple[list[SourceColumn], str | None]:
     """The fields of `after`, and the doc of the row."""
     if _include_key(statement) is not None:
@@ -215,7 +216,7 @@ def _debezium_columns(
         )
         for f in row.fields
     ]
-    return columns, row.doc or place_of(value).doc
+    return columns, row.doc or decoded_type(value).doc
 
 
 def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:

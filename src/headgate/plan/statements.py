@@ -35,12 +35,12 @@ from headgate.catalog.secrets import SecretSource
 from headgate.catalog.snapshot import Catalog
 from headgate.plan.columns import source_columns, withheld_facts
 from headgate.plan.definitions import SinkDefinition
+from headgate.plan.encodings import encodings
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.loops import check_loops
 from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
 from headgate.plan.relations import WITHHELD
 from headgate.plan.rename import rename
-from headgate.plan.sides import fields_of, sides_of
 from headgate.plan.sink import plan_sink, subjects
 from headgate.plan.source import SourcePlan, check_schema_change, plan_source
 from headgate.plan.views import (
@@ -51,6 +51,7 @@ from headgate.plan.views import (
     view_columns,
 )
 from headgate.purify.sinks import sink_name
+from headgate.schema.encodings import fields_of
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
 from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
@@ -346,7 +347,7 @@ def _dropped_key(statement: CreateSource, planned: SourcePlan) -> list[str]:
     kept = {c.name for c in planned.columns}
     if planned.key is not None:
         return []
-    key = sides_of(statement.formats)[1]
+    key = encodings(statement.formats)[1]
     if key is None:
         return []
     names = [f.name for f in fields_of(key) or ()] or ["key"]

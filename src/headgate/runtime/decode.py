@@ -12,13 +12,12 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headgate.plan.debezium import AFTER, OP, has_op
-from headgate.plan.definitions import SourceColumn, SourceLayout
-from headgate.plan.sides import FieldPath, SidePlan, place_of
+from headgate.plan.definitions import AFTER, OP, SourceColumn, SourceLayout
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, WriterSchemas
 from headgate.runtime.formats.text_readers import PLAIN
+from headgate.schema.encodings import Encoding, FieldPath, decoded_type
 
 # Prefixes of the errors that carry a record's position to the driver: `BAD` source/partition/offset, and for a schema that
 # cannot be followed `CHANGED` source/partition/offset/side/schema id.
@@ -147,10 +146,10 @@ def _not_deleted(plan: SourceLayout) -> Column | None:
     if plan.envelope != "DEBEZIUM":
         return present
     event = F.col("hg_value")
-    return present & (event[OP] != F.lit(DELETED) if has_op(plan.value) else event[AFTER].isNotNull())
+    return present & (event[OP] != F.lit(DELETED) if plan.has_operation else event[AFTER].isNotNull())
 
 
-def _reader(side: SidePlan | None, writers: WriterSchemas) -> SideReader | None:
+def _reader(side: Encoding | None, writers: WriterSchemas) -> SideReader | None:
     return None if side is None else side_reader(side, writers)
 
 
@@ -258,7 +257,7 @@ def _checks(
         if reader is not None and not (name == "value" and plan.inline_errors):
             accepted, error = _accepts(reader, data, decoded), reader.error(data, decoded)
             yield _Check(accepted, name, error, reader.schema_id(data))
-        if name == "key" and plan.key is not None and missing is not None and place_of(plan.key).nullable:
+        if name == "key" and plan.key is not None and missing is not None and decoded_type(plan.key).nullable:
             has_key = data.isNull() | F.col("hg_key").isNotNull()
             yield _Check(has_key, name, F.lit(missing), reader.schema_id(data) if reader else nothing)
         if name == "value" and plan.key_in_value and reader is not None:
@@ -293,7 +292,7 @@ def _inline_error(reader: SideReader | None, decoded: Column) -> Column:
 
 def _event_checks(plan: SourceLayout, reader: SideReader | None) -> Iterator[_Check]:
     """Checks of a Debezium event that is accepted by its schema and may still not be a change of a row."""
-    if plan.envelope != "DEBEZIUM" or reader is None or not has_op(plan.value):
+    if plan.envelope != "DEBEZIUM" or reader is None or not plan.has_operation:
         return
     data, event = F.col("value"), F.col("hg_value")
     op, schema_id = event[OP], reader.schema_id(data)

@@ -26,7 +26,7 @@ from headgate.runtime.formats.avro_reader import explain_malformed
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
-from headgate.sql.query.casts import NO_CAST
+from headgate.schema.casts import CAST_ERROR
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ _MACHINERY = ("08", "53", "54", "57", "58", "XX")  # classes of SQLSTATEs
 _HARMLESS = re.compile(
     r"java\.(?:io|net|nio)\.|java\.lang\.(?:IllegalState|\w+Error$)|org\.apache\.(?:kafka|hadoop)\."
 )
-_OWN = re.compile(r"\[USER_RAISED_EXCEPTION\] (" + NO_CAST + r"\w+)(?: SQLSTATE|$)", re.MULTILINE)
+_OWN = re.compile(r"\[USER_RAISED_EXCEPTION\] (" + CAST_ERROR + r"\w+)(?: SQLSTATE|$)", re.MULTILINE)
 # A path as `schema.paths` writes it.
 _PATH = re.compile(r'(?:\bat |^)\$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
 

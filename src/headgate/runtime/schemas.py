@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
 from headgate.plan.definitions import SchemaChangePolicy
-from headgate.plan.sides import SchemaSide, SidePlan, differences, grows, unreadable, usable
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
 from headgate.registry.wire import MAX_ID
 from headgate.runtime.formats.side import WriterSchemas
+from headgate.schema.encodings import Encoding, SchemaEncoding
+from headgate.schema.evolve.arriving import adds_to, breaking_fields, describe_changes, is_readable
 from headgate.schema.written import WrittenSchema
+
+
 
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
 
@@ -21,12 +23,12 @@ class SideSchemas:
 
     def __init__(
         self,
-        side: SidePlan | None,
+        side: Encoding | None,
         policy: SchemaChangePolicy,
         client: Callable[[], RegistryClient | None],
         subject: str,
     ) -> None:
-        self.side = side if isinstance(side, SchemaSide) and side.framed else None
+        self.side = side if isinstance(side, SchemaEncoding) and side.framed else None
         self._policy = policy
         self._client = client() if self.side is not None else None
         self._subject = subject
@@ -90,9 +92,9 @@ class SideSchemas:
     def writers(self) -> WriterSchemas:
         if self.side is None or self._policy == "PIN":
             return WriterSchemas(dict(self._known), frozenset(self._refused))
-        newer = [id_ for id_ in self._newer() if usable(self.side, self._known[id_])]
-        broken = {id_: fields for id_ in newer if (fields := unreadable(self.side, self._known[id_]))}
-        growing = {id_ for id_ in newer if id_ not in broken and grows(self.side, self._known[id_])}
+        newer = [id_ for id_ in self._newer() if is_readable(self.side, self._known[id_])]
+        broken = {id_: fields for id_ in newer if (fields := breaking_fields(self.side, self._known[id_]))}
+        growing = {id_ for id_ in newer if id_ not in broken and adds_to(self.side, self._known[id_])}
         halting = {*broken, *growing} if self._policy == "HALT" else set()
         halting |= {*self._newer()} - {*newer}  # nobody can follow those
         return WriterSchemas(
@@ -104,8 +106,8 @@ class SideSchemas:
         if self.side is None or self._policy != "FOLLOW":
             return []
         side = self.side
-        new = [schema for id_ in self._newer() if usable(side, schema := self._known[id_])]
-        return [schema for schema in new if not unreadable(side, schema) and grows(side, schema)]
+        new = [schema for id_ in self._newer() if is_readable(side, schema := self._known[id_])]
+        return [schema for schema in new if not breaking_fields(side, schema) and adds_to(side, schema)]
 
     def changed(self) -> list[WrittenSchema]:
         """The schemas that change what the side gives, whether it can follow or not. Raises if there is only one that has
@@ -114,14 +116,14 @@ class SideSchemas:
             return []
         side = self.side
         new = [self._known[id_] for id_ in self._newer()]
-        some = [s for s in new if usable(side, s)]
-        changed = [schema for schema in some if unreadable(side, schema) or grows(side, schema)]
-        return changed or [schema for schema in new if unreadable(side, schema)]
+        some = [s for s in new if is_readable(side, s)]
+        changed = [schema for schema in some if breaking_fields(side, schema) or adds_to(side, schema)]
+        return changed or [schema for schema in new if breaking_fields(side, schema)]
 
     def describe(self, schema_id: int) -> tuple[str, ...]:
         """What an id changes, in words."""
         schema = self._known.get(schema_id)
-        return () if schema is None or self.side is None else differences(self.side, schema)
+        return () if schema is None or self.side is None else describe_changes(self.side, schema)
 
     def _newer(self) -> list[int]:
         """Ids that are not of the frozen schema's version or an earlier one."""

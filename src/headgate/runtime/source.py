@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import KafkaCluster, Topic
 from headgate.plan.definitions import ConnectionRef, SourceDefinition, SourceLayout
-from headgate.plan.sides import CsvSide, JsonSide, RegexSide, SchemaSide, TextSide
 from headgate.registry.client import RegistryClient
 from headgate.runtime.decode import Decoder
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.runtime.schemas import SideSchemas
+from headgate.schema.encodings import CsvEncoding, JsonEncoding, RegexEncoding, SchemaEncoding, TextEncoding
 from headgate.schema.written import WrittenSchema
 
 MOST_IDS = 1000  # that one look at the records takes up
@@ -155,9 +155,9 @@ class SourceReader:
         if side == "header":
             return "text"
         encoding = self.layout.key if side == "key" else self.layout.value
-        if isinstance(encoding, SchemaSide):
-            return encoding.kind.lower()
-        names = {JsonSide: "json", TextSide: "text", CsvSide: "csv", RegexSide: "regex"}
+        if isinstance(encoding, SchemaEncoding):
+            return encoding.format.words.lower()
+        names = {JsonEncoding: "json", TextEncoding: "text", CsvEncoding: "csv", RegexEncoding: "regex"}
         return names.get(type(encoding), "bytes")
 
     # schemas

@@ -45,6 +45,10 @@ from headgate.schema.types import (
 )
 from headgate.schema.values import BITS, dumps, fits_bits, single, to_json, to_text
 
+# Queries raise this text, followed by the type, where Spark casts a text that does not fit. The runtime finds the text
+# in Spark's error and may show it, because it holds nothing of the value.
+CAST_ERROR = "a text cannot be cast to "
+
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.A)
 _CLOCK = r"\d{2}:\d{2}:\d{2}(?:\.(?P<fraction>\d+))?"
 _TIME = re.compile(_CLOCK + r"\Z", re.A)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.plan.sides import SchemaSide, place_of
 from headgate.registry import wire
 from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding
 from headgate.runtime.formats.json_reader import json_decoder
 from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
+from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.written import WrittenSchema
 
 
@@ -31,16 +31,16 @@ def _text(schema: object) -> str:
     return schema if isinstance(schema, str) else json.dumps(schema)
 
 
-def decoded(side: SchemaSide, bodies: Sequence[bytes | None], *writers: WrittenSchema) -> list[Any]:
+def decoded(side: SchemaEncoding, bodies: Sequence[bytes | None], *writers: WrittenSchema) -> list[Any]:
     """Values in the order of the bodies. Without ``writers`` those of the side itself."""
     known = writers or side.schemas
-    decoding = Decoding(place_of(side), side.schemas, tuple(known), side.framed, side.message)
-    make = ProtobufDecoders.of((*side.schemas, *known)) if side.kind == "PROTOBUF" else json_decoder
+    decoding = Decoding(decoded_type(side), side.schemas, tuple(known), side.framed, side.message)
+    make = ProtobufDecoders.of((*side.schemas, *known)) if side.format == "PROTOBUF" else json_decoder
     made = BatchDecoder(decoding, make)(pa.array(bodies, pa.binary()))
     return [_shown(row["v"], row["reason"]) for row in made.to_pylist(maps_as_pydicts="strict")]
 
 
-def one(side: SchemaSide, body: bytes, *writers: WrittenSchema) -> Any:
+def one(side: SchemaEncoding, body: bytes, *writers: WrittenSchema) -> Any:
     return decoded(side, [body], *writers)[0]
 
 

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import FieldPath, SchemaSide, grows, place_of, unreadable
 from headgate.registry import wire
 from headgate.runtime.decode import evaluate_once
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas
+from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type
+from headgate.schema.evolve.arriving import adds_to, breaking_fields
 from headgate.schema.types import Array, Map, Record, Type
-from headgate.schema.written import WrittenSchema
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from tests.laws import examples
 from tests.runtime.formats.avro_chains import TIME_MICROS, TIME_MILLIS, Chain, other_meaning
 from tests.runtime.formats.decoding import Bad, framed, written
@@ -41,13 +42,13 @@ class Topic:
         chain = Chain(random, VERSIONS, self._frozen if follow else VERSIONS)
         self._schemas = chain.versions
         written = [WrittenSchema(json.dumps(s), (), n) for n, s in enumerate(self._schemas)]
-        self.side = SchemaSide("AVRO", (written[self._frozen],))
+        self.side = SchemaEncoding(SchemaFormat.AVRO, (written[self._frozen],))
         newer = written[self._frozen + 1 :] if follow else []
         for schema in newer:
-            if not unreadable(self.side, schema) and grows(self.side, schema):
-                self.side = SchemaSide("AVRO", (*self.side.schemas, schema))
+            if not breaking_fields(self.side, schema) and adds_to(self.side, schema):
+                self.side = SchemaEncoding(SchemaFormat.AVRO, (*self.side.schemas, schema))
         self._own = frozenset(schema.id or 0 for schema in newer)
-        self.broken = {schema.id or 0: unreadable(self.side, schema) for schema in newer}
+        self.broken = {schema.id or 0: breaking_fields(self.side, schema) for schema in newer}
         self.writers = WriterSchemas(dict(enumerate(written)), newer=self._own)
         self.records = [self._record(random, chain, n) for n in range(VERSIONS) for _ in range(RECORDS)]
 
@@ -73,7 +74,7 @@ class Topic:
             value = fastavro.schemaless_reader(io.BytesIO(body), _parsed(self._schemas[id_]), reader)
         except Exception:  # noqa: BLE001 - its errors have no type in common
             return Bad(MALFORMED)
-        return _as(value, place_of(self.side).type)
+        return _as(value, decoded_type(self.side).type)
 
 
 def _parsed(schema: Any) -> Any:
@@ -99,7 +100,7 @@ class Given:
     """A side and records that stand in a test."""
 
     def __init__(
-        self, side: SchemaSide, writers: list[WrittenSchema], records: list[tuple[bytes, Any]]
+        self, side: SchemaEncoding, writers: list[WrittenSchema], records: list[tuple[bytes, Any]]
     ) -> None:
         self.side = side
         known = {schema.id or 0: schema for schema in writers}
@@ -166,7 +167,7 @@ def test_what_is_no_record_is_not_read_as_the_defaults_of_one(session: SparkSess
         (framed(2, b"\x00"), Bad(MALFORMED)),
         (framed(3, b"\x02x"), Bad(MALFORMED)),
     ]
-    given_ = Given(SchemaSide("AVRO", (frozen_schema,)), [frozen_schema, maybe, text], records)
+    given_ = Given(SchemaEncoding(SchemaFormat.AVRO, (frozen_schema,)), [frozen_schema, maybe, text], records)
     assert decoded(session, [given_]) == [[expected for _, expected in records]]
 
 
@@ -177,8 +178,8 @@ def test_types_of_a_reference_are_read_like_those_of_the_schema(session: SparkSe
     one, other = written(outer, 1, i=inner), written(outer, 2, i=finer)
     seen = {"x": {"t": dt.time(0, 0, 0, 1000)}}
     records = [(framed(1, b"\x02"), seen), (framed(2, b"\xd0\x0f"), seen)]
-    newer = Given(SchemaSide("AVRO", (other,)), [one, other], records)
-    older = Given(SchemaSide("AVRO", (one,)), [one], [records[0], records[0]])
+    newer = Given(SchemaEncoding(SchemaFormat.AVRO, (other,)), [one, other], records)
+    older = Given(SchemaEncoding(SchemaFormat.AVRO, (one,)), [one], [records[0], records[0]])
     assert decoded(session, [newer, older]) == [[seen, seen], [seen, seen]]
 
 
@@ -198,8 +199,8 @@ def test_a_name_is_found_by_the_namespace_around_it(session: SparkSession) -> No
     whole = {"p": {"x": times[0], "y": times[1]}, "q": times[2], "r": times[3]}
     of_one, of_two = framed(1, b"\x02\x04\x06\x08"), framed(2, b"\x06\x08")
     topics = [
-        Given(SchemaSide("AVRO", (one,)), [one], [(of_one, whole), (of_one, whole)]),
-        Given(SchemaSide("AVRO", (two,)), [two], [(of_two, None), (of_two, None)]),
+        Given(SchemaEncoding(SchemaFormat.AVRO, (one,)), [one], [(of_one, whole), (of_one, whole)]),
+        Given(SchemaEncoding(SchemaFormat.AVRO, (two,)), [two], [(of_two, None), (of_two, None)]),
     ]
     assert decoded(session, topics) == [[whole, whole], [{"q": times[2], "r": times[3]}] * 2]
 
@@ -226,8 +227,8 @@ def test_names_that_versions_use_otherwise_are_followed(session: SparkSession) -
         (framed(2, b"\x02\x02"), {"old": None, "new": "l"}),
     ]
     topics = [
-        Given(SchemaSide("AVRO", tuple(changes)), changes, rows),
-        Given(SchemaSide("AVRO", tuple(choices)), choices, kinds),
+        Given(SchemaEncoding(SchemaFormat.AVRO, tuple(changes)), changes, rows),
+        Given(SchemaEncoding(SchemaFormat.AVRO, tuple(choices)), choices, kinds),
     ]
     assert decoded(session, topics) == [[value for _, value in rows], [value for _, value in kinds]]
 

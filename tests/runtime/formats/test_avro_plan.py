@@ -7,11 +7,12 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.plan.sides import SchemaSide
 from headgate.runtime.formats.avro_plan import find_nested, flatten
 from headgate.runtime.formats.side import WriterSchemas
+from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import Record
+from headgate.schema.written import SchemaFormat
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
@@ -67,7 +68,7 @@ def avro(session: SparkSession, bodies: list[tuple[int, bytes]], *schemas: objec
     """Read by the first schema, the ids from 1; a source that followed all of them."""
     known = [written(json.dumps(schema), id_) for id_, schema in enumerate(schemas, 1)]
     writers = WriterSchemas({one.id or 0: one for one in known}, newer=frozenset(range(2, len(known) + 1)))
-    side = SchemaSide("AVRO", tuple(known))
+    side = SchemaEncoding(SchemaFormat.AVRO, tuple(known))
     return read(session, side, [framed(id_, body) for id_, body in bodies], writers)
 
 

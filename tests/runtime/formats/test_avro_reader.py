@@ -11,11 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import SchemaSide
 from headgate.runtime.formats.avro_plan import varint
 from headgate.runtime.formats.avro_reader import text_error
 from headgate.runtime.formats.side import WriterSchemas
+from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.types import Array, Field, Json, Map, Record, Text, Type, Uuid
+from headgate.schema.written import SchemaFormat
 from tests.plan.planning import record
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.runtime.formats.test_readers import read
@@ -31,7 +32,10 @@ MICROS = {"type": "long", "logicalType": "time-micros"}
 def avro(session: SparkSession, schema: object, *bodies: bytes) -> list[Any]:
     one = written(json.dumps(schema), 1)
     return read(
-        session, SchemaSide("AVRO", (one,)), [framed(1, body) for body in bodies], WriterSchemas({1: one})
+        session,
+        SchemaEncoding(SchemaFormat.AVRO, (one,)),
+        [framed(1, body) for body in bodies],
+        WriterSchemas({1: one}),
     )
 
 
@@ -173,7 +177,9 @@ def test_an_older_schema_that_contains_itself_is_read_as_far_as_the_reader_goes(
         framed(1, b"\x02\x02\x04"),
         framed(2, b"\x02"),
     ]
-    found = read(session, SchemaSide("AVRO", (frozen,)), bodies, WriterSchemas({1: itself, 2: frozen}))
+    found = read(
+        session, SchemaEncoding(SchemaFormat.AVRO, (frozen,)), bodies, WriterSchemas({1: itself, 2: frozen})
+    )
     assert found == [{"a": 1}, {"a": 1}, MALFORMED, {"a": 1}]
 
 

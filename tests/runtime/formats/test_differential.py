@@ -16,15 +16,15 @@ from google.protobuf.message import Message
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headgate.plan.sides import SchemaSide, place_of
 from headgate.schema.casts import from_json
+from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.errors import UnsupportedType, ValueDoesNotFit
 from headgate.schema.evolve.merge import follows
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.formats.protobuf import to_protobuf
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 from headgate.schema.values import dumps, to_json
-from headgate.schema.written import WrittenSchema
+from headgate.schema.written import SchemaFormat, WrittenSchema
 from tests.laws import examples
 from tests.runtime.formats.decoding import Bad, decoded, framed, written
 from tests.schema import strategies as s
@@ -74,8 +74,8 @@ def test_protobuf_is_read_as_its_own_library_reads_it(
     chain: tuple[list[WrittenSchema], list[tuple[int, Message]]],
 ) -> None:
     schemas, messages = chain
-    side = SchemaSide("PROTOBUF", tuple(schemas))
-    target = place_of(side).type
+    side = SchemaEncoding(SchemaFormat.PROTOBUF, tuple(schemas))
+    target = decoded_type(side).type
     assert isinstance(target, Record)
     bodies = [framed(number, message.SerializeToString(), (0,)) for number, message in messages]
     for found, (_, message) in zip(decoded(side, bodies), messages, strict=True):
@@ -196,8 +196,8 @@ def test_json_is_let_through_if_jsonschema_lets_it_through_and_the_type_holds_it
 ) -> None:
     records, documents = chain
     schemas = [to_json_schema(record) for record in records]
-    side = SchemaSide("JSON SCHEMA", tuple(written(schema, n) for n, schema in enumerate(schemas, 1)))
-    target = place_of(side).type
+    side = SchemaEncoding(SchemaFormat.JSON, tuple(written(schema, n) for n, schema in enumerate(schemas, 1)))
+    target = decoded_type(side).type
     bodies = [framed(number, text.encode()) for number, text in documents]
     for found, (number, text) in zip(decoded(side, bodies), documents, strict=True):
         valid = jsonschema.Draft202012Validator(schemas[number - 1]).is_valid(json.loads(text))

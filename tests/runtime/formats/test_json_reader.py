@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from headgate.plan.sides import SchemaSide
 from headgate.runtime.formats.json_reader import json_error
+from headgate.schema.encodings import SchemaEncoding
+from headgate.schema.written import SchemaFormat
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
 
 
@@ -47,7 +48,7 @@ DEBEZIUM = "io.debezium.time."
 
 def values(schema: object, *documents: str | bytes, **references: object) -> list[Any]:
     """What documents become as member `f`, if the schema is an object's, else as the whole."""
-    side = SchemaSide("JSON SCHEMA", (written(schema, 3, **references),))
+    side = SchemaEncoding(SchemaFormat.JSON, (written(schema, 3, **references),))
     texts = [d.encode() if isinstance(d, str) else d for d in documents]
     return decoded(side, [framed(3, text) for text in texts])
 
@@ -161,7 +162,7 @@ def test_records_of_every_version_become_the_type_of_all() -> None:
         {"type": "object", "properties": {"n": {"type": "integer", "format": "int32"}}, "required": ["n"]}, 1
     )
     new = written({"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}, 2)
-    side = SchemaSide("JSON SCHEMA", (old, new))
+    side = SchemaEncoding(SchemaFormat.JSON, (old, new))
     bodies = [
         framed(1, b'{"n": 1}'),
         framed(2, b'{"n": 3000000000, "s": "x"}'),
@@ -178,7 +179,7 @@ def test_records_of_every_version_become_the_type_of_all() -> None:
 def test_a_pinned_source_refuses_what_its_columns_cannot_hold() -> None:
     frozen = written({"type": "object", "properties": {"n": {"type": "integer"}, "t": {"type": "array", "items": {"type": "string"}}}, "required": ["n"]}, 1)  # fmt: skip
     later = written({"type": "object", "properties": {"n": {}, "t": {}}}, 2)
-    side = SchemaSide("JSON SCHEMA", (frozen,))
+    side = SchemaEncoding(SchemaFormat.JSON, (frozen,))
     texts = (b'{"n": 1.5}', b'{"n": true}', b"{}", b'{"n": 1, "t": "ab"}', b'{"n": 1, "t": ["ab"]}')
     found = decoded(side, [framed(2, text) for text in texts], frozen, later)
     assert [isinstance(value, Bad) for value in found] == [True, True, True, True, False]
@@ -187,14 +188,14 @@ def test_a_pinned_source_refuses_what_its_columns_cannot_hold() -> None:
 def test_references_are_found_by_name_and_nowhere_else() -> None:
     other = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
     schema = {"type": "object", "properties": {"f": {"$ref": "other.json"}}}
-    side = SchemaSide("JSON SCHEMA", (written(schema, 3, **{"other.json": other}),))
+    side = SchemaEncoding(SchemaFormat.JSON, (written(schema, 3, **{"other.json": other}),))
     assert one(side, framed(3, b'{"f": {"x": 1}}')) == {"f": {"x": 1}}
     assert isinstance(one(side, framed(3, b'{"f": {}}')), Bad)
 
 
 def test_a_schema_that_cannot_be_used_spoils_only_its_own_records() -> None:
     good, bad = written({"type": "integer"}, 1), written({"$ref": "http://nowhere.invalid/x.json"}, 2)
-    found = decoded(SchemaSide("JSON SCHEMA", (good,)), [framed(1, b"1"), framed(2, b"1")], good, bad)
+    found = decoded(SchemaEncoding(SchemaFormat.JSON, (good,)), [framed(1, b"1"), framed(2, b"1")], good, bad)
     assert found[0] == 1
     assert isinstance(found[1], Bad)
 

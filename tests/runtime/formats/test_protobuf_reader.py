@@ -11,9 +11,10 @@ from google.protobuf import text_format
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from headgate.plan.sides import SchemaSide
+from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link
+from headgate.schema.written import SchemaFormat
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
 
 pytestmark = pytest.mark.unit
@@ -35,7 +36,7 @@ def message(schema: str, text: str, name: str | None = None) -> bytes:
 
 def value(fields: str, text: str, more: str = "", syntax: str = "proto3") -> Any:
     schema = f'syntax = "{syntax}"; {IMPORTS} message M {{ {fields} }} {more}'
-    return one(SchemaSide("PROTOBUF", (written(schema),), False), message(schema, text, "M"))
+    return one(SchemaEncoding(SchemaFormat.PROTOBUF, (written(schema),), False), message(schema, text, "M"))
 
 
 @pytest.mark.parametrize(
@@ -121,13 +122,13 @@ CLOSED = 'syntax = "proto2"; message M { required int32 id = 1; optional E e = 2
     ],
 )
 def test_bytes_that_are_no_message_are_told(data: str, reason: str) -> None:
-    found = one(SchemaSide("PROTOBUF", (written(CLOSED),), False), bytes.fromhex(data))
+    found = one(SchemaEncoding(SchemaFormat.PROTOBUF, (written(CLOSED),), False), bytes.fromhex(data))
     assert isinstance(found, Bad)
     assert reason in found.reason
 
 
 def test_numbers_of_unknown_fields_are_passed_over() -> None:
-    side = SchemaSide("PROTOBUF", (written(CLOSED),), False)
+    side = SchemaEncoding(SchemaFormat.PROTOBUF, (written(CLOSED),), False)
     assert one(side, bytes.fromhex("0801fa070161"))["id"] == 1
 
 
@@ -136,10 +137,10 @@ TWO = 'syntax = "proto3"; package p; message A { message In { int32 n = 1; } int
 
 def test_the_frame_says_which_message_it_is() -> None:
     first, second = (
-        SchemaSide("PROTOBUF", (written(TWO, 5),)),
-        SchemaSide("PROTOBUF", (written(TWO, 5),), True, "B"),
+        SchemaEncoding(SchemaFormat.PROTOBUF, (written(TWO, 5),)),
+        SchemaEncoding(SchemaFormat.PROTOBUF, (written(TWO, 5),), True, "B"),
     )
-    inner = SchemaSide("PROTOBUF", (written(TWO, 5),), True, "p.A.In")
+    inner = SchemaEncoding(SchemaFormat.PROTOBUF, (written(TWO, 5),), True, "p.A.In")
     assert one(first, framed(5, b"\x08\x01", (0,))) == {"n": 1}
     assert one(first, framed(5, b"\x02\x00\x08\x01")) == {"n": 1}
     assert one(second, framed(5, b"\x0a\x01x", (1,))) == {"s": "x"}
@@ -160,7 +161,7 @@ def test_records_of_every_version_become_the_type_of_all() -> None:
         1,
     )
     new = written('syntax = "proto3"; message M { int64 n = 1; optional string s = 4; N in = 3; } message N { int32 x = 1; repeated int32 y = 2; }', 2)  # fmt: skip
-    side = SchemaSide("PROTOBUF", (old, new))
+    side = SchemaEncoding(SchemaFormat.PROTOBUF, (old, new))
     bodies = [
         framed(1, message(old.text, 'n: 1 gone: "x" in {x: 2}'), (0,)),
         framed(2, message(new.text, 'n: 3000000000 s: "y" in {y: 5}'), (0,)),
@@ -174,7 +175,7 @@ def test_records_of_every_version_become_the_type_of_all() -> None:
 def test_a_pinned_source_reads_by_the_rules_of_protobuf_and_loses_nothing() -> None:
     frozen = written('syntax = "proto3"; message M { int32 n = 1; string a = 2; repeated string l = 3; }', 1)
     later = written('syntax = "proto3"; message M { int64 n = 1; string renamed = 2; }', 2)
-    side = SchemaSide("PROTOBUF", (frozen,))
+    side = SchemaEncoding(SchemaFormat.PROTOBUF, (frozen,))
     bodies = [framed(2, message(later.text, text), (0,)) for text in ('n: 1 renamed: "x"', "n: 3000000000")]
     found = decoded(side, bodies, frozen, later)
     assert found[0] == {"n": 1, "a": "x", "l": []}
@@ -187,13 +188,18 @@ def test_imports_come_from_the_references() -> None:
         4,
         **{"n.proto": 'syntax = "proto3"; message N { int32 x = 1; }'},
     )
-    assert one(SchemaSide("PROTOBUF", (schema,)), framed(4, b"\x0a\x02\x08\x07", (0,))) == {"in": {"x": 7}}
+    assert one(SchemaEncoding(SchemaFormat.PROTOBUF, (schema,)), framed(4, b"\x0a\x02\x08\x07", (0,))) == {
+        "in": {"x": 7}
+    }
 
 
 def test_a_schema_without_the_message_spoils_only_its_own_records() -> None:
     good, bad = written(TWO, 1), written('syntax = "proto3"; message Z { int32 n = 1; }', 2)
     found = decoded(
-        SchemaSide("PROTOBUF", (good,), True, "B"), [framed(1, b"", (1,)), framed(2, b"", (0,))], good, bad
+        SchemaEncoding(SchemaFormat.PROTOBUF, (good,), True, "B"),
+        [framed(1, b"", (1,)), framed(2, b"", (0,))],
+        good,
+        bad,
     )
     assert found[0] == {"s": ""}
     assert isinstance(found[1], Bad)
@@ -202,6 +208,6 @@ def test_a_schema_without_the_message_spoils_only_its_own_records() -> None:
 def test_a_message_of_ten_megabytes_is_read() -> None:
     schema = 'syntax = "proto3"; message M { bytes f = 1; }'
     data = b"x" * 10_000_000
-    assert one(SchemaSide("PROTOBUF", (written(schema),), False), b"\x0a\x80\xad\xe2\x04" + data) == {
-        "f": data
-    }
+    assert one(
+        SchemaEncoding(SchemaFormat.PROTOBUF, (written(schema),), False), b"\x0a\x80\xad\xe2\x04" + data
+    ) == {"f": data}

@@ -16,12 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import CsvSide, RegexSide, SchemaSide, SidePlan
 from headgate.runtime.decode import evaluate_once
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, WriterSchemas
+from headgate.schema.encodings import CsvEncoding, Encoding, RegexEncoding, SchemaEncoding
 from headgate.schema.formats.regex import read_pattern
+from headgate.schema.written import SchemaFormat
 from tests.runtime.formats.decoding import Bad, framed, written
 from tests.spark import in_own_jvm
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.spark
 
 
 def read(
-    session: SparkSession, side: SidePlan, bodies: Sequence[bytes], writers: WriterSchemas = NO_WRITERS
+    session: SparkSession, side: Encoding, bodies: Sequence[bytes], writers: WriterSchemas = NO_WRITERS
 ) -> list[Any]:
     """What each of the bytes is, or why it is nothing."""
     reader = side_reader(side, writers)
@@ -75,7 +76,7 @@ def test_lines_of_csv_are_those_of_rfc_4180(session: SparkSession, delimiter: st
 
     collect()
     bodies = sorted(texts)
-    found = read(session, CsvSide(("a", "b"), delimiter), [body.encode() for body in bodies])
+    found = read(session, CsvEncoding(("a", "b"), delimiter), [body.encode() for body in bodies])
     for text, value in zip(bodies, found, strict=True):
         fields = by_python(text, delimiter)
         if fields is None or len(fields) != 2:
@@ -90,7 +91,7 @@ def test_long_lines_of_csv_do_not_overflow_a_stack() -> None:
 
 def long_lines_of_csv(session: SparkSession) -> None:
     body = b'"' + b'x""' * 3_000_000 + b'",y'
-    assert read(session, CsvSide(("a", "b")), [body]) == [{"a": 'x"' * 3_000_000, "b": "y"}]
+    assert read(session, CsvEncoding(("a", "b")), [body]) == [{"a": 'x"' * 3_000_000, "b": "y"}]
 
 
 # REGEX
@@ -111,7 +112,8 @@ def test_groups_are_those_of_java_with_null_for_what_took_no_part(session: Spark
     known = sorted(p for p in patterns if re.compile(p).groups)
     data = F.col("text").cast("binary")
     sides = [
-        RegexSide(read_pattern(p).java, tuple(f"c{n}" for n in range(re.compile(p).groups))) for p in known
+        RegexEncoding(read_pattern(p).java, tuple(f"c{n}" for n in range(re.compile(p).groups)))
+        for p in known
     ]
     columns = [side_reader(side, NO_WRITERS).decode(data).alias(f"p{n}") for n, side in enumerate(sides)]
     rows = session.createDataFrame([(text,) for text in texts], "text string").select("text", *columns)
@@ -124,7 +126,7 @@ def test_groups_are_those_of_java_with_null_for_what_took_no_part(session: Spark
 
 def test_what_is_only_javas_is_taken_by_java(session: SparkSession) -> None:
     java = read_pattern(r"(?<w>\p{L}++)\h(?<q>['x])\Q(\E(\d{2,})\k<q>[a-z&&[^b]]\z").java
-    side = RegexSide(java, ("w", "q", "n"))
+    side = RegexEncoding(java, ("w", "q", "n"))
     assert read(session, side, ["ö x(123xa".encode(), b"o x(1xa", b"\xff"]) == [
         {"w": "ö", "q": "x", "n": "123"}, Bad("the pattern does not match it"), Bad("it is not valid UTF-8")
     ]  # fmt: skip
@@ -148,7 +150,7 @@ def test_values_reasons_and_frames_come_through_spark(session: SparkSession) -> 
         b"\x00\x00",
         b"\x01\x00\x00\x00\x03{}",
     ]
-    found = read(session, SchemaSide("JSON SCHEMA", (JSON,)), bodies, writers)
+    found = read(session, SchemaEncoding(SchemaFormat.JSON, (JSON,)), bodies, writers)
     assert found[0]["n"] == 1
     assert str(found[0]["at"]) == "01:02:03"
     assert [value.reason for value in found[1:]] == [
@@ -157,7 +159,7 @@ def test_values_reasons_and_frames_come_through_spark(session: SparkSession) -> 
     ]  # fmt: skip
     proto = read(
         session,
-        SchemaSide("PROTOBUF", (PROTO,)),
+        SchemaEncoding(SchemaFormat.PROTOBUF, (PROTO,)),
         [framed(4, b"\x08\x05\x12\x06\x0a\x01a\x12\x01b", (0,))],
         WriterSchemas({4: PROTO}),
     )
@@ -166,13 +168,15 @@ def test_values_reasons_and_frames_come_through_spark(session: SparkSession) -> 
 
 def test_an_id_that_nobody_knows_yet_raises_so_that_it_is_learned(session: SparkSession) -> None:
     with pytest.raises(PySparkException, match=f"{UNKNOWN_ID}77"):
-        read(session, SchemaSide("JSON SCHEMA", (JSON,)), [framed(77, b"{}")], WriterSchemas({3: JSON}))
+        read(
+            session, SchemaEncoding(SchemaFormat.JSON, (JSON,)), [framed(77, b"{}")], WriterSchemas({3: JSON})
+        )
 
 
 def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(
     session: SparkSession,
 ) -> None:
-    reader = side_reader(SchemaSide("JSON SCHEMA", (JSON,)), WriterSchemas({3: JSON}))
+    reader = side_reader(SchemaEncoding(SchemaFormat.JSON, (JSON,)), WriterSchemas({3: JSON}))
     raw = session.createDataFrame([(bytearray(framed(77, b"{}")),)], "data binary")
     barred = evaluate_once(raw.withColumn("inner", reader.decode(F.col("data"))))
     problem = F.when(
@@ -189,7 +193,7 @@ def test_records_of_ten_megabytes_come_through() -> None:
 def records_of_ten_megabytes(session: SparkSession) -> None:
     schema = written({"type": "object", "properties": {"f": {"type": "string"}}}, 3)
     bodies = [framed(3, json.dumps({"f": letter * 10_000_000}).encode()) for letter in "abc"]
-    found = read(session, SchemaSide("JSON SCHEMA", (schema,)), bodies, WriterSchemas({3: schema}))
+    found = read(session, SchemaEncoding(SchemaFormat.JSON, (schema,)), bodies, WriterSchemas({3: schema}))
     assert [value["f"][:1] + str(len(value["f"])) for value in found] == [
         "a10000000",
         "b10000000",

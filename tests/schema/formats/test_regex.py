@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.plan.encodings import encodings
 from headgate.plan.errors import (
     CsvWithoutColumns,
     DelimiterNotOneCharacter,
     FormatColumnTwice,
     PatternWithoutGroups,
 )
-from headgate.plan.sides import CsvSide, RegexSide, SidePlan, sides_of
+from headgate.schema.encodings import CsvEncoding, Encoding, RegexEncoding
 from headgate.schema.errors import MalformedPattern
 from headgate.schema.formats.regex import group_pattern, read_pattern
 from headgate.sql.script import parse_statement
@@ -24,10 +25,10 @@ from tests.laws import examples
 pytestmark = pytest.mark.unit
 
 
-def side(format_: str) -> SidePlan:
+def side(format_: str) -> Encoding:
     statement = parse_statement(f"CREATE SOURCE s FROM KAFKA CONNECTION k (TOPIC 't') FORMAT {format_}")
     assert isinstance(statement, CreateSource)
-    return sides_of(statement.formats)[0]
+    return encodings(statement.formats)[0]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +87,9 @@ def test_marks_tell_which_groups_took_part(pattern: str, text: str) -> None:
 
 
 def test_columns_of_csv_are_numbered_or_named() -> None:
-    assert side("CSV WITH 2 COLUMNS") == CsvSide(("column1", "column2"))
-    assert side("CSV WITH HEADER (a, \"B\") DELIMITED BY '|'") == CsvSide(("a", "B"), "|")
-    assert side("REGEX '(?<n>x)(y)'") == RegexSide("(x)(y)", ("n", "column2"))
+    assert side("CSV WITH 2 COLUMNS") == CsvEncoding(("column1", "column2"))
+    assert side("CSV WITH HEADER (a, \"B\") DELIMITED BY '|'") == CsvEncoding(("a", "B"), "|")
+    assert side("REGEX '(?<n>x)(y)'") == RegexEncoding("(x)(y)", ("n", "column2"))
 
 
 def test_what_is_wrong_with_a_format_is_told() -> None:

@@ -20,11 +20,11 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 
-from headgate.plan.sides import SchemaSide, place_of, schema_place
 from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.side import WriterSchemas
+from headgate.schema.encodings import SchemaEncoding, decoded_type, type_of_schema
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.formats.spark import to_spark
@@ -103,11 +103,11 @@ class ArrowReader:
     `convert` decides what becomes of the value. ``make`` must be a function of a module, because workers import it.
     """
 
-    def __init__(self, side: SchemaSide, writers: WriterSchemas, make: DecoderFactory) -> None:
+    def __init__(self, side: SchemaEncoding, writers: WriterSchemas, make: DecoderFactory) -> None:
         self._side = side
         self._writers = writers
         self._make = make
-        self._target = place_of(side)
+        self._target = decoded_type(side)
         shapes: dict[Field, list[WrittenSchema]] = {self._target: []}
         for schema in writers.known.values() if side.framed else (side.first,):
             shapes.setdefault(_shape(side, schema, writers), []).append(schema)
@@ -175,11 +175,11 @@ class _Part:
         return decoded.alias(self.name)
 
 
-def _shape(side: SchemaSide, schema: WrittenSchema, writers: WriterSchemas) -> Field:
+def _shape(side: SchemaEncoding, schema: WrittenSchema, writers: WriterSchemas) -> Field:
     """The type that bodies of a schema are read as: the side's type, except for fields that do not fit into it. Bodies of
     schemas that are not newer than the frozen one are read as the frozen one says."""
-    target = place_of(side)
-    own = schema_place(side.kind, schema if schema.id in writers.newer else side.first, side.message)
+    target = decoded_type(side)
+    own = type_of_schema(side.format, schema if schema.id in writers.newer else side.first, side.message)
     if can_hold(target.type, own.type):
         return target
     if not (isinstance(target.type, Record) and isinstance(own.type, Record)):

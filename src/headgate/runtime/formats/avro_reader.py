@@ -18,7 +18,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from headgate.plan.sides import SchemaSide, place_of
 from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
@@ -43,6 +42,7 @@ from headgate.runtime.formats.avro_types import needs_conversion, out_of_range, 
 from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas, first_element_error, first_error
 from headgate.schema import types as t
+from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, Record, canonical_text
 from headgate.schema.formats.spark import to_spark
@@ -68,12 +68,12 @@ class AvroReader:
     mean something else than those of the frozen schema.
     """
 
-    def __init__(self, side: SchemaSide, writers: WriterSchemas) -> None:
+    def __init__(self, side: SchemaEncoding, writers: WriterSchemas) -> None:
         self._side = side
         self._writers = writers
         self._by_id = side.framed and side.first.id is not None
         self._parts, self._conflicts = _parts(side, writers)
-        self._target = place_of(side).type
+        self._target = decoded_type(side).type
         first, *others = self._parts
         self._is_target = not others and to_spark(first.type) == to_spark(self._target)
         self.converts = not self._is_target or first.needs_conversion
@@ -219,7 +219,7 @@ class _Part:
         return unflatten(read, self._nested).dropFields(END_FIELD)
 
 
-def _parts(side: SchemaSide, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
+def _parts(side: SchemaEncoding, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
     """All parts; and the ids that none of them reads, each with the path where its values mean something else."""
     frozen = _Version(writer_tree(side.first), [])
     own, older = _by_shape(writers, own=True), _by_shape(writers, own=False, flat=frozen.flat)
@@ -272,7 +272,7 @@ def _merged_parts(reader: _Version, new: _Versions, frozen: _Version, old: _Vers
     return [_Part(MERGED, reader, new), _Part(CREATED, frozen, old)]
 
 
-def _merged(side: SchemaSide) -> AvroType | None:
+def _merged(side: SchemaEncoding) -> AvroType | None:
     """The reader for all schemas that were followed, if there is one that gives the side's type."""
     schemas = [_Version(writer_tree(schema), []) for schema in side.schemas]
     if not all(schema.flat and schema.is_simple for schema in schemas):
@@ -282,7 +282,7 @@ def _merged(side: SchemaSide) -> AvroType | None:
         named = None if merged is None else standalone(merged)
     except NameConflict:  # an enum that got a symbol in one place and not in another
         return None
-    return named if named and to_spark(read_tree(named)) == to_spark(place_of(side).type) else None
+    return named if named and to_spark(read_tree(named)) == to_spark(decoded_type(side).type) else None
 
 
 def _reads(writers: _Versions, reader: _Version, nested: Mapping[str, NestedRecord]) -> list[_Read]:

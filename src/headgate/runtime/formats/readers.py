@@ -4,40 +4,49 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from headgate.plan.sides import BytesSide, CsvSide, JsonSide, RegexSide, SchemaSide, SidePlan, TextSide
 from headgate.runtime.formats.arrow_reader import ArrowReader
 from headgate.runtime.formats.avro_reader import AvroReader
 from headgate.runtime.formats.json_reader import JsonReader, json_decoder
 from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.runtime.formats.side import SideReader, WriterSchemas
 from headgate.runtime.formats.text_readers import BytesReader, CsvReader, RegexReader, TextReader
+from headgate.schema.encodings import (
+    BytesEncoding,
+    CsvEncoding,
+    Encoding,
+    JsonEncoding,
+    RegexEncoding,
+    SchemaEncoding,
+    TextEncoding,
+)
+from headgate.schema.written import SchemaFormat
 
 
-def side_reader(side: SidePlan, writers: WriterSchemas) -> SideReader:
+def side_reader(side: Encoding, writers: WriterSchemas) -> SideReader:
     match side:
-        case BytesSide():
+        case BytesEncoding():
             return BytesReader()
-        case TextSide():
+        case TextEncoding():
             return TextReader()
-        case JsonSide():
+        case JsonEncoding():
             return JsonReader()
-        case CsvSide():
+        case CsvEncoding():
             return CsvReader(side)
-        case RegexSide():
+        case RegexEncoding():
             return RegexReader(side)
-        case SchemaSide():
+        case SchemaEncoding():
             return _schema_reader(side, writers)
         case _:
             assert_never(side)
 
 
-def _schema_reader(side: SchemaSide, writers: WriterSchemas) -> SideReader:
-    match side.kind:
-        case "AVRO":
+def _schema_reader(side: SchemaEncoding, writers: WriterSchemas) -> SideReader:
+    match side.format:
+        case SchemaFormat.AVRO:
             return AvroReader(side, writers)
-        case "JSON SCHEMA":
+        case SchemaFormat.JSON:
             return ArrowReader(side, writers, json_decoder)
-        case "PROTOBUF":
+        case SchemaFormat.PROTOBUF:
             return ArrowReader(side, writers, ProtobufDecoders.of((*side.schemas, *writers.known.values())))
         case _:
-            assert_never(side.kind)
+            assert_never(side.format)

@@ -9,7 +9,7 @@ from typing import Protocol
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import FieldPath
+from headgate.schema.encodings import FieldPath
 from headgate.schema.written import WrittenSchema
 
 MALFORMED = "the bytes are not a record of their schema"

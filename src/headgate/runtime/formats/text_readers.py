@@ -11,8 +11,8 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.plan.sides import CsvSide, RegexSide
 from headgate.runtime.formats.side import NOT_UTF8
+from headgate.schema.encodings import CsvEncoding, RegexEncoding
 from headgate.schema.formats.regex import group_pattern
 
 
@@ -57,7 +57,7 @@ _SEPARATOR = "\x00\x1f\x01headgate\x01\x1f\x00"
 class CsvReader(TextReader):
     """``decoded`` has the fields as they are written, quotes included; NULL if the line cannot be split."""
 
-    def __init__(self, side: CsvSide) -> None:
+    def __init__(self, side: CsvEncoding) -> None:
         self._side = side
 
     def decode(self, data: Column) -> Column:
@@ -128,7 +128,7 @@ class RegexReader(TextReader):
     Spark gives an empty text also for a group that took no part in the match. The marks in the pattern tell the two apart.
     """
 
-    def __init__(self, side: RegexSide) -> None:
+    def __init__(self, side: RegexEncoding) -> None:
         self._side = side
         self._marked = group_pattern(side.pattern)
 

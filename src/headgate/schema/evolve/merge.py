@@ -32,6 +32,11 @@ def merge(old: Record, new: Record, *, accept: bool = False) -> Record:
     return replace(old, fields=tuple(fields))
 
 
+def merge_fields(known: Field, arriving: Field, *, accept: bool = False) -> Field:
+    """As `merge`, for one field. The known field keeps its name, whatever the arriving one is called."""
+    return merge(Record((known,)), Record((replace(arriving, name=known.name),)), accept=accept).fields[0]
+
+
 def _field(old: Field, new: Field | None, accept: bool) -> Field:
     if new is None:
         return replace(old, nullable=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from headgate.schema.casts import CAST_ERROR
 from headgate.schema.formats.spark_ddl import spark_ddl
 from headgate.schema.render import print_type
 from headgate.schema.types import (
@@ -109,8 +110,6 @@ def typed_literal(node: exp.Cast, kind: str) -> Typed:
 
 
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
-
-NO_CAST = "a text cannot be cast to "  # before the type, in what Spark raises then
 
 
 def cast(visitor: Visitor, node: exp.Cast, scope: Scope) -> Typed:
@@ -231,4 +230,4 @@ def _fits(operand: exp.Expr, type_: Json | Uuid | Enum) -> exp.Expr:
 def _refusal(type_: Type) -> exp.Expr:
     """The error for a literal that cannot be cast. It does not quote the value, which may be a secret."""
     kind = type(type_).__name__.lower()
-    return call("raise_error", text(f"{NO_CAST}{kind}"))
+    return call("raise_error", text(f"{CAST_ERROR}{kind}"))
