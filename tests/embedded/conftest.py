@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.embedded.world_fixtures import remove_outside
+from tests.embedded.world_fixtures import remove_root_data
 
 
 @pytest.fixture(scope="session", autouse=True)
-def nothing_is_left_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Worlds of root's have data outside of their folder, which would stay until their folders are removed."""
+def no_root_data_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Worlds of root have data outside of their folders, which would stay after the tests."""
     yield
-    remove_outside(tmp_path_factory.getbasetemp())
+    remove_root_data(tmp_path_factory.getbasetemp())

@@ -1,4 +1,4 @@
-"""A small real service, so that starting, stopping and dying can be tested in milliseconds."""
+"""A small real service that starts, stops and dies within milliseconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One thing in each service, to find again later: a record, a schema, a row, a document."""
+"""One value in each service, to be found again later: a record, a schema, a row and a document."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(world: World) -> None:
 
 
 def read(world: World) -> dict[str, object]:
-    """What is there; the same as ``SAMPLE`` if nothing was lost."""
+    """The values as they are now. They equal ``SAMPLE`` if nothing was lost."""
     return {
         "kafka": records(world.kafka()),
         "registry": schema(world.registry()),

@@ -23,7 +23,7 @@ from headgate.embedded.host import is_free, is_root, private_folder
 from headgate.embedded.service import SERVICES
 from headgate.embedded.world import World
 from tests.embedded import sample_data
-from tests.embedded.world_fixtures import eventually, family, is_gone, open_world
+from tests.embedded.world_fixtures import eventually, is_gone, open_world, process_tree
 
 pytestmark = pytest.mark.e2e
 
@@ -135,7 +135,7 @@ def test_a_killed_command_leaves_no_process_and_the_world_comes_back(
         assert command.stdout is not None
         assert command.stdout.readline() == b"up\n"
         supervisor = world.status().pid
-        doomed = family(supervisor)
+        doomed = process_tree(supervisor)
         assert len(doomed) >= 5
         command.kill()
         if supervisor_too:  # our own lease is still open, and our next call starts another

@@ -1,4 +1,4 @@
-"""A world for tests, and ways to look at what it leaves behind."""
+"""A world for tests, and ways to see what it leaves behind."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from headgate.embedded.world import World
 
 
 def open_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """One world for a whole run, stopped at its end. Services start when a test first asks for them."""
+    """One world for several tests. A service starts when a test first needs it."""
     with World.open(tmp_path_factory.mktemp("world"), idle_timeout=1.0) as world:
         try:
             yield world
         finally:
             world.shut_down()
-            remove_outside(world.folder)
+            remove_root_data(world.folder)
 
 
-def remove_outside(below: Path) -> None:
-    """Remove the data that worlds in this folder, or below it, have outside of it because we are root."""
+def remove_root_data(below: Path) -> None:
+    """Remove the data that worlds in this folder have outside of it, under root."""
     for owner in ROOT_DATA.glob("*/owner"):
         data = json.loads(owner.read_text())
         if Path(data["folder"]).is_relative_to(below) and not ProcessId(data["pid"], data["started"]).alive():
@@ -35,7 +35,7 @@ def remove_outside(below: Path) -> None:
 
 
 def eventually(holds: Callable[[], bool], timeout: float = 15.0) -> bool:
-    """Whether it comes to hold within so many seconds."""
+    """Whether ``holds`` returns True within ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     while not holds():
         if time.monotonic() > deadline:
@@ -45,13 +45,13 @@ def eventually(holds: Callable[[], bool], timeout: float = 15.0) -> bool:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether no process has that id any more; one that only waits to be reaped does not run."""
+    """Whether the process has ended. A zombie counts as ended."""
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
 
 
-def family(pid: int) -> list[int]:
-    """The process and all below it."""
+def process_tree(pid: int) -> list[int]:
+    """The process and all its descendants."""
     return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]

@@ -29,24 +29,24 @@ def _no_spark() -> SparkSession:
 
 @contextmanager
 def engine_in_thread(folder: Path, spark: OpenSpark = _no_spark) -> Iterator[EngineClient]:
-    """The engine of ``folder``; its tasks are not run."""
+    """The engine of a project folder without its tasks. Commands find it by its files, like any engine."""
     engine = Engine(Project(folder), Spark(spark))
-    door = HttpApi(engine, TOKEN)
+    api = HttpApi(engine, TOKEN)
     server = uvicorn.Server(
-        uvicorn.Config(door.application(), host=LOOPBACK, port=0, log_level="critical", lifespan="off")
+        uvicorn.Config(api.application(), host=LOOPBACK, port=0, log_level="critical", lifespan="off")
     )
     with server.config.bind_socket() as bound:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         try:
-            yield _announced(folder, bound.getsockname()[1])
+            yield _write_address(folder, bound.getsockname()[1])
         finally:
             server.should_exit = True
             thread.join()
             engine.store.close()
 
 
-def _announced(folder: Path, port: int) -> EngineClient:
+def _write_address(folder: Path, port: int) -> EngineClient:
     url = f"http://{LOOPBACK}:{port}"
     EngineAddress.file(folder).write_text(json.dumps({"url": url, "pid": os.getpid()}))
     token_file(folder).write_text(TOKEN)
@@ -58,6 +58,8 @@ def _announced(folder: Path, port: int) -> EngineClient:
 
 
 class RawRequest:
+    """A statement over a connection of its own, which the test can drop while the statement runs."""
+
     def __init__(self, client: EngineClient, sql: str) -> None:
         address = urlsplit(client.url)
         self._socket = socket.create_connection((address.hostname, address.port))
@@ -70,7 +72,7 @@ class RawRequest:
 
     @property
     def ended(self) -> bool:
-        """Whether the answer has come to its end: the last piece of a chunked body is an empty one."""
+        """Whether the answer is complete: a chunked body ends with an empty chunk."""
         self._socket.setblocking(False)
         try:
             return self._socket.recv(65536).endswith(b"0\r\n\r\n")
@@ -79,5 +81,5 @@ class RawRequest:
         finally:
             self._socket.setblocking(True)
 
-    def go_away(self) -> None:
+    def disconnect(self) -> None:
         self._socket.close()

@@ -24,10 +24,10 @@ def test_a_client_that_goes_away_ends_its_job_and_no_other(session: SparkSession
     with engine_in_thread(tmp_path, lambda: session) as client:
         first, second = RawRequest(client, ENDLESS), RawRequest(client, ENDLESS)
         _until(lambda: len(_jobs(session)) == 2)
-        first.go_away()
+        first.disconnect()
         _until(lambda: len(_jobs(session)) == 1)
         assert not second.ended
-        second.go_away()
+        second.disconnect()
         _until(lambda: not _jobs(session))
         assert [event for event in client.run("SELECT 1 AS one") if isinstance(event, Rows)] == [
             Rows(((1,),))

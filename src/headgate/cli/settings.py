@@ -43,6 +43,8 @@ MASTERS = ("local", "spark://", "yarn", "k8s://")
 
 
 class SparkSettings(BaseModel):
+    """The table `[spark]`."""
+
     model_config = ConfigDict(extra="forbid")
 
     master: str = "local[8]"
@@ -66,6 +68,8 @@ class SparkSettings(BaseModel):
 
 
 class LogSettings(BaseModel):
+    """The table `[log]`. Without a file, the log goes to standard error."""
+
     model_config = ConfigDict(extra="forbid")
 
     level: Literal["debug", "info", "warning", "error"] = "info"

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import DefinitionChanged, Unit
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.errors import CatalogChanged
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.connectors.connections import Connections
 from headgate.control.definitions import source_definition

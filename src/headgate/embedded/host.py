@@ -35,6 +35,8 @@ USER_CANDIDATES = ("postgres", "nobody")  # in order of preference
 
 @dataclass(frozen=True, slots=True)
 class User:
+    """A user of the system that a service can run as."""
+
     name: str
     uid: int
     gid: int

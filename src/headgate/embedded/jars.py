@@ -62,6 +62,8 @@ OLDEST_JAVA = 17  # for Spark, Kafka and OpenSearch
 
 @dataclass(frozen=True, slots=True)
 class Java:
+    """A java program and its major version."""
+
     path: Path
     version: int
 

@@ -195,7 +195,7 @@ class World:
         """Send a request and return the reply.
 
         Each request has a connection of its own, so that threads do not wait for each other. All requests may be repeated;
-        this one is if the supervisor ends meanwhile.
+        this one is repeated if the supervisor ends.
         """
         for _ in range(TRIES):
             self._ensure_lease()

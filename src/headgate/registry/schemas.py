@@ -11,12 +11,11 @@ from typing import Generic, TypeAlias, TypeVar, assert_never, cast
 from headgate.errors import HeadgateError
 from headgate.registry.errors import Fault, MalformedSchema, ReferenceCycle, UnknownReference
 from headgate.registry.json_documents import check_json_schema, read_json
-from headgate.schema.errors import SchemaError
+from headgate.schema.errors import RefusedProto, SchemaError
 from headgate.schema.formats.avro import parse as avro
 from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text
 from headgate.schema.formats.documents import Json, compact
 from headgate.schema.formats.protobuf import print_proto, read_files
-from headgate.schema.formats.protobuf.errors import RefusedProto
 from headgate.schema.written import SchemaFormat, WrittenSchema
 
 

@@ -28,6 +28,8 @@ Row: TypeAlias = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Notice:
+    """A remark about the statement, which does not change its outcome."""
+
     message: str
 
 
@@ -41,17 +43,23 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column of a result. ``type`` is the printed form of its type."""
+
     name: str
     type: str
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
+    """The head of a result. It comes before its rows."""
+
     columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
+    """Some rows of a result, each with one value per column."""
+
     rows: tuple[Row, ...]
 
 
@@ -64,6 +72,8 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
+    """The script has failed. No event follows."""
+
     diagnostic: Diagnostic
 
 

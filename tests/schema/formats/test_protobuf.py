@@ -12,11 +12,11 @@ from headgate.schema.errors import (
     RecursiveSchema,
     SchemaTooDeep,
     SchemaTooLarge,
+    UnknownMessage,
     UnresolvedType,
     UnsupportedType,
 )
 from headgate.schema.formats.protobuf import from_protobuf, print_proto, read_files, to_protobuf
-from headgate.schema.formats.protobuf.errors import UnknownMessage
 from headgate.schema.formats.protobuf.identifiers import are_symbols
 from headgate.schema.formats.protobuf.read import link
 from headgate.schema.types import (

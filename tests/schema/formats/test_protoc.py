@@ -29,8 +29,9 @@ from grpc_tools import _protoc_compiler
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.schema import errors
 from headgate.schema.errors import SchemaError
-from headgate.schema.formats.protobuf import errors, print_proto, protoc, read_files
+from headgate.schema.formats.protobuf import print_proto, protoc, read_files
 from headgate.schema.formats.protobuf.identifiers import json_name, map_entry_name
 from tests.laws import examples
 from tests.schema.proto_messages import declared_comments, without_comments
@@ -283,6 +284,7 @@ def test_unknown_names_come_with_the_near_ones() -> None:
     )
     assert (missing.hint() or "").startswith('Did you mean "google/protobuf/timestamp.proto"')
     option = refused("message M { option deprecate = true; }")
+    assert isinstance(option, errors.UnknownProtoOption)
     assert (option.problem, option.hint()) == (
         'option "deprecate" does not exist',
         'Did you mean "deprecated"?',

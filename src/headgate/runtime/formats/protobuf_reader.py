@@ -34,8 +34,7 @@ from headgate.runtime.formats.arrow_reader import (
     one_by_one,
 )
 from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker, zero
-from headgate.schema.errors import SchemaError, ValueDoesNotFit
-from headgate.schema.formats.protobuf.errors import UnknownMessage
+from headgate.schema.errors import SchemaError, UnknownMessage, ValueDoesNotFit
 from headgate.schema.formats.protobuf.identifiers import column_of
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link, message_indexes

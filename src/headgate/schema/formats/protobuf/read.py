@@ -19,9 +19,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate.errors import similar_names
-from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnsupportedType
+from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnknownMessage, UnsupportedType
 from headgate.schema.formats.documents import SizeLimit
-from headgate.schema.formats.protobuf.errors import UnknownMessage
 from headgate.schema.formats.protobuf.identifiers import Path, column_of
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.types import (
