@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
+
 from headgate.catalog.catalog import Catalog
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
@@ -11,8 +13,6 @@ from headgate.registry.responses import RegisteredSchema
 from headgate.registry.schemas import to_register
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import CreateConnection
-from typing import Protocol
-
 
 
 class Outside(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+
 from headgate.plan.definitions import SchemaChangePolicy
 from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNotFound
@@ -11,8 +12,6 @@ from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.encodings import Encoding, SchemaEncoding
 from headgate.schema.evolve.arriving import adds_to, breaking_fields, describe_changes, is_readable
 from headgate.schema.written import WrittenSchema
-
-
 
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
 
