@@ -1,6 +1,6 @@
 """A catalog at one moment: immutable, complete, and indexed by name and by use.
 
-A snapshot is shared freely between threads. To change it, make a `Draft`, which copies the indexes once however
+A snapshot is shared freely between threads. To change it, make a `CatalogBuilder`, which copies the indexes once however
 many changes follow (0.3 ms for 10,000 objects), and freeze that; the rules of what may change are in `apply`.
 """
 

@@ -52,7 +52,7 @@ class EncryptedSecret:
     token: str
 
     def __repr__(self) -> str:
-        return f"Sealed({REDACTED})"
+        return f"EncryptedSecret({REDACTED})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def test_history_shows_statements_without_the_secret(store: SqliteStore) -> None
 def test_a_secret_prints_redacted_and_stays_in_its_process() -> None:
     secret = Secret(PLAIN)
     assert (repr(secret), str(secret), f"{secret}") == ("Secret(***)", "***", "***")
-    assert repr(EncryptedSecret("token")) == "Sealed(***)"
+    assert repr(EncryptedSecret("token")) == "EncryptedSecret(***)"
     assert (secret == Secret(PLAIN), secret == Secret("other"), secret == PLAIN) == (True, False, False)
     for copied in (pickle.dumps, copy.copy):
         with pytest.raises(TypeError):
