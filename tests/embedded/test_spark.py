@@ -34,6 +34,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(900)  # 20 seconds on a machine that does nothing else
 def test_an_archive_is_made_and_the_next_spark_uses_it(cache: Path) -> None:
     made = subprocess.run([sys.executable, "-m", "headgate.embedded.spark"], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
