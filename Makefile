@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help python setup demo test unit check format bench docs lock
+.PHONY: help python setup demo test unit soak timings check format bench docs lock
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -22,12 +22,18 @@ demo: setup ## a whole world in one command, and what goes through it
 	@$(BIN)/python examples/demo.py
 
 test: setup ## every test, with the real services, which it starts itself
-	$(BIN)/pytest -m unit -n 2 --dist worksteal
-	$(BIN)/pytest -m "spark or e2e"
-	$(BIN)/headgate test specs
+	@$(BIN)/python tools/run_tests.py
 
 unit: setup ## the tests that need neither Java nor a service
 	$(BIN)/pytest -m unit -n 2 --dist worksteal
+
+# The long rounds of what `make test` tries once or twice. Each of them takes minutes.
+soak: setup ## long rounds of kills, schema changes, random schemas and records
+	HEADGATE_KILLS=20 HEADGATE_SCHEMA_CHANGES=40 HEADGATE_CLUSTER_ROUNDS=20 HEADGATE_EXAMPLES=10 HEADGATE_APICURIO=full \
+		$(BIN)/pytest -m soak --override-ini timeout=3600
+
+timings: setup ## every test, and what each module takes into tests/timings.txt
+	@$(BIN)/python tools/run_tests.py --timings
 
 check: setup docs ## lint, types, the rules of the house, dependencies, docs
 	$(BIN)/ruff check .

@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from bench.processes import cpu_seconds
-from headgate.embedded.jars import fetch, find_java
-from headgate.runtime.session import open_session
+from headgate.embedded.spark import open_spark
 
 ORDER = json.dumps(
     {
@@ -87,7 +86,7 @@ def _frame(schema_id: int) -> Column:
 
 
 def main(what: str, *arguments: str) -> None:
-    session = open_session(fetch("spark"), application=f"by hand: {what}", java=find_java().path)
+    session = open_spark(application=f"by hand: {what}")
     try:
         if what == "fill":
             brokers, topic, schema_id, records = arguments

@@ -14,11 +14,11 @@ from itertools import count
 from pathlib import Path
 
 from bench.figures import Report, Row, Size, compared, cpu_seconds
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ObjectCreated
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve
 from headgate.catalog.objects import Column, Dependency, Growth, Object
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore, utc_now
 from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier

@@ -11,9 +11,8 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.embedded.jars import fetch, find_java
+from headgate.embedded.spark import open_spark
 from headgate.embedded.world import World
-from headgate.runtime.session import open_session
 from headgate.runtime.source import READER
 
 PARTITIONS = 4
@@ -40,9 +39,7 @@ class Topics:
 def open_topics() -> Iterator[Topics]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)
-        session = open_session(
-            fetch("spark"), master="local[2]", java=find_java().path, warehouse=Path(folder)
-        )
+        session = open_spark(master="local[2]", warehouse=Path(folder))
         try:
             with World.open(Path(folder) / "world", idle_timeout=1.0) as world:
                 try:

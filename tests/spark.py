@@ -17,8 +17,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from headgate.embedded.jars import fetch
-from headgate.runtime.session import open_session
+from headgate.embedded.spark import open_spark
+from tools.run_tests import SHORT_LIVED
 
 ROOT = Path(__file__).parent.parent
 ENDING = 10.0  # seconds in which a JVM that no longer answers must have ended
@@ -36,7 +36,7 @@ class SharedSpark:
         if self.death() is not None:
             self._abandon()
         if self._root is None:
-            self._root = open_session(fetch("spark"), master="local[2]")
+            self._root = open_spark(master="local[2]", settings=SHORT_LIVED)
         if module not in self._sessions:
             self._sessions[module] = self._root.newSession()
         return self._sessions[module]
@@ -95,7 +95,7 @@ def in_own_jvm(test: Callable[[SparkSession], None]) -> None:
 
 def call_alone(module: str, function: str) -> None:
     """What the process of `in_own_jvm` does."""
-    session = open_session(fetch("spark"), master="local[2]")
+    session = open_spark(master="local[2]", settings=SHORT_LIVED)
     getattr(importlib.import_module(module), function)(session)
 
 

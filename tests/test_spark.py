@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark import ROOT, in_own_jvm
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]  # five JVMs start one after the other
 
 MODULE = """
 import os

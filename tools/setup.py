@@ -1,4 +1,4 @@
-"""Set-up of a checkout: Java, `.venv`, Python packages, jars. Runs on a bare Python 3.11+, so only stdlib here.
+"""Set-up of a checkout: Java, `.venv`, Python packages, jars, class archive. Runs on a bare Python 3.11+, so only stdlib here.
 
 Says first what it will download, does only what is missing, and is done in a blink when nothing is. What it
 installs is pinned: Python packages by `requirements.lock`, jars by `src/headgate/embedded/jars.lock`.
@@ -21,12 +21,14 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / ".headgate-setup"  # what the packages in .venv were installed from
 PARTIAL = VENV / ".headgate-partial"  # there while pip works; pip does not see that half a package is not one
+ARCHIVE_STAMP = VENV / ".headgate-archive"  # what Spark's class archive was made from, and where it is
 LOCKS = ("requirements.lock", "pyproject.toml")
 JAR_LOCK = ROOT / "src" / "headgate" / "embedded" / "jars.lock"
 PACKAGES_MB = 700  # what pip downloads for requirements.lock, of which pyspark is 430
 INSTALLED_MB = 2000  # .venv and what pip unpacks on the way
 JAVA_MB = 50  # openjdk-17-jre-headless on Debian
 OLDEST_JAVA = 17
+ARCHIVE_SECONDS = 900  # a quarter of a minute on an idle machine
 
 # How each package manager installs, and its packages of a Java without a display: newer systems have no 17 any more.
 JAVA_PACKAGES = {
@@ -43,7 +45,11 @@ def main(arguments: Sequence[str] = ()) -> None:
     """With ``--without-jars`` the jars are left: `make lock` must run when their lock has lines to be filled in."""
     with only_one():
         jars = "--without-jars" not in arguments
-        if packages_are_installed() and has_java() and not (jars and missing_jar_bytes()):
+        if (
+            packages_are_installed()
+            and has_java()
+            and not (jars and (missing_jar_bytes() or archive_is_due()))
+        ):
             return
         announce(jars)
         if not has_java():
@@ -53,6 +59,8 @@ def main(arguments: Sequence[str] = ()) -> None:
             install_packages()
         if jars and missing_jar_bytes():
             fetch_jars()
+        if jars and archive_is_due():
+            make_archive()
         say("Ready.")
 
 
@@ -135,9 +143,12 @@ def refuse_cache(folder: Path, reason: str) -> NoReturn:
 
 
 def has_java() -> bool:
+    return any(java_version(java) >= OLDEST_JAVA for java in java_candidates())
+
+
+def java_candidates() -> list[str]:
     home = os.environ.get("JAVA_HOME")
-    candidates = [str(Path(home, "bin", "java"))] if home else []
-    return any(java_version(java) >= OLDEST_JAVA for java in [*candidates, "java"])
+    return [str(Path(home, "bin", "java")), "java"] if home else ["java"]
 
 
 def java_version(java: str) -> int:
@@ -288,6 +299,39 @@ def fetch_jars() -> None:
     say("Fetching jars")
     if subprocess.run([python(), "-m", "headgate.embedded.jars"], cwd=ROOT).returncode:
         fail("The jars could not be fetched; the reason is above.")
+
+
+# The class archive: Spark starts in half the time with it, and works without it.
+
+
+def archive_is_due() -> bool:
+    """Whether an archive was never tried for these packages, jars and this Java, or was made and is gone."""
+    try:
+        made_from, path = ARCHIVE_STAMP.read_text().splitlines()
+    except (OSError, ValueError):
+        return True
+    return made_from != archive_fingerprint() or (path != "none" and not Path(path).exists())
+
+
+def archive_fingerprint() -> str:
+    digest = hashlib.sha256(fingerprint().encode() + JAR_LOCK.read_bytes())
+    for java in filter(None, map(shutil.which, java_candidates())):
+        digest.update(f"{Path(java).resolve()} {Path(java).stat().st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def make_archive() -> None:
+    """A failure is said and remembered, so that it is not repeated at every make."""
+    say("Making a class archive, with which Spark starts in half the time")
+    command = [python(), "-m", "headgate.embedded.spark"]
+    try:
+        made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=ARCHIVE_SECONDS)
+        path = made.stdout.strip() if made.returncode == 0 else "none"
+    except subprocess.TimeoutExpired:
+        path = "none"
+    if path == "none":
+        say("It could not be made. Everything works without it, but starts more slowly.")
+    ARCHIVE_STAMP.write_text(f"{archive_fingerprint()}\n{path}\n")
 
 
 if __name__ == "__main__":

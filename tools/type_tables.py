@@ -1,4 +1,4 @@
-"""The tables of the docs, made by really mapping every type: what is shown is what happens."""
+"""The tables of types and changes for the docs. They are made by mapping every type, so they show what happens."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ TITLES = {
 
 
 def type_table() -> str:
-    """Every type, how else it may be written, and what it is in every format. Markdown."""
+    """Every type, its other spellings, and what it is in every format. Markdown."""
     rows = []
     for text in TYPES:
         type_ = parse_type(text)
@@ -92,12 +92,12 @@ def type_table() -> str:
 
 
 def loss_table(format_: str) -> str:
-    """What a type does not bring back from a format. Markdown."""
+    """The types that do not come back from a format as they were written. Markdown."""
     return _losses("written", "read back as", ROUND_TRIP_LOSSES[format_])
 
 
 def reading_table(format_: str) -> str:
-    """How what only the format has is read. Markdown."""
+    """The types that only the format has, and what they are read as. Markdown."""
     return _losses(f"in {TITLES[format_]}", "is read as", READ_CONVERSIONS[format_])
 
 

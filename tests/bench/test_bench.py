@@ -15,7 +15,7 @@ from headgate.schema.formats.avro import from_avro
 from headgate.schema.types import Record
 from headgate.schema.written import SchemaFormat
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.unit
 
 WITHOUT_SERVICES = ("language", "catalog", "mappers", "queries", "statements", "avro")
 
@@ -23,7 +23,7 @@ WITHOUT_SERVICES = ("language", "catalog", "mappers", "queries", "statements", "
 @pytest.mark.parametrize("name", WITHOUT_SERVICES)
 def test_a_small_run_gives_rows(name: str) -> None:
     report = BENCHMARKS[name]("small")
-    assert len(report.rows) >= 2
+    assert report.rows
     assert all(row.what and row.ours for row in report.rows)
     assert any(row.ratio is not None and row.ratio > 0 for row in report.rows)
     agreements = [(row.ratio, row.kept) for row in report.rows if "agree" in row.what]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog, empty_catalog
 from headgate.catalog.changes import Change, ObjectCreated
-from headgate.catalog.objects import Column, Dependency, Object, Use
+from headgate.catalog.objects import Column, Dependency, DependencyKind, Object
 from headgate.catalog.secrets import FromEnvironment
-from headgate.catalog.snapshot import Catalog, initial
 from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 
 NOW = datetime(2024, 5, 1, 12, 30, 15, 123456, tzinfo=UTC)
-START = initial(NOW)
+START = empty_catalog(NOW)
 PUBLIC = 2  # the id of headgate.public
 
 
@@ -37,7 +37,7 @@ def created(
     body: str | None = None,
 ) -> ObjectCreated:
     """The change that creates an object; columns are written `name type`."""
-    uses = tuple(Dependency(i) for i in reads) + tuple(Dependency(i, Use.TYPE) for i in types)
+    uses = tuple(Dependency(i) for i in reads) + tuple(Dependency(i, DependencyKind.TYPE) for i in types)
     made = Object(
         catalog.next_id,
         kind,

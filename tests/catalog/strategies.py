@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
@@ -18,7 +19,7 @@ from headgate.catalog.changes import (
     ObjectDropped,
     ObjectRenamed,
     SecretChanged,
-    TaskTold,
+    TaskStateSet,
 )
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
@@ -28,13 +29,12 @@ from headgate.catalog.objects import (
     ColumnRef,
     Comment,
     Dependency,
-    Desired,
+    DependencyKind,
+    DesiredTaskState,
     Growth,
     Object,
-    Use,
 )
-from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, SecretSource
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource
 from headgate.schema.names import print_name
 from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, START
@@ -47,7 +47,7 @@ types = st.sampled_from(
     ["integer", "bigint", "decimal(10,2)", "record(a integer, b text)", "array<text>", "enum('x')"]
 )
 secrets: st.SearchStrategy[SecretSource] = st.one_of(
-    st.builds(Sealed, texts), st.builds(FromEnvironment, texts), st.builds(FromFile, texts)
+    st.builds(EncryptedSecret, texts), st.builds(FromEnvironment, texts), st.builds(FromFile, texts)
 )
 kinds = st.sampled_from(sorted(Kind, reverse=True)) | st.sampled_from(
     [Kind.VIEW, Kind.SINK, Kind.SECRET, Kind.TYPE]
@@ -99,7 +99,7 @@ def _creations(draw: st.DrawFn, catalog: Catalog) -> Sequence[Change]:
         '{"n": 1}',
         (*columns, *(Column(90, f"typed{t.id}", print_name(catalog.path(t.id))) for t in named)),
         draw(st.sampled_from(Growth)) if kind in RELATIONS else None,
-        dependencies=(*draw(_dependencies(catalog)), *(Dependency(t.id, Use.TYPE) for t in named)),
+        dependencies=(*draw(_dependencies(catalog)), *(Dependency(t.id, DependencyKind.TYPE) for t in named)),
         comment=draw(comments),
     )
     return (ObjectCreated(new, draw(secrets) if kind is Kind.SECRET else None),)
@@ -122,7 +122,7 @@ def _dependencies(catalog: Catalog) -> st.SearchStrategy[tuple[Dependency, ...]]
     known = [o.id for o in catalog.objects.values() if o.kind not in (Kind.DATABASE, Kind.SCHEMA)]
     if not known:
         return st.just(())
-    one = st.builds(Dependency, st.sampled_from(known), st.sampled_from(Use), st.booleans())
+    one = st.builds(Dependency, st.sampled_from(known), st.sampled_from(DependencyKind), st.booleans())
     return st.lists(one, max_size=3).map(tuple)
 
 
@@ -161,7 +161,7 @@ def _alterations(draw: st.DrawFn, catalog: Catalog) -> Sequence[Change]:
 def _special(catalog: Catalog, target: Object) -> list[st.SearchStrategy[Change]]:
     """The alterations that only this kind of object knows."""
     if target.id in catalog.desired:
-        return [st.builds(TaskTold, st.just(target.id), st.sampled_from(Desired))]
+        return [st.builds(TaskStateSet, st.just(target.id), st.sampled_from(DesiredTaskState))]
     if target.kind in RELATIONS:
         columns = st.builds(ColumnsChanged, st.just(target.id), _evolved(catalog, target))
         return [columns, _redefinitions(catalog, target)]
@@ -181,7 +181,9 @@ def _evolved(draw: st.DrawFn, catalog: Catalog, target: Object) -> tuple[Column,
 
 @st.composite
 def _redefinitions(draw: st.DrawFn, catalog: Catalog, target: Object) -> Change:
-    typed = tuple(d for d in target.dependencies if d.use is Use.TYPE)  # its columns may mention them
+    typed = tuple(
+        d for d in target.dependencies if d.use is DependencyKind.TYPE
+    )  # its columns may mention them
     dependencies = (*draw(_dependencies(catalog)), *typed)
     columns = draw(_evolved(catalog, target))
     return DefinitionChanged(target.id, draw(texts), "{}", dependencies, columns, target.growth)

@@ -14,12 +14,12 @@ from headgate.catalog.changes import (
     ObjectDropped,
     ObjectRenamed,
     SecretChanged,
-    TaskTold,
+    TaskStateSet,
 )
 from headgate.catalog.errors import AlreadyExists, DependencyCycle, InUse, NotEmpty, ReservedName
 from headgate.catalog.graph import downstream, drop_order, type_dependencies, upstream
-from headgate.catalog.objects import Column, Dependency, Desired, Object, Use, columns_of
-from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed
+from headgate.catalog.objects import Column, Dependency, DependencyKind, DesiredTaskState, Object, columns_of
+from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile
 from headgate.errors import InternalError
 from headgate.schema.types import Array, Bigint, Field, Named, Record, Text
 from headgate.sql.statement import Kind
@@ -108,11 +108,11 @@ def test_a_chain_longer_than_the_stack_can_be_dropped(building: Building) -> Non
 def test_a_disabled_binding_lets_its_collection_go(building: Building) -> None:
     collection = building.add(Kind.COLLECTION, "docs")
     capture = building.add(Kind.CAPTURE, "c")
-    writes = Dependency(collection, Use.WRITES)
+    writes = Dependency(collection, DependencyKind.WRITES)
     building.do(DefinitionChanged(capture, "CREATE CAPTURE", "{}", (writes,), ()))
     with pytest.raises(InUse):
         building.do(ObjectDropped(collection))
-    disabled = Dependency(collection, Use.WRITES, holds=False)
+    disabled = Dependency(collection, DependencyKind.WRITES, holds=False)
     building.do(DefinitionChanged(capture, "CREATE CAPTURE", "{}", (disabled,), ()))
     assert drop_order(building.catalog, (collection,)) == (building.catalog.get(collection),)
     building.do(ObjectDropped(collection))
@@ -176,7 +176,7 @@ def test_a_type_that_is_mentioned_must_be_among_the_dependencies(building: Build
     with pytest.raises(InternalError):
         building.add(Kind.VIEW, "v", "p headgate.public.point")
     mentioned = type_dependencies(building.catalog, [Array(Named(("headgate", "public", "point")))])
-    assert mentioned == (Dependency(point, Use.TYPE),)
+    assert mentioned == (Dependency(point, DependencyKind.TYPE),)
 
 
 def test_column_ids_are_never_used_again(building: Building) -> None:
@@ -198,7 +198,7 @@ def test_a_comment_follows_its_column_through_rename_and_widening(building: Buil
 
 def test_a_secret_is_stored_without_the_statement_that_carried_it(building: Building) -> None:
     made = Object(3, Kind.SECRET, PUBLIC, "s", NOW, "CREATE SECRET s AS 'hunter2'", '{"value": "hunter2"}')
-    building.do(ObjectCreated(made, Sealed("token")))
+    building.do(ObjectCreated(made, EncryptedSecret("token")))
     assert building.catalog.get(3).statement == "CREATE SECRET s AS '***'"
     assert "hunter2" not in repr(building.catalog)
     building.do(SecretChanged(3, FromFile("/run/it's")))
@@ -210,9 +210,9 @@ def test_a_secret_is_stored_without_the_statement_that_carried_it(building: Buil
 def test_a_new_task_is_wanted_running_until_it_is_told_to_pause(building: Building) -> None:
     sink = building.add(Kind.SINK, "s")
     building.add(Kind.VIEW, "v")
-    assert building.catalog.desired == {sink: Desired.RUNNING}
-    building.do(TaskTold(sink, Desired.PAUSED))
-    assert building.catalog.desired == {sink: Desired.PAUSED}
+    assert building.catalog.desired == {sink: DesiredTaskState.RUNNING}
+    building.do(TaskStateSet(sink, DesiredTaskState.PAUSED))
+    assert building.catalog.desired == {sink: DesiredTaskState.PAUSED}
 
 
 def test_system_schemas_cannot_be_made(building: Building) -> None:
@@ -227,7 +227,7 @@ def test_system_schemas_cannot_be_made(building: Building) -> None:
         ObjectRenamed(99, "x"),
         CommentSet(PUBLIC, 1, "x"),
         SecretChanged(PUBLIC, FromEnvironment("X")),
-        TaskTold(PUBLIC, Desired.PAUSED),
+        TaskStateSet(PUBLIC, DesiredTaskState.PAUSED),
         ObjectCreated(Object(3, Kind.VIEW, 1, "in a database", NOW)),
         ObjectCreated(Object(3, Kind.SCHEMA, PUBLIC, "in a schema", NOW)),
         ObjectCreated(Object(3, Kind.DATABASE, 1, "in a database", NOW)),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headgate.catalog.changes import CommentImported, CommentSet, ObjectCreated, ObjectDropped
-from headgate.catalog.comments import Effective, Origin, column_comment, effective, object_comment
+from headgate.catalog.comments import Effective, Origin, column_comment, effective_comment, object_comment
 from headgate.catalog.objects import Column, ColumnRef
 from headgate.sql.statement import Kind
 from tests.catalog.building import Building, created
@@ -38,11 +38,13 @@ def test_an_explicit_comment_outranks_an_imported_one(building: Building) -> Non
     source = building.add(Kind.SOURCE, "s", "a text")
     assert column_comment(building.catalog, column(building, source)) is None
     building.do(CommentImported(source, 1, "from the schema"))
-    assert effective(building.catalog, column(building, source)) == Effective(
+    assert effective_comment(building.catalog, column(building, source)) == Effective(
         "from the schema", Origin.IMPORTED
     )
     building.do(CommentSet(source, 1, "by hand"))
-    assert effective(building.catalog, column(building, source)) == Effective("by hand", Origin.EXPLICIT)
+    assert effective_comment(building.catalog, column(building, source)) == Effective(
+        "by hand", Origin.EXPLICIT
+    )
 
 
 def test_is_null_silences_the_imported_comment_also_when_it_changes(building: Building) -> None:
@@ -66,7 +68,9 @@ def test_a_comment_follows_a_column_through_projections_and_renames(building: Bu
     first = projection(building, "v", ColumnRef(source, 1))
     second = projection(building, "w", ColumnRef(first, 1))
     building.do(CommentImported(source, 1, "upstream"))
-    assert effective(building.catalog, column(building, second)) == Effective("upstream", Origin.FOLLOWED)
+    assert effective_comment(building.catalog, column(building, second)) == Effective(
+        "upstream", Origin.FOLLOWED
+    )
     building.do(CommentSet(first, 1, "between"))
     assert column_comment(building.catalog, column(building, second)) == "between"
 

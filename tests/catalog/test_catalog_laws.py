@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import build_catalog
 from headgate.catalog.changes import Change
-from headgate.catalog.graph import drop_order, holders
+from headgate.catalog.graph import blocking_users, drop_order
 from headgate.catalog.names import DEFAULT_PATH, resolve
-from headgate.catalog.snapshot import assemble
 from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 from tests.catalog.building import START
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
 @settings(max_examples=30, deadline=None)
 def test_the_indexes_are_those_of_a_catalog_read_anew(history: list[list[Change]]) -> None:
     catalog = apply(START, *(change for commit in history for change in commit))
-    anew = assemble(
+    anew = build_catalog(
         catalog.version, catalog.next_id, catalog.objects.values(), catalog.secrets, catalog.desired
     )
     assert catalog == anew
@@ -59,4 +59,4 @@ def test_a_drop_order_puts_every_object_after_all_that_hold_it(history: list[lis
         order = [o.id for o in drop_order(catalog, (target,))]
         assert order[-1] == target
         for position, id_ in enumerate(order):
-            assert {o.id for o in holders(catalog, id_)} <= set(order[:position])
+            assert {o.id for o in blocking_users(catalog, id_)} <= set(order[:position])

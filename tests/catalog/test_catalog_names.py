@@ -20,7 +20,7 @@ from headgate.catalog.names import (
     DEFAULT_PATH,
     SearchPath,
     find,
-    place,
+    parent_and_name,
     resolve,
     resolve_column_of,
     resolve_database,
@@ -219,7 +219,7 @@ def test_a_column_needs_its_object_and_the_object_columns(building: Building) ->
 
 
 def place_of(building: Building, name: str, kind: Kind) -> tuple[int, str]:
-    return place(building.catalog, DEFAULT_PATH, written(name), kind)
+    return parent_and_name(building.catalog, DEFAULT_PATH, written(name), kind)
 
 
 def test_a_new_object_keeps_the_case_it_is_written_in(building: Building) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.catalog.apply import steps
+from headgate.catalog.apply import apply_each
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
@@ -13,12 +13,11 @@ from headgate.catalog.changes import (
     DefinitionChanged,
     ObjectRenamed,
     SecretChanged,
-    TaskTold,
+    TaskStateSet,
 )
-from headgate.catalog.events import Happened, event_of
-from headgate.catalog.history import describe
-from headgate.catalog.objects import Column, Desired
-from headgate.catalog.secrets import Sealed
+from headgate.catalog.history import EventKind, describe, event_of
+from headgate.catalog.objects import Column, DesiredTaskState
+from headgate.catalog.secrets import EncryptedSecret
 from headgate.sql.statement import Kind
 from tests.catalog.building import Building
 
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.unit
 
 
 def lines(building: Building, *changes: Change) -> list[str]:
-    _, done = steps(building.catalog, changes)
+    _, done = apply_each(building.catalog, changes)
     return [line for step in done for line in describe(step)]
 
 
@@ -63,7 +62,7 @@ def test_comments_and_secrets_are_told_without_their_text() -> None:
         CommentSet(view, None, "confidential"),
         CommentSet(view, 1, None),
         CommentImported(view, 1, "confidential"),
-        SecretChanged(secret, Sealed("token")),
+        SecretChanged(secret, EncryptedSecret("token")),
     ) == ["comment set", "comment on column c removed", "comment on column c imported", "secret changed"]
 
 
@@ -75,19 +74,19 @@ def test_other_changes_are_told_in_one_line() -> None:
         building,
         ObjectRenamed(view, "new name"),
         DefinitionChanged(view, "CREATE …", "{}", (), columns),
-        TaskTold(view, Desired.PAUSED),
-        TaskTold(view, Desired.RUNNING),
+        TaskStateSet(view, DesiredTaskState.PAUSED),
+        TaskStateSet(view, DesiredTaskState.RUNNING),
     ) == ['renamed from v to "new name"', "redefined materialized view", "paused", "resumed"]
 
 
 def test_every_change_is_an_event() -> None:
-    changes: dict[Change, Happened] = {
-        ObjectRenamed(3, "x"): Happened.RENAMED,
-        DefinitionChanged(3, "", "{}", (), ()): Happened.REDEFINED,
-        ColumnsChanged(3, ()): Happened.COLUMNS_CHANGED,
-        CommentSet(3, None, "x"): Happened.COMMENTED,
-        CommentImported(3, None, "x"): Happened.COMMENTED,
-        SecretChanged(3, Sealed("x")): Happened.SECRET_CHANGED,
-        TaskTold(3, Desired.PAUSED): Happened.PAUSED,
+    changes: dict[Change, EventKind] = {
+        ObjectRenamed(3, "x"): EventKind.RENAMED,
+        DefinitionChanged(3, "", "{}", (), ()): EventKind.REDEFINED,
+        ColumnsChanged(3, ()): EventKind.COLUMNS_CHANGED,
+        CommentSet(3, None, "x"): EventKind.COMMENTED,
+        CommentImported(3, None, "x"): EventKind.COMMENTED,
+        SecretChanged(3, EncryptedSecret("x")): EventKind.SECRET_CHANGED,
+        TaskStateSet(3, DesiredTaskState.PAUSED): EventKind.PAUSED,
     }
     assert {change: event_of(change) for change in changes} == changes

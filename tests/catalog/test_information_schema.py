@@ -13,12 +13,12 @@ from headgate.catalog.changes import (
     CommentImported,
     CommentSet,
     ObjectRenamed,
-    TaskTold,
+    TaskStateSet,
 )
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
-from headgate.catalog.objects import Column, Desired
+from headgate.catalog.objects import Column, DesiredTaskState
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import Quarantined, SchemaSeen, State, TaskStatus
 from headgate.schema.types import Bigint, Boolean, Bytes, Integer, Text, TimestampTz, Type
@@ -166,7 +166,7 @@ def test_dependencies_tell_objects_of_one_name_apart_by_kind(store: SqliteStore)
 def test_tasks_show_what_was_reported_or_what_is_wanted(store: SqliteStore) -> None:
     first, second, third = (add(store, Kind.SINK, name) for name in ("a", "b", "c"))
     add(store, Kind.VIEW, "not_a_task")
-    commit(store, TaskTold(second, Desired.PAUSED))
+    commit(store, TaskStateSet(second, DesiredTaskState.PAUSED))
     store.report(TaskStatus(third, State.HALTED, NOW, "RUN-0007: cannot decode", 3, 10, 1, 5))
     assert first < second < third
     assert rows(store, "headgate_catalog.tasks") == [

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import SecretChanged
 from headgate.catalog.names import DEFAULT_PATH, resolve
 from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment, Secret
-from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import Connections
 from headgate.registry.errors import RegistryUnreachable, WrongCredentials
 from headgate.registry.server.requests import User, Users

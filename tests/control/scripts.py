@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import SearchPath
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.errors import TopicNotFound

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.catalog.objects import Desired
+from headgate.catalog.objects import DesiredTaskState
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.applying import Scripts
 from headgate.control.desired import OR_REPLACE, DesiredState, desired
@@ -213,7 +213,7 @@ def test_the_state_of_a_task_is_desired_too(with_orders: tuple[Project, str]) ->
     paused = f"{script} ALTER SINK bigs PAUSE"
     assert project.actions(paused) == ["keep", "keep", "keep", "change"]
     project.apply(paused)
-    assert set(project.sql.store.load().desired.values()) == {Desired.PAUSED}
+    assert set(project.sql.store.load().desired.values()) == {DesiredTaskState.PAUSED}
     assert project.actions(paused) == ["keep"] * 4
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment
-from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import ConnectionRef
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import Topic

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.catalog.changes import CommentSet, ObjectDropped, ObjectRenamed, TaskTold
+from headgate.catalog.changes import CommentSet, ObjectDropped, ObjectRenamed, TaskStateSet
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import AlreadyExists, InUse, NotEmpty, UnknownObject, WrongKind
-from headgate.catalog.objects import Desired
+from headgate.catalog.objects import DesiredTaskState
 from headgate.plan.errors import NotSupportedYet
 from headgate.purify.errors import SecretWrittenOut
 from tests.plan.planning import Planning
@@ -140,15 +140,15 @@ def test_rename_if_exists_passes_over_what_is_missing(world: Planning) -> None:
 @pytest.mark.parametrize(
     ("word", "desired"),
     [
-        ("PAUSE", Desired.PAUSED),
-        ("DISABLE", Desired.PAUSED),
-        ("RESUME", Desired.RUNNING),
-        ("ENABLE", Desired.RUNNING),
+        ("PAUSE", DesiredTaskState.PAUSED),
+        ("DISABLE", DesiredTaskState.PAUSED),
+        ("RESUME", DesiredTaskState.RUNNING),
+        ("ENABLE", DesiredTaskState.RUNNING),
     ],
 )
-def test_a_task_is_told_what_to_do(world: Planning, word: str, desired: Desired) -> None:
+def test_a_task_is_told_what_to_do(world: Planning, word: str, desired: DesiredTaskState) -> None:
     (planned,) = world.do(f"ALTER SINK out {word}")
-    assert planned.changes == (TaskTold(world.named("out").id, desired),)
+    assert planned.changes == (TaskStateSet(world.named("out").id, desired),)
     assert world.catalog.desired[world.named("out").id] is desired
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
 from headgate.plan.errors import ColumnNameTaken, ViewNoLongerValid
 from headgate.plan.follow import FollowPlan, SinkChange, definition, plan_follow, unwritable

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import ObjectRenamed, StatementRespelled
 from headgate.catalog.definitions import definition_mark, search_path_of, statement_of
 from headgate.catalog.errors import AlreadyExists
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, search_path
 from headgate.catalog.objects import Object
 from headgate.catalog.secrets import Secret
-from headgate.catalog.snapshot import Catalog
 from headgate.control.desired import desired
 from headgate.control.looking import create_sql
 from headgate.errors import HeadgateError

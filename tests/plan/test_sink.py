@@ -9,7 +9,7 @@ import pytest
 
 from headgate.catalog.errors import AlreadyExists, UnknownColumn, UnknownObject, WrongKind
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import Desired
+from headgate.catalog.objects import DesiredTaskState
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.errors import (
     ColumnTwice,
@@ -277,7 +277,7 @@ def test_a_key_may_be_text_beside_an_avro_value(world: Planning) -> None:
 def test_a_sink_without_a_name_is_called_after_its_relation(world: Planning) -> None:
     world.do(f"CREATE SINK FROM ORDERS {TO} FORMAT JSON")
     made = world.named("orders_sink", Kind.SINK)
-    assert world.catalog.desired[made.id] is Desired.RUNNING
+    assert world.catalog.desired[made.id] is DesiredTaskState.RUNNING
     with pytest.raises(AlreadyExists):
         world.do(f"CREATE SINK FROM orders {TO} FORMAT JSON")
     (again,) = world.do(f"CREATE SINK IF NOT EXISTS FROM orders {TO} FORMAT JSON")

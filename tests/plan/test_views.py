@@ -6,7 +6,7 @@ import pytest
 
 from headgate.catalog.comments import column_comment
 from headgate.catalog.errors import DependencyCycle, UnknownObject, WrongKind
-from headgate.catalog.objects import Dependency, Growth, Object, Use
+from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object
 from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames, ViewInUse
 from headgate.schema.render import print_type
 from headgate.sql.query.errors import UnknownColumn
@@ -158,7 +158,9 @@ def test_filter_and_projection_keep_the_key_if_it_survives(
 
 def test_a_view_depends_on_what_it_reads(world: Planning) -> None:
     made = view(world, "AS SELECT o.id FROM orders AS o JOIN clicks AS c ON o.id = c.id")
-    assert made.dependencies == tuple(Dependency(world.named(n).id, Use.READS) for n in ("orders", "clicks"))
+    assert made.dependencies == tuple(
+        Dependency(world.named(n).id, DependencyKind.READS) for n in ("orders", "clicks")
+    )
 
 
 def test_a_missing_relation_is_named_with_what_is_near(world: Planning) -> None:
@@ -233,7 +235,7 @@ def test_types_hold_fields_lists_maps_and_other_types_by_full_name(world: Planni
     assert world.named("line").body == "array<headgate.public.point>"
     assert world.named("places").body == "map<text, headgate.public.point>"
     assert world.named("colour").body == "enum('red', 'green')"
-    assert world.named("line").dependencies == (Dependency(world.named("point").id, Use.TYPE),)
+    assert world.named("line").dependencies == (Dependency(world.named("point").id, DependencyKind.TYPE),)
 
 
 def test_a_type_of_an_unknown_type_is_refused(world: Planning) -> None:

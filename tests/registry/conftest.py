@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.registry.running import Door, door, registry
+from tests.registry.running import RegistryApi, in_process, registry
 
 
 @pytest.fixture
 def registry_url(tmp_path: Path) -> Iterator[str]:
-    """An empty registry of this test's own."""
+    """The URL of an empty registry for this test alone."""
     with registry(tmp_path / "registry") as url:
         yield url
 
 
-@pytest.fixture(name="door")
-def door_fixture(tmp_path: Path) -> Iterator[Door]:
-    """An empty registry of this test's own, without a network."""
-    with door(tmp_path / "registry") as opened:
+@pytest.fixture(name="api")
+def api_fixture(tmp_path: Path) -> Iterator[RegistryApi]:
+    """An empty registry for this test alone, without a network."""
+    with in_process(tmp_path / "registry") as opened:
         yield opened

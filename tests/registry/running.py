@@ -1,4 +1,4 @@
-"""Headgate's registry on a free port of this machine, for the time of a test, and plain HTTP to it."""
+"""Headgate's registry for the time of a test: on a free port, or in this process without a network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headgate.registry.server.store import Store
 def registry(
     folder: Path, users: Users | None = None, check: CompatibilityCheck = check_level
 ) -> Iterator[str]:
-    """The registry in a thread of this process; gives its URL."""
+    """The registry in a thread of this process. Yields its URL."""
     store = Store(folder)
     try:
         with serving(create_app(store, users=users, check=check)) as url:
@@ -35,12 +35,14 @@ def registry(
 
 
 @contextmanager
-def door(folder: Path, users: Users | None = None, check: CompatibilityCheck = check_level) -> Iterator[Door]:
-    """The registry without a network: what a test of its answers needs, in a tenth of the time."""
+def in_process(
+    folder: Path, users: Users | None = None, check: CompatibilityCheck = check_level
+) -> Iterator[RegistryApi]:
+    """The registry without a network: enough for a test of its answers, and ten times as fast."""
     store = Store(folder)
     try:
         with TestClient(create_app(store, users=users, check=check), raise_server_exceptions=False) as http:
-            yield Door(http)
+            yield RegistryApi(http)
     finally:
         store.close()
 
@@ -61,15 +63,15 @@ def serving(application: Any, scheme: str = "http", **settings: Any) -> Iterator
 
 
 class _Server(uvicorn.Server):
-    """Looks ten times as often whether it is to stop: a tenth of a second counts where hundreds of tests wait for it."""
+    """Checks ten times as often whether it must stop, because hundreds of tests wait for it."""
 
     async def main_loop(self) -> None:
         while not await self.on_tick(0):
             await asyncio.sleep(0.01)
 
 
-class Door:
-    """Requests to a registry, without any client of ours in between."""
+class RegistryApi:
+    """Plain HTTP requests to a registry, without our client."""
 
     def __init__(self, http: TestClient | httpx.Client) -> None:
         self._http = http

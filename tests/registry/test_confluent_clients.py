@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import Schema as ConfluentSchema
-from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient, SchemaRegistryError
+from confluent_kafka.schema_registry import (
+    Schema as ConfluentSchema,
+)
+from confluent_kafka.schema_registry import (
+    SchemaReference,
+    SchemaRegistryClient,
+    SchemaRegistryError,
+)
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
-from confluent_kafka.schema_registry.schema_registry_client import (
-    ConfigCompatibilityLevel,
-    ServerConfig,
-)
+from confluent_kafka.schema_registry.schema_registry_client import ConfigCompatibilityLevel, ServerConfig
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pool, message_factory, text_format
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -26,7 +29,7 @@ from headgate.registry import wire
 from headgate.registry.server.requests import User, Users
 from tests.registry.running import registry
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.unit
 
 ORDER = {
     "type": "record",

@@ -26,7 +26,7 @@ KILLS = int(os.environ.get("HEADGATE_KILLS", "2"))
 SEED = int(os.environ.get("HEADGATE_KILL_SEED", str(random.SystemRandom().randrange(10**6))))
 A_START = 300.0  # seconds to the first batch of an engine on a machine that does much else; 20 on an idle one
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2 * 300 * (KILLS + 2))]
+pytestmark = [pytest.mark.e2e, pytest.mark.soak, pytest.mark.timeout(2 * 300 * (KILLS + 2))]
 
 
 def test_a_killed_engine_loses_nothing(world: World, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 pytestmark = pytest.mark.spark
 
 PROGRAM = """
-from headgate.runtime.session import open_session
-session = open_session([], master="local[1]")
+from headgate.embedded.spark import open_spark
+session = open_spark(master="local[1]")
 session.range(1).selectExpr("concat('swordfish', char(10), 'java.io.X: marlin', id) AS a").createTempView("t")
 session.sql("SELECT CAST(a AS int) FROM t WHERE rand() < 2").collect()
 """

@@ -42,6 +42,7 @@ def setup_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType
     monkeypatch.setattr(module, "VENV", root / ".venv")
     monkeypatch.setattr(module, "STAMP", root / ".venv" / ".headgate-setup")
     monkeypatch.setattr(module, "PARTIAL", root / ".venv" / ".headgate-partial")
+    monkeypatch.setattr(module, "ARCHIVE_STAMP", root / ".venv" / ".headgate-archive")
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("BIN", str(tmp_path / "bin"))
@@ -176,3 +177,31 @@ def test_too_little_disk_stops_before_the_download(
     with pytest.raises(SystemExit) as stopped:
         setup.check_room(fresh=True)
     assert "Make room" in str(stopped.value)
+
+
+def test_a_class_archive_is_made_once_for_each_java(setup: ModuleType, tmp_path: Path) -> None:
+    _make_venv(setup, setup.VENV)
+    setup.JAR_LOCK.write_text("")
+    archive = tmp_path / "classes.jsa"
+    archive.touch()
+    _program(setup.VENV / "bin" / "python", f"#!/bin/sh\necho {archive}\n")
+    assert setup.archive_is_due()
+    setup.make_archive()
+    assert not setup.archive_is_due()
+    _program(tmp_path / "bin" / "java", JAVA.format(version="21"))
+    assert setup.archive_is_due()
+    setup.make_archive()
+    assert not setup.archive_is_due()
+    archive.unlink()
+    assert setup.archive_is_due()
+
+
+def test_an_archive_that_cannot_be_made_is_told_once(
+    setup: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _make_venv(setup, setup.VENV)
+    setup.JAR_LOCK.write_text("")
+    _program(setup.VENV / "bin" / "python", "#!/bin/sh\necho no room\nexit 1\n")
+    setup.make_archive()
+    assert "Everything works without it" in capsys.readouterr().out
+    assert not setup.archive_is_due()

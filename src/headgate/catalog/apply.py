@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from headgate.catalog.catalog import SYSTEM_SCHEMAS, Catalog, CatalogBuilder
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
@@ -21,31 +22,30 @@ from headgate.catalog.changes import (
     ObjectRenamed,
     SecretChanged,
     StatementRespelled,
-    TaskTold,
+    TaskStateSet,
 )
 from headgate.catalog.errors import AlreadyExists, DependencyCycle, ReservedName
-from headgate.catalog.graph import check_droppable, find_cycle, named_types, type_at
+from headgate.catalog.graph import check_droppable, find_cycle, named_types, type_by_path
 from headgate.catalog.objects import (
-    MAY_BE_TASKS,
+    CAN_BE_TASKS,
     ROOT,
     TASKS,
     Column,
     Comment,
-    Desired,
+    DependencyKind,
+    DesiredTaskState,
     Object,
-    Use,
     read_type,
     with_comment,
 )
 from headgate.catalog.retype import retype
 from headgate.catalog.secrets import redacted_statement
-from headgate.catalog.snapshot import SYSTEM_SCHEMAS, Catalog, Draft
 from headgate.errors import InternalError
 from headgate.sql.statement import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AppliedChange:
     """One change and what it did to the object that it is about: None before it was created, after it was dropped."""
 
     change: Change
@@ -57,12 +57,12 @@ class Step:
 
 def apply(catalog: Catalog, *changes: Change) -> Catalog:
     """The snapshot after all the changes in order; an error in any of them leaves no trace."""
-    return steps(catalog, changes)[0]
+    return apply_each(catalog, changes)[0]
 
 
-def steps(catalog: Catalog, changes: Iterable[Change]) -> tuple[Catalog, tuple[Step, ...]]:
+def apply_each(catalog: Catalog, changes: Iterable[Change]) -> tuple[Catalog, tuple[AppliedChange, ...]]:
     """As `apply`, with what each change did."""
-    draft = Draft(catalog)
+    draft = CatalogBuilder(catalog)
     done = tuple([_step(draft, change) for change in changes])
     return draft.view(), done
 
@@ -72,20 +72,20 @@ def subject(change: Change) -> int:
     return change.object.id if isinstance(change, ObjectCreated) else change.id
 
 
-def _step(draft: Draft, change: Change) -> Step:
+def _step(draft: CatalogBuilder, change: Change) -> AppliedChange:
     id_ = subject(change)
     before, name_before = draft.objects.get(id_), _shown(draft, id_)
     _apply(draft, change)
     draft.version += 1
     after, name_after = draft.objects.get(id_), _shown(draft, id_)
-    return Step(change, before, after, name_before or name_after, name_after or name_before)
+    return AppliedChange(change, before, after, name_before or name_after, name_after or name_before)
 
 
-def _shown(draft: Draft, id_: int) -> str:
+def _shown(draft: CatalogBuilder, id_: int) -> str:
     return draft.view().shown(id_) if id_ in draft.objects else ""
 
 
-def _apply(draft: Draft, change: Change) -> None:
+def _apply(draft: CatalogBuilder, change: Change) -> None:
     match change:
         case ObjectCreated():
             _create(draft, change)
@@ -103,13 +103,13 @@ def _apply(draft: Draft, change: Change) -> None:
             _comment(draft, change)
         case SecretChanged():
             _change_secret(draft, change)
-        case TaskTold():
+        case TaskStateSet():
             _tell(draft, change)
         case _:
             assert_never(change)
 
 
-def _create(draft: Draft, change: ObjectCreated) -> None:
+def _create(draft: CatalogBuilder, change: ObjectCreated) -> None:
     new, view = change.object, draft.view()
     if new.id < draft.next_id:
         raise InternalError(f"object id {new.id} was used before")
@@ -124,10 +124,10 @@ def _create(draft: Draft, change: ObjectCreated) -> None:
     draft.put(new)
     draft.next_id = new.id + 1
     if new.kind in TASKS:
-        draft.desired[new.id] = Desired.RUNNING
+        draft.desired[new.id] = DesiredTaskState.RUNNING
 
 
-def _drop(draft: Draft, id_: int) -> None:
+def _drop(draft: CatalogBuilder, id_: int) -> None:
     view = draft.view()
     check_droppable(view, id_)
     for user in (view.get(i) for i in view.users.get(id_, ())):
@@ -136,7 +136,7 @@ def _drop(draft: Draft, id_: int) -> None:
     draft.remove(id_)
 
 
-def _rename(draft: Draft, change: ObjectRenamed) -> None:
+def _rename(draft: CatalogBuilder, change: ObjectRenamed) -> None:
     old = draft.view().get(change.id)
     new = replace(old, name=change.name)
     if new.name == old.name:
@@ -152,7 +152,7 @@ def _rename(draft: Draft, change: ObjectRenamed) -> None:
         draft.put(retype(draft.objects[user], names))
 
 
-def _redefine(draft: Draft, change: DefinitionChanged) -> None:
+def _redefine(draft: CatalogBuilder, change: DefinitionChanged) -> None:
     old = draft.view().get(change.id)
     if old.kind is Kind.SECRET:
         raise InternalError("a secret is changed by SecretChanged")
@@ -169,14 +169,14 @@ def _redefine(draft: Draft, change: DefinitionChanged) -> None:
     draft.put(new)
 
 
-def _respell(draft: Draft, change: StatementRespelled) -> None:
+def _respell(draft: CatalogBuilder, change: StatementRespelled) -> None:
     old = draft.view().get(change.id)
     if old.kind is Kind.SECRET:
         raise InternalError("a secret names nothing")
     draft.put(replace(old, statement=change.statement, purified=change.purified))
 
 
-def _change_columns(draft: Draft, change: ColumnsChanged) -> None:
+def _change_columns(draft: CatalogBuilder, change: ColumnsChanged) -> None:
     old = draft.view().get(change.id)
     new = replace(old, columns=_merge_columns(old, change.columns))
     _check_definition(draft.view(), new)
@@ -199,7 +199,7 @@ def _keep_comment(old: Column | None, new: Column) -> Column:
     return replace(new, comment=kept)
 
 
-def _comment(draft: Draft, change: CommentSet | CommentImported) -> None:
+def _comment(draft: CatalogBuilder, change: CommentSet | CommentImported) -> None:
     target = draft.view().get(change.id)
     place = target if change.column is None else target.column(change.column)
     if place is None:
@@ -211,7 +211,7 @@ def _comment(draft: Draft, change: CommentSet | CommentImported) -> None:
     draft.put(with_comment(target, change.column, comment))
 
 
-def _change_secret(draft: Draft, change: SecretChanged) -> None:
+def _change_secret(draft: CatalogBuilder, change: SecretChanged) -> None:
     target = draft.view().get(change.id)
     if target.kind is not Kind.SECRET:
         raise InternalError(f'{target.kind} "{target.name}" is not a secret')
@@ -220,9 +220,9 @@ def _change_secret(draft: Draft, change: SecretChanged) -> None:
     draft.put(replace(target, statement=statement))
 
 
-def _tell(draft: Draft, change: TaskTold) -> None:
+def _tell(draft: CatalogBuilder, change: TaskStateSet) -> None:
     target = draft.view().get(change.id)
-    if target.kind not in MAY_BE_TASKS:
+    if target.kind not in CAN_BE_TASKS:
         raise InternalError(f'{target.kind} "{target.name}" is not a task')
     draft.desired[target.id] = change.desired
 
@@ -270,10 +270,10 @@ def _cycle(view: Catalog, new: Object) -> tuple[str, ...]:
 
 def _check_types_listed(view: Catalog, new: Object) -> None:
     """Renames reach a type's users through the dependencies, so every type that is mentioned must be in them."""
-    listed = {d.on for d in new.dependencies if d.use is Use.TYPE}
+    listed = {d.on for d in new.dependencies if d.use is DependencyKind.TYPE}
     texts = [c.type for c in new.columns] + ([new.body] if new.body is not None else [])
     for path in (path for text in texts for path in named_types(read_type(text))):
-        used = type_at(view, path)
+        used = type_by_path(view, path)
         if used is None or used.id not in listed:
             raise InternalError(
                 f'{new.kind} "{new.name}" mentions type {".".join(path)} without depending on it'

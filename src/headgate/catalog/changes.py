@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headgate.catalog.objects import Column, Dependency, Desired, Growth, Object
+from headgate.catalog.objects import Column, Dependency, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
 
 
@@ -92,16 +92,16 @@ class SecretChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskTold:
+class TaskStateSet:
     """PAUSE and RESUME, DISABLE and ENABLE."""
 
     id: int
-    desired: Desired
+    desired: DesiredTaskState
 
 
 Change: TypeAlias = (
     ObjectCreated | ObjectDropped | ObjectRenamed | DefinitionChanged | StatementRespelled | ColumnsChanged
-    | CommentSet | CommentImported | SecretChanged | TaskTold
+    | CommentSet | CommentImported | SecretChanged | TaskStateSet
 )  # fmt: skip
 
 

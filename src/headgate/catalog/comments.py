@@ -10,8 +10,8 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Column, Comment, Object
-from headgate.catalog.snapshot import Catalog
 
 
 class Origin(enum.StrEnum):
@@ -28,22 +28,22 @@ class Effective:
 
 def object_comment(target: Object) -> str | None:
     """What is shown for the object itself."""
-    found = own(target.comment)
+    found = own_comment(target.comment)
     return None if found is None else found.text
 
 
 def column_comment(catalog: Catalog, column: Column) -> str | None:
     """What is shown for the column."""
-    found = effective(catalog, column)
+    found = effective_comment(catalog, column)
     return None if found is None else found.text
 
 
-def effective(catalog: Catalog, column: Column) -> Effective | None:
-    here = own(column.comment)
+def effective_comment(catalog: Catalog, column: Column) -> Effective | None:
+    here = own_comment(column.comment)
     if here is not None or column.comment.suppressed:
         return here
     for upstream in _upstream(catalog, column):
-        said = own(upstream.comment)
+        said = own_comment(upstream.comment)
         if said is not None:
             return Effective(said.text, Origin.FOLLOWED)
         if upstream.comment.suppressed:
@@ -51,7 +51,7 @@ def effective(catalog: Catalog, column: Column) -> Effective | None:
     return None
 
 
-def own(comment: Comment) -> Effective | None:
+def own_comment(comment: Comment) -> Effective | None:
     """What the comment itself says, upstream left aside."""
     if comment.explicit is not None:
         return Effective(comment.explicit, Origin.EXPLICIT)

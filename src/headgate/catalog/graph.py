@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import InUse, NotEmpty
-from headgate.catalog.objects import ROOT, Dependency, Object, Use, namespace_of
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.objects import ROOT, Dependency, DependencyKind, Object, namespace_of
 from headgate.schema.types import Array, Map, Named, Record, Type
 from headgate.sql.statement import Kind
 
 CONTAINERS = (Kind.DATABASE, Kind.SCHEMA)
 
 
-def holders(catalog: Catalog, id_: int) -> tuple[Object, ...]:
+def blocking_users(catalog: Catalog, id_: int) -> tuple[Object, ...]:
     """Objects that use this one and keep it from being dropped, in the order they were created."""
     users = (catalog.objects[i] for i in catalog.users.get(id_, ()))
     return tuple(u for u in users if u.id != id_ and any(d.on == id_ and d.holds for d in u.dependencies))
@@ -24,12 +24,12 @@ def holders(catalog: Catalog, id_: int) -> tuple[Object, ...]:
 
 def downstream(catalog: Catalog, id_: int) -> tuple[Object, ...]:
     """Everything that uses this object at any depth, nearest first."""
-    return _reach(catalog, id_, lambda at: catalog.users.get(at, ()))
+    return _reachable(catalog, id_, lambda at: catalog.users.get(at, ()))
 
 
 def upstream(catalog: Catalog, id_: int) -> tuple[Object, ...]:
     """Everything that this object uses at any depth, nearest first."""
-    return _reach(catalog, id_, lambda at: [d.on for d in catalog.get(at).dependencies])
+    return _reachable(catalog, id_, lambda at: [d.on for d in catalog.get(at).dependencies])
 
 
 def drop_order(catalog: Catalog, ids: Iterable[int]) -> tuple[Object, ...]:
@@ -46,7 +46,7 @@ def drop_order(catalog: Catalog, ids: Iterable[int]) -> tuple[Object, ...]:
             done.setdefault(at, catalog.get(at))
             continue
         entered.add(at)
-        before = (*contents.get(at, ()), *(o.id for o in holders(catalog, at)))
+        before = (*contents.get(at, ()), *(o.id for o in blocking_users(catalog, at)))
         waiting.extend(i for i in reversed(before) if i not in entered)
     return tuple(done.values())
 
@@ -57,7 +57,7 @@ def check_droppable(catalog: Catalog, id_: int) -> None:
     inside = tuple(catalog.children(id_)) if target.kind in CONTAINERS else ()
     if inside:
         raise NotEmpty(target.kind, catalog.shown(id_), _named(catalog, inside))
-    if holders(catalog, id_):
+    if blocking_users(catalog, id_):
         users = [o for o in reversed(drop_order(catalog, (id_,))) if o.id != id_]
         raise InUse(target.kind, catalog.shown(id_), _named(catalog, users))
 
@@ -95,11 +95,11 @@ def named_types(type_: Type) -> Iterator[tuple[str, ...]]:
 
 def type_dependencies(catalog: Catalog, types: Iterable[Type]) -> tuple[Dependency, ...]:
     """The dependencies that columns of these types bring, each type once; names unknown here are left out."""
-    found = {path: type_at(catalog, path) for type_ in types for path in named_types(type_)}
-    return tuple(Dependency(t.id, Use.TYPE) for t in found.values() if t is not None)
+    found = {path: type_by_path(catalog, path) for type_ in types for path in named_types(type_)}
+    return tuple(Dependency(t.id, DependencyKind.TYPE) for t in found.values() if t is not None)
 
 
-def type_at(catalog: Catalog, path: tuple[str, ...]) -> Object | None:
+def type_by_path(catalog: Catalog, path: tuple[str, ...]) -> Object | None:
     """The type of exactly this full name."""
     parent, kinds = ROOT, (Kind.DATABASE, Kind.SCHEMA, Kind.TYPE)
     found: Object | None = None
@@ -118,7 +118,7 @@ def _contents(catalog: Catalog) -> dict[int, list[int]]:
     return inside
 
 
-def _reach(catalog: Catalog, start: int, step: Callable[[int], Iterable[int]]) -> tuple[Object, ...]:
+def _reachable(catalog: Catalog, start: int, step: Callable[[int], Iterable[int]]) -> tuple[Object, ...]:
     reached: dict[int, None] = {start: None}
     for at in (queue := [start]):
         for next_ in step(at):

@@ -1,17 +1,20 @@
-"""What the history says about a change: one line per object or column that it touched. Pure.
+"""History and events of changes. Pure.
 
-Lines hold names and types as they were at the time, never a comment's text, a statement's literal or a secret.
+The history has one line per object or column that a change touched. Lines hold names and types as they were at that time,
+never the text of a comment, a literal of a statement or a secret. Events are for the controller, which reads them in order.
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
-from headgate.catalog.apply import Step
+from headgate.catalog.apply import AppliedChange
 from headgate.catalog.changes import (
+    Change,
     ColumnsChanged,
     CommentImported,
     CommentSet,
@@ -21,16 +24,16 @@ from headgate.catalog.changes import (
     ObjectRenamed,
     SecretChanged,
     StatementRespelled,
-    TaskTold,
+    TaskStateSet,
 )
-from headgate.catalog.objects import Column, Desired, Object
+from headgate.catalog.objects import Column, DesiredTaskState, Object
 from headgate.schema.names import quote_identifier
 from headgate.schema.render import print_type
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One stored line. `sequence` only grows. `position` is the record that brought the change, if one did."""
+    """One stored line. `sequence` only grows. `position` is the record that caused the change, if there is one."""
 
     sequence: int
     time: datetime
@@ -42,7 +45,7 @@ class Entry:
     statement: str | None
 
 
-def describe(step: Step) -> tuple[str, ...]:
+def describe(step: AppliedChange) -> tuple[str, ...]:
     """The lines for one change."""
     if step.before is None or step.after is None:
         return (_came_or_went(step),)
@@ -61,13 +64,13 @@ def describe(step: Step) -> tuple[str, ...]:
             return (_comment(step.change, step.after),)
         case SecretChanged():
             return ("secret changed",)
-        case TaskTold():
-            return ("paused" if step.change.desired is Desired.PAUSED else "resumed",)
+        case TaskStateSet():
+            return ("paused" if step.change.desired is DesiredTaskState.PAUSED else "resumed",)
         case _:
             assert_never(step.change)
 
 
-def _came_or_went(step: Step) -> str:
+def _came_or_went(step: AppliedChange) -> str:
     if step.after is not None:
         return f"created {step.after.kind}"
     return f"dropped {step.before.kind}" if step.before is not None else "nothing"
@@ -108,3 +111,54 @@ def _column(old: Column, new: Column) -> Iterator[str]:
 
 def _short(column: Column) -> str:
     return print_type(column.parsed)
+
+
+class EventKind(enum.StrEnum):
+    """Events that the catalog itself records."""
+
+    CREATED = "created"
+    DROPPED = "dropped"
+    RENAMED = "renamed"
+    REDEFINED = "redefined"
+    RESPELLED = "respelled"
+    COLUMNS_CHANGED = "columns changed"
+    COMMENTED = "commented"
+    SECRET_CHANGED = "secret changed"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`sequence` only grows and may have gaps. `object` is the name at that time; the id stays valid."""
+
+    sequence: int
+    time: datetime
+    object_id: int
+    object: str
+    event: str
+    detail: str | None
+
+
+def event_of(change: Change) -> EventKind:
+    match change:
+        case ObjectCreated():
+            return EventKind.CREATED
+        case ObjectDropped():
+            return EventKind.DROPPED
+        case ObjectRenamed():
+            return EventKind.RENAMED
+        case DefinitionChanged():
+            return EventKind.REDEFINED
+        case StatementRespelled():
+            return EventKind.RESPELLED
+        case ColumnsChanged():
+            return EventKind.COLUMNS_CHANGED
+        case CommentSet() | CommentImported():
+            return EventKind.COMMENTED
+        case SecretChanged():
+            return EventKind.SECRET_CHANGED
+        case TaskStateSet():
+            return EventKind.PAUSED if change.desired is DesiredTaskState.PAUSED else EventKind.RESUMED
+        case _:
+            assert_never(change)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from headgate.catalog.catalog import SYSTEM_SCHEMAS, Catalog, fold
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import SearchPath, span_of
 from headgate.catalog.objects import RELATIONS, Object
-from headgate.catalog.self_description import HEADGATE_CATALOG
-from headgate.catalog.snapshot import SYSTEM_SCHEMAS, Catalog, fold
 from headgate.catalog.store import Reader
-from headgate.catalog.system import Row, SystemRelation, record
+from headgate.catalog.system_tables import HEADGATE_CATALOG, Row, SystemRelation, record
 from headgate.errors import similar_names
 from headgate.schema.render import print_type
 from headgate.schema.types import (

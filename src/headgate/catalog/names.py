@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from headgate.catalog.catalog import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
 from headgate.catalog.errors import (
     AlreadyExists,
     AmbiguousColumn,
@@ -25,7 +26,6 @@ from headgate.catalog.errors import (
     WrongKind,
 )
 from headgate.catalog.objects import RELATIONS, ROOT, Column, Namespace, Object, namespace_of
-from headgate.catalog.snapshot import DEFAULT_DATABASE, DEFAULT_SCHEMA, SYSTEM_SCHEMAS, Catalog, fold
 from headgate.errors import Span, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
 from headgate.schema.names import find as find_name
@@ -59,7 +59,7 @@ def resolve(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) 
         other = _find_in(catalog, schemas, name.parts, ())
         if other is not None:
             raise WrongKind(catalog.shown(other.id), other.kind, tuple(k.value for k in kinds))
-        raise UnknownObject(_word(kinds), str(name), _similar(catalog, schemas, name.parts[-1], kinds))
+        raise UnknownObject(_kind_word(kinds), str(name), _similar(catalog, schemas, name.parts[-1], kinds))
 
 
 def find(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) -> Object | None:
@@ -116,7 +116,7 @@ def resolve_column(catalog: Catalog, relation: Object, column: Identifier) -> Co
             raise UnknownColumn(column.name, relation.kind, catalog.shown(relation.id), similar)
 
 
-def place(catalog: Catalog, path: SearchPath, name: ObjectName, kind: Kind) -> tuple[int, str]:
+def parent_and_name(catalog: Catalog, path: SearchPath, name: ObjectName, kind: Kind) -> tuple[int, str]:
     """Parent and name for a new object; an error if its schema is unknown or the name is taken.
 
     Written without quotes, a name is taken if it would find an existing object of that namespace in the same schema
@@ -153,7 +153,9 @@ def _schema(catalog: Catalog, path: SearchPath, name: Name) -> Object:
     _check_parts(name, most=2)
     databases = [_database(catalog, name[:1])] if len(name) == 2 else _databases(catalog, path)
     for database in databases:
-        found = _pick(catalog, catalog.same_folded(database.id, Namespace.SCHEMA, name[-1].name), name[-1])
+        found = _match_case(
+            catalog, catalog.same_folded(database.id, Namespace.SCHEMA, name[-1].name), name[-1]
+        )
         if found is not None:
             return found
     known = (o.name for database in databases for o in catalog.children(database.id))
@@ -162,7 +164,7 @@ def _schema(catalog: Catalog, path: SearchPath, name: Name) -> Object:
 
 def _database(catalog: Catalog, name: Name) -> Object:
     _check_parts(name, most=1)
-    found = _pick(catalog, catalog.same_folded(ROOT, Namespace.DATABASE, name[0].name), name[0])
+    found = _match_case(catalog, catalog.same_folded(ROOT, Namespace.DATABASE, name[0].name), name[0])
     if found is None:
         known = (o.name for o in catalog.children(ROOT))
         raise UnknownObject("database", name[0].name, similar_names(name[0].name, known))
@@ -191,7 +193,9 @@ def _find_in(catalog: Catalog, schemas: Iterable[Object], name: Name, kinds: Seq
     namespaces = tuple(dict.fromkeys(namespace_of(k) for k in kinds)) or tuple(Namespace)
     for schema in schemas:
         same = (catalog.same_folded(schema.id, namespace, name[-1].name) for namespace in namespaces)
-        found = [o for o in (_pick(catalog, candidates, name[-1]) for candidates in same) if o is not None]
+        found = [
+            o for o in (_match_case(catalog, candidates, name[-1]) for candidates in same) if o is not None
+        ]
         fitting = [o for o in found if not kinds or o.kind in kinds]
         if fitting:
             return fitting[0]
@@ -200,14 +204,14 @@ def _find_in(catalog: Catalog, schemas: Iterable[Object], name: Name, kinds: Seq
     return None
 
 
-def _pick(catalog: Catalog, same: Sequence[Object], written: Identifier) -> Object | None:
+def _match_case(catalog: Catalog, same: Sequence[Object], written: Identifier) -> Object | None:
     if not same:
         return None
     match find_name(written.name, written.quoted, (o.name for o in same)):
         case Found(name):
             return next(o for o in same if o.name == name)
         case Ambiguous():
-            raise AmbiguousName(written.name, tuple(_exact(catalog, o) for o in same))
+            raise AmbiguousName(written.name, tuple(_quoted_name(catalog, o) for o in same))
         case NotFound():
             return None
 
@@ -229,14 +233,14 @@ def _similar(
     return tuple(catalog.shown(o.id) for o in elsewhere)[:3]
 
 
-def _exact(catalog: Catalog, candidate: Object) -> str:
+def _quoted_name(catalog: Catalog, candidate: Object) -> str:
     """The candidate's name, its last part in quotes, so that it can be copied into the statement."""
     above = catalog.shown(candidate.id)
     bare = print_name((candidate.name,))
     return above[: len(above) - len(bare)] + force_quotes(candidate.name)
 
 
-def _word(kinds: Sequence[Kind]) -> str:
+def _kind_word(kinds: Sequence[Kind]) -> str:
     if len(kinds) == 1:
         return kinds[0].value
     return "relation" if kinds and all(k in RELATIONS for k in kinds) else "object"

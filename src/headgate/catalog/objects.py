@@ -41,7 +41,7 @@ RELATIONS = frozenset(
     {Kind.SOURCE, Kind.VIEW, Kind.MATERIALIZED_VIEW, Kind.STREAM, Kind.TABLE, Kind.COLLECTION}
 )
 TASKS = frozenset({Kind.SINK, Kind.MATERIALIZATION, Kind.CAPTURE, Kind.MATERIALIZED_VIEW})
-MAY_BE_TASKS = TASKS | {Kind.STREAM, Kind.TABLE, Kind.COLLECTION}  # these are when made with AS SELECT
+CAN_BE_TASKS = TASKS | {Kind.STREAM, Kind.TABLE, Kind.COLLECTION}  # these are when made with AS SELECT
 
 
 def namespace_of(kind: Kind) -> Namespace:
@@ -56,14 +56,14 @@ class Growth(enum.StrEnum):
     KEYED = "keyed"
 
 
-class Desired(enum.StrEnum):
+class DesiredTaskState(enum.StrEnum):
     """What a task is told to do; what it does is its state, which the engine reports."""
 
     RUNNING = "running"
     PAUSED = "paused"
 
 
-class Use(enum.StrEnum):
+class DependencyKind(enum.StrEnum):
     """What one object needs another for."""
 
     READS = "reads"
@@ -78,7 +78,7 @@ class Dependency:
     """`on` cannot go while this stands. A disabled binding (`holds` false) does not keep its collection."""
 
     on: int
-    use: Use = Use.READS
+    use: DependencyKind = DependencyKind.READS
     holds: bool = True
 
 

@@ -46,13 +46,13 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class EncryptedSecret:
     """CREATE SECRET … AS '…': the value as the vault encrypted it."""
 
     token: str
 
     def __repr__(self) -> str:
-        return f"Sealed({REDACTED})"
+        return f"EncryptedSecret({REDACTED})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class FromFile:
     path: str
 
 
-SecretSource: TypeAlias = Sealed | FromEnvironment | FromFile
+SecretSource: TypeAlias = EncryptedSecret | FromEnvironment | FromFile
 
 
 class Vault:
@@ -77,19 +77,21 @@ class Vault:
         except ValueError:
             raise SecretKeyMalformed(place) from None  # the cause would quote the key
 
-    def seal(self, secret: Secret) -> Sealed:
-        return Sealed(self._fernet.encrypt(secret.reveal().encode("utf-8", "surrogatepass")).decode())
+    def seal(self, secret: Secret) -> EncryptedSecret:
+        return EncryptedSecret(
+            self._fernet.encrypt(secret.reveal().encode("utf-8", "surrogatepass")).decode()
+        )
 
-    def open(self, name: str, sealed: Sealed) -> Secret:
+    def open(self, name: str, sealed: EncryptedSecret) -> Secret:
         try:
             return Secret(self._fernet.decrypt(sealed.token.encode()).decode("utf-8", "surrogatepass"))
         except InvalidToken:
             raise SecretUnreadable(name) from None
 
-    def renew(self, name: str, sealed: Sealed) -> Sealed:
+    def renew(self, name: str, sealed: EncryptedSecret) -> EncryptedSecret:
         """The same secret sealed with the first key."""
         try:
-            return Sealed(self._fernet.rotate(sealed.token.encode()).decode())
+            return EncryptedSecret(self._fernet.rotate(sealed.token.encode()).decode())
         except InvalidToken:
             raise SecretUnreadable(name) from None
 
@@ -101,7 +103,7 @@ def new_key() -> str:
 def redacted_statement(verb: str, name: str, source: SecretSource) -> str:
     """The statement that history and SHOW CREATE show for a secret, whatever the user wrote."""
     match source:
-        case Sealed():
+        case EncryptedSecret():
             given = f"AS {quote_literal(REDACTED)}"
         case FromEnvironment():
             given = f"FROM ENV {quote_literal(source.name)}"

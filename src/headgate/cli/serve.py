@@ -24,9 +24,9 @@ from headgate.cli.main import exit_status
 from headgate.cli.settings import Settings, project_option, read_settings
 from headgate.control.engine import Engine, Project
 from headgate.embedded.host import LOOPBACK
-from headgate.embedded.jars import fetch, find_java
+from headgate.embedded.spark import open_spark
 from headgate.embedded.world import World
-from headgate.runtime.session import OpenSpark, Spark, SparkSession, open_session
+from headgate.runtime.session import OpenSpark, Spark, SparkSession
 from headgate.serve.client import EngineAddress
 from headgate.serve.process import HEADGATE
 from headgate.serve.server import HttpApi
@@ -222,7 +222,7 @@ def _spark_session(folder: Path, settings: Settings) -> OpenSpark:
             **settings.spark.settings,
         }
         master = settings.spark.master
-        return open_session(fetch("spark"), master=master, java=find_java().path, settings=given)
+        return open_spark(master=master, settings=given)
 
     return open_
 

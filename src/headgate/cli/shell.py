@@ -24,8 +24,8 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 
+from headgate.catalog.catalog import DEFAULT_SCHEMA
 from headgate.catalog.objects import RELATIONS
-from headgate.catalog.snapshot import DEFAULT_SCHEMA
 from headgate.cli.output import print_answer, print_diagnostic
 from headgate.errors import HeadgateError
 from headgate.schema.names import print_name

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.names import DEFAULT_PATH, resolve
-from headgate.catalog.objects import Object, Use
+from headgate.catalog.objects import DependencyKind, Object
 from headgate.catalog.secrets import Secret, SecretSource
-from headgate.catalog.snapshot import Catalog
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client
@@ -93,7 +93,7 @@ class Connections:
         # The statement has the names that secrets had when it was written. They may have been renamed since, so
         # secrets are found by the ids of the dependencies, which are in the same order.
         names = dict.fromkeys(o.value.name for o in statement.options if isinstance(o.value, SecretReference))
-        ids = [d.on for d in connection.dependencies if d.use is Use.SECRET]
+        ids = [d.on for d in connection.dependencies if d.use is DependencyKind.SECRET]
         secrets = dict(zip(names, ids, strict=True))
 
         def reveal(name: ObjectName) -> str:
@@ -161,7 +161,7 @@ def _client_key(catalog: Catalog, server: ConnectionRef) -> ClientKey:
     if isinstance(server, str):
         return server
     connection = catalog.get(server)
-    secrets = tuple(catalog.secrets[d.on] for d in connection.dependencies if d.use is Use.SECRET)
+    secrets = tuple(catalog.secrets[d.on] for d in connection.dependencies if d.use is DependencyKind.SECRET)
     return connection.id, connection.purified, secrets
 
 

@@ -15,7 +15,7 @@ class OptionMissing(ConnectorError, code="CON-0101"):
     option: str
     connection: str
     MESSAGE = 'option "{option}" of connection "{connection}" is missing'
-    CURE = "Add the option with ALTER CONNECTION."
+    CURE = "Create the connection with this option."
 
 
 class ConflictingOptions(ConnectorError, code="CON-0102"):

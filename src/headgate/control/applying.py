@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from textwrap import fill
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import DefinitionChanged, ObjectCreated
 from headgate.catalog.objects import Column, Object
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.connectors.errors import TopicNotFound

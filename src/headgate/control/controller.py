@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import definition_mark
 from headgate.catalog.errors import CatalogBusy, CatalogFull, LeaseLost
 from headgate.catalog.graph import upstream
-from headgate.catalog.objects import Desired
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.objects import DesiredTaskState
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import State, TaskStatus
 from headgate.connectors.connections import Connections
@@ -122,7 +122,7 @@ class Controller:
             if done is not None:
                 return done
             halted = running is not None and running.halted_at == catalog.version
-            still = halted or catalog.desired.get(task) is Desired.PAUSED
+            still = halted or catalog.desired.get(task) is DesiredTaskState.PAUSED
             if still or time.monotonic() > deadline:
                 raise TaskNotRunning(name, starting=not still)
             time.sleep(EVERY / 5)
@@ -167,7 +167,7 @@ class Controller:
         for id_ in [known for known in self._tasks if known not in sinks]:
             del self._tasks[id_]
         for id_, wish in sinks.items():
-            if wish is Desired.PAUSED:
+            if wish is DesiredTaskState.PAUSED:
                 self._pause(id_, catalog)
             else:
                 self._prepare(id_, catalog)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Column, ColumnRef, Object
-from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import sound_query, source_of
 from headgate.plan.definitions import (
     ConnectionRef,

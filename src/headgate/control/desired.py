@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import search_path_of, stored_statement
 from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_column_of, search_path
-from headgate.catalog.objects import RELATIONS, Comment, Desired, Object
-from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.objects import RELATIONS, Comment, DesiredTaskState, Object
+from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, Secret
 from headgate.control.likeness import differences
 from headgate.errors import HeadgateError, Span
 from headgate.plan.errors import NotDesiredState, ObjectDiffers
@@ -188,7 +188,9 @@ class _Comparing:
                 return source == FromFile(path)
             case SecretText(text):
                 try:
-                    return isinstance(source, Sealed) and self._reveal(self.catalog, there) == Secret(text)
+                    return isinstance(source, EncryptedSecret) and self._reveal(
+                        self.catalog, there
+                    ) == Secret(text)
                 except CatalogError:  # its key is lost: the script has the value still
                     return False
 
@@ -238,7 +240,7 @@ class _Comparing:
         return found.comment
 
     def _task_state(self, statement: ChangeTaskState) -> Wish:
-        wanted = Desired.PAUSED if statement.action == "PAUSE" else Desired.RUNNING
+        wanted = DesiredTaskState.PAUSED if statement.action == "PAUSE" else DesiredTaskState.RUNNING
         action: Action = "change"
         try:
             found = self._named(statement.kind, statement.name)

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 
 from headgate.catalog.changes import ObjectCreated
-from headgate.catalog.names import DEFAULT_PATH, find, place
+from headgate.catalog.names import DEFAULT_PATH, find, parent_and_name
 from headgate.catalog.objects import Object
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import EMBEDDED
@@ -32,7 +32,7 @@ def make_connections(store: SqliteStore) -> None:
         if find(catalog, DEFAULT_PATH, written, Kind.CONNECTION) is not None:
             continue
         statement = CreateConnection(written, kind, (Option(option, StringLiteral(EMBEDDED)),))
-        parent, exact = place(catalog, DEFAULT_PATH, written, Kind.CONNECTION)
+        parent, exact = parent_and_name(catalog, DEFAULT_PATH, written, Kind.CONNECTION)
         purified = json.dumps({"statement": to_json(statement)})
         made = Object(
             catalog.next_id,

@@ -1,4 +1,4 @@
-"""The engine of a project: its catalog, its Spark session, its tasks, and the door for statements."""
+"""The engine of a project: its catalog, its Spark session, its tasks, and the way in for statements."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import LeaseLost
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import SearchPath
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.control.cancellation import Cancellation

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ObjectCreated
 from headgate.catalog.definitions import facts_of, purified_text
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, search_path
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.connectors.kafka import NewTopicOptions

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import DefinitionChanged, Unit
 from headgate.catalog.definitions import statement_of
 from headgate.catalog.errors import CatalogChanged
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store import Store
 from headgate.connectors.connections import Connections
 from headgate.control.definitions import source_definition
@@ -62,10 +62,7 @@ class Follower:
                     (needed.change(self._register(catalog, needed)),), "the registry takes its schema now"
                 )
                 self._store.commit_all([unit], planned=catalog.version)
-            except (
-                IncompatibleSchema,
-                CatalogChanged,
-            ):  # if the catalog moved, the sink is tried again anyway
+            except (IncompatibleSchema, CatalogChanged):  # after a change the sink is tried again anyway
                 return False
             return True
 

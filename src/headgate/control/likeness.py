@@ -6,9 +6,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TypeAlias
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import SearchPath, find, type_name
-from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.respell import kinds_named
 from headgate.plan.respell_query import with_ids

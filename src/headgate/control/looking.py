@@ -8,15 +8,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import cast
 
+from headgate.catalog.catalog import Catalog, fold
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.definitions import statement_of, stored_statement
 from headgate.catalog.graph import upstream
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_schema
-from headgate.catalog.objects import RELATIONS, Column, Object, Use
-from headgate.catalog.snapshot import Catalog, fold
+from headgate.catalog.objects import RELATIONS, Column, DependencyKind, Object
 from headgate.catalog.store import Reader
-from headgate.catalog.system import SystemRelation
+from headgate.catalog.system_tables import SystemRelation
 from headgate.control.results import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
 from headgate.plan.relations import (
@@ -212,7 +212,7 @@ def _columns(found: Object, catalog: Catalog) -> tuple[Column, ...]:
     sink that halts because it cannot be planned is looked at all the more."""
     if found.kind is not Kind.SINK:
         return found.columns
-    relation = catalog.get(next(d.on for d in found.dependencies if d.use is Use.READS))
+    relation = catalog.get(next(d.on for d in found.dependencies if d.use is DependencyKind.READS))
     key = statement_of(found, CreateSink).key
     names = [column.name for column in relation.columns]
     named = [find(one.name, one.quoted, names) for one in (key.columns if key else ())]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import upstream
 from headgate.catalog.names import SearchPath, find, resolve
-from headgate.catalog.snapshot import Catalog
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.errors import HeadgateError
 from headgate.runtime.replay import Replayed

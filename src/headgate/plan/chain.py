@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import search_path_of, statement_of
 from headgate.catalog.objects import ColumnRef, Object
-from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.errors import ColumnNameTaken, NotSupportedYet, ViewNoLongerValid
 from headgate.plan.relations import analyse_query, origin_ref, relations_read

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.definitions import facts_of, purified_text, statement_of
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Comment, Object
-from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError
 from headgate.plan.chain import moved, outgrown, view_query
 from headgate.plan.columns import evolved_columns, source_columns, withheld_facts

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import search_path_of, stored_statement
 from headgate.catalog.graph import upstream
 from headgate.catalog.names import resolve
 from headgate.catalog.objects import Object
-from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import SinkFeedsItself
 from headgate.purify.topics import topic_name
 from headgate.sql.connections import CreateConnection

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment
-from headgate.catalog.graph import type_at
+from headgate.catalog.graph import type_by_path
 from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import SearchPath, resolve, type_name
 from headgate.catalog.objects import RELATIONS, ColumnRef, Object
 from headgate.catalog.objects import Column as CatalogColumn
-from headgate.catalog.snapshot import Catalog
-from headgate.catalog.system import SystemRelation
+from headgate.catalog.system_tables import SystemRelation
 from headgate.errors import HeadgateError, InternalError, Span
 from headgate.plan.definitions import spark_name
 from headgate.plan.errors import ColumnNameTaken
@@ -89,7 +89,7 @@ def _system(system: SystemRelation) -> Relation:
 
 def named_types(catalog: Catalog) -> Callable[[Named], Type]:
     def resolve_type(named: Named) -> Type:
-        found = type_at(catalog, named.parts)
+        found = type_by_path(catalog, named.parts)
         if found is None:
             raise InternalError(f"type {print_name(named.parts)} is not in the catalog")
         return found.definition()
@@ -109,7 +109,7 @@ def resolve_type_name(catalog: Catalog, path: SearchPath) -> Callable[[Named], T
 
 def find_type(catalog: Catalog, path: SearchPath, named: Named) -> Object:
     """The type that a name in a statement means."""
-    known = type_at(catalog, named.parts) if len(named.parts) == 3 else None
+    known = type_by_path(catalog, named.parts) if len(named.parts) == 3 else None
     return known or resolve(catalog, path, type_name(named), Kind.TYPE)
 
 

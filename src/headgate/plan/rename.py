@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ObjectRenamed, StatementRespelled
 from headgate.catalog.definitions import respelled_text, search_path_of, stored_statement
 from headgate.catalog.errors import AlreadyExists
 from headgate.catalog.objects import Object
-from headgate.catalog.snapshot import Catalog
 from headgate.plan.errors import NameShadowed
 from headgate.plan.respell import respell
 from headgate.plan.respell_query import Captured

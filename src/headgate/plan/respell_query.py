@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from headgate.catalog.graph import type_at
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.graph import type_by_path
 from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import RELATIONS
-from headgate.catalog.snapshot import Catalog
 from headgate.errors import HeadgateError, Span
 from headgate.plan.relations import analyse_query, relation_id
 from headgate.plan.spelling import Spelling, spelled
@@ -81,7 +81,7 @@ def _meaning(query: AnalysedQuery, catalog: Catalog) -> object:
 
 def _by_id(type_: Type, catalog: Catalog) -> Type:
     def numbered(named: Named) -> Type:
-        found = type_at(catalog, named.parts)
+        found = type_by_path(catalog, named.parts)
         return named if found is None else Named((str(found.id),))
 
     return map_named(called_again(type_), numbered)

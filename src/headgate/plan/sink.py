@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import SearchPath, resolve, resolve_column
 from headgate.catalog.objects import RELATIONS, Column, Growth, Object
-from headgate.catalog.snapshot import Catalog
 from headgate.plan.chain import source_of
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words

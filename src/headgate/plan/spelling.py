@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import SearchPath, find, type_name
 from headgate.catalog.objects import ROOT, Namespace
-from headgate.catalog.snapshot import Catalog
 from headgate.errors import InternalError
 from headgate.schema.names import needs_quotes
 from headgate.schema.types import Named, Type, map_named

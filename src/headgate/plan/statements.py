@@ -9,6 +9,7 @@ from itertools import islice, takewhile
 from typing import cast
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
     CommentSet,
@@ -16,7 +17,7 @@ from headgate.catalog.changes import (
     ObjectCreated,
     ObjectDropped,
     SecretChanged,
-    TaskTold,
+    TaskStateSet,
 )
 from headgate.catalog.definitions import SEARCH_PATH, purified_text
 from headgate.catalog.errors import UnknownObject
@@ -24,15 +25,14 @@ from headgate.catalog.graph import check_droppable, downstream, drop_order
 from headgate.catalog.names import (
     SearchPath,
     find,
-    place,
+    parent_and_name,
     resolve,
     resolve_column_of,
     resolve_database,
     resolve_schema,
 )
-from headgate.catalog.objects import Comment, Dependency, Desired, Growth, Object, Use
+from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
-from headgate.catalog.snapshot import Catalog
 from headgate.plan.columns import source_columns, withheld_facts
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.encodings import encodings
@@ -182,7 +182,7 @@ class _Planner:
     # objects
 
     def _object(self, name: ObjectName, kind: Kind, statement: Statement, **more: object) -> Object:
-        parent, exact = place(self.catalog, self.path, name, kind)
+        parent, exact = parent_and_name(self.catalog, self.path, name, kind)
         purified = purified_text(statement, cast("dict[str, object]", more.pop("facts", {})))
         made = Object(self.catalog.next_id, kind, parent, exact, datetime.now(UTC), self.written, purified)
         return replace(made, **more)  # type: ignore[arg-type]
@@ -210,7 +210,7 @@ class _Planner:
     def _connection(self, statement: CreateConnection) -> Planned:
         secrets = [o.value.name for o in statement.options if isinstance(o.value, SecretReference)]
         ids = [resolve(self.catalog, self.path, name, Kind.SECRET).id for name in secrets]
-        needs = tuple(Dependency(id_, Use.SECRET) for id_ in dict.fromkeys(ids))
+        needs = tuple(Dependency(id_, DependencyKind.SECRET) for id_ in dict.fromkeys(ids))
         return self._create(statement, statement.name, Kind.CONNECTION, dependencies=needs)
 
     def _type(self, statement: CreateType) -> Planned:
@@ -245,7 +245,7 @@ class _Planner:
         ]
         names.extend(f.registry for f in formats if isinstance(f.registry, ObjectName))
         ids = [resolve(self.catalog, self.path, name, Kind.CONNECTION).id for name in names]
-        return tuple(Dependency(id_, Use.CONNECTION) for id_ in dict.fromkeys(ids))
+        return tuple(Dependency(id_, DependencyKind.CONNECTION) for id_ in dict.fromkeys(ids))
 
     def _view(self, statement: CreateView) -> Planned:
         analysed, needs = query_dependencies(self.catalog, self.path, statement.query)
@@ -271,7 +271,7 @@ class _Planner:
 
     def _sink(self, statement: CreateSink) -> Planned:
         sink = plan_sink(self.catalog, self.path, statement)
-        needs = (Dependency(sink.relation, Use.READS), *self._connections(statement))
+        needs = (Dependency(sink.relation, DependencyKind.READS), *self._connections(statement))
         made = self._object(
             sink_name(self.catalog, self.path, statement), Kind.SINK, statement, dependencies=needs
         )
@@ -337,8 +337,8 @@ class _Planner:
         if missing := self._missing(statement, tag):
             return missing
         target = self._named(statement.kind, statement.name)
-        desired = Desired.PAUSED if statement.action == "PAUSE" else Desired.RUNNING
-        change: Change = TaskTold(target.id, desired)
+        desired = DesiredTaskState.PAUSED if statement.action == "PAUSE" else DesiredTaskState.RUNNING
+        change: Change = TaskStateSet(target.id, desired)
         return Planned(statement, tag, (change,))
 
 

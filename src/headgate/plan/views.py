@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from headgate.catalog.graph import holders, type_dependencies
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.graph import blocking_users, type_dependencies
 from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import Column, Comment, Dependency, Growth, Object, Use
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object
 from headgate.plan.columns import evolved_columns
 from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames, ViewInUse
 from headgate.plan.relations import analyse_query, find_type, origin_ref, relations_read
@@ -46,7 +46,7 @@ def replaced_columns(catalog: Catalog, old: Object, columns: Sequence[Column]) -
 
     What others were planned with stays: as long as the view is used, its columns cannot become others.
     """
-    users = tuple((o.kind.value, catalog.shown(o.id)) for o in holders(catalog, old.id))
+    users = tuple((o.kind.value, catalog.shown(o.id)) for o in blocking_users(catalog, old.id))
     if users and [_shape(c) for c in old.columns] != [_shape(c) for c in columns]:
         raise ViewInUse(old.name, users)
     return evolved_columns(old, columns)
@@ -82,7 +82,7 @@ def query_dependencies(
 ) -> tuple[AnalysedQuery, tuple[Dependency, ...]]:
     """The query, and what it needs: the relations that it reads, and the types that it or its result names."""
     analysed = analyse_query(catalog, path, query)
-    reads = tuple(Dependency(id_, Use.READS) for id_ in relations_read(analysed))
+    reads = tuple(Dependency(id_, DependencyKind.READS) for id_ in relations_read(analysed))
     written = [qualified(catalog, path, place.type) for place in analysed.types]
     given = [called_again(column.type) for column in analysed.columns if column.type is not None]
     return analysed, (*reads, *type_dependencies(catalog, [*written, *given]))

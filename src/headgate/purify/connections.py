@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import SearchPath
-from headgate.catalog.snapshot import Catalog
 from headgate.purify.errors import SecretWrittenOut
 from headgate.purify.outside import Outside
 from headgate.purify.references import lasting_secrets

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.catalog import Catalog
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
 from headgate.registry.errors import IncompatibleSchema, SubjectDeleted, SubjectNotFound
 from headgate.registry.responses import RegisteredSchema
-from headgate.registry.schemas import Schema, to_register
+from headgate.registry.schemas import to_register
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import CreateConnection
 
@@ -65,18 +65,11 @@ class World:
             found: RegisteredSchema = client.latest(subject)
         except (SubjectNotFound, SubjectDeleted):
             return None
-        return self._known(catalog, registry, found.schema_id, found.schema)
+        return client.written(found.schema, found.schema_id)
 
     def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
-        schema = self._connections.registry(catalog, registry).schema_by_id(schema_id)
-        return self._known(catalog, registry, schema_id, schema)
-
-    def _known(
-        self, catalog: Catalog, registry: ConnectionRef, schema_id: int, schema: Schema
-    ) -> WrittenSchema:
-        parsed = self._connections.registry(catalog, registry).resolved(schema)
-        references = tuple((other.name, other.schema.text) for other in parsed.dependencies)
-        return WrittenSchema(schema.text, references, schema_id, schema.type)
+        client = self._connections.registry(catalog, registry)
+        return client.written(client.schema_by_id(schema_id), schema_id)
 
     def check_compatible(
         self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import cast
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, type_name
 from headgate.catalog.objects import Object
-from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import ConnectionRef
 from headgate.purify.errors import ConnectionOfOtherKind
 from headgate.schema.types import Named, Type, map_named

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import SearchPath, resolve
 from headgate.catalog.objects import RELATIONS
-from headgate.catalog.snapshot import Catalog
 from headgate.purify.references import lasting_formats, lasting_kafka, lasting_name
 from headgate.purify.topics import topic_name
 from headgate.sql.sinks import CreateSink

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import SearchPath
-from headgate.catalog.snapshot import Catalog
 from headgate.connectors.connections import ConnectionRef
 from headgate.purify.connections import has_password
 from headgate.purify.errors import NoSchemaForTopic, PasswordInAddress, SchemaOfOtherType

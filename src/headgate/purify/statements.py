@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import SearchPath
-from headgate.catalog.snapshot import Catalog
 from headgate.purify.connections import purify_connection
 from headgate.purify.outside import Outside
 from headgate.purify.references import lasting_types

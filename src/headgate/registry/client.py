@@ -18,7 +18,7 @@ from headgate.registry.errors import IncompatibleSchema, RegistryError
 from headgate.registry.responses import CompatibilityResult, RegisteredSchema, Request, SubjectVersion
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, SchemaCache, parse
 from headgate.registry.transport import Answer, Credentials, Json, Retries, Tls, Transport
-from headgate.schema.written import CompatibilityLevel, SchemaFormat
+from headgate.schema.written import CompatibilityLevel, SchemaFormat, WrittenSchema
 
 
 class RegistryClient:
@@ -218,6 +218,11 @@ class RegistryClient:
                 found[place] = self._referred(reference)
                 waiting.extend(() if (known := found[place]) is None else known.references)
         return parse(schema, lambda reference: found.get((reference.subject, reference.version)))
+
+    def written(self, schema: Schema, schema_id: int) -> WrittenSchema:
+        """The schema with the texts of everything it refers to. Raises what `resolved` raises."""
+        references = tuple((other.name, other.schema.text) for other in self.resolved(schema).dependencies)
+        return WrittenSchema(schema.text, references, schema_id, schema.type)
 
     def _referred(self, reference: Reference) -> Schema | None:
         """None if there is no such version. Deleted versions count, because schemas that refer to them may be in

@@ -79,13 +79,9 @@ class SideSchemas:
             self._refused[schema_id] = None
             return
         try:
-            schema = self._client.schema_by_id(schema_id)
-            parsed = self._client.resolved(schema)
+            self._known[schema_id] = self._client.written(self._client.schema_by_id(schema_id), schema_id)
         except SchemaIdNotFound:
             self._refused[schema_id] = None
-            return
-        references = tuple((d.name, d.schema.text) for d in parsed.dependencies)
-        self._known[schema_id] = WrittenSchema(schema.text, references, schema_id, schema.type)
 
     def schema(self, schema_id: int) -> WrittenSchema | None:
         return self._known.get(schema_id)

@@ -52,9 +52,8 @@ class BatchQuery:
         self._follow = follow
         self._sources: dict[int, SourceReader] = {}
         self.bad_records: dict[int, int] = {}  # how many records of each source are left out, by its id
-        self._grew = False
+        self._grew = self._cancelled = False
         self._tag = f"headgate-{uuid.uuid4().hex}"
-        self._cancelled = False
 
     def cancel(self) -> None:
         """Called by another thread, again if need be: Spark cancels the jobs that it knows at this moment."""

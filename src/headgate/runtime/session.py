@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame
 from pyspark.sql import SparkSession as SparkSession  # other packages name it, but may not import pyspark
 
 from headgate.schema.formats.spark import SETTINGS
@@ -42,6 +43,8 @@ AVRO_LIMITS = " ".join(
     for what, most in (("bytes", 2**27), ("string", 2**27), ("collectionItems", 2**24))
 )
 JAVA_OPTIONS = f"-Xss8m {AVRO_LIMITS} -Dlog4j2.configurationFile={{log}}"
+# If the archive does not fit after all (Java was replaced), Java starts without it. It would print a warning about that.
+ARCHIVE_OPTIONS = " -XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off"
 # They write down what an exception says of a query, with the value that it failed at.
 QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 LOCAL = {
@@ -59,17 +62,22 @@ def open_session(
     application: str = "headgate",
     master: str = "local[8]",
     java: Path | None = None,
+    archive: Path | None = None,
     warehouse: Path | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session on ``master``. Eight local threads on fewer cores, because streaming tasks mostly wait."""
+    """A session on ``master``. Eight local threads on fewer cores, because streaming tasks mostly wait.
+
+    ``archive`` is a class archive for this Java and this Spark; the driver's JVM starts in half the time with it.
+    """
     # Workers must run the Python that has our packages, whatever `python3` means on the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if java is not None:
         os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
     builder = SparkSession.builder.appName(application).master(master)
     log = files("headgate.runtime") / "log4j2.properties"
-    builder = builder.config("spark.driver.extraJavaOptions", JAVA_OPTIONS.format(log=log))
+    options = JAVA_OPTIONS.format(log=log) + (ARCHIVE_OPTIONS.format(archive=archive) if archive else "")
+    builder = builder.config("spark.driver.extraJavaOptions", options)
     builder = builder.config("spark.executor.extraJavaOptions", AVRO_LIMITS)
     builder = builder.config("spark.jars", ",".join(map(str, jars)))
     if warehouse is not None:
@@ -83,6 +91,27 @@ def open_session(
     for name in QUERY_LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
     return builder.getOrCreate()
+
+
+def warm_up_and_stop(session: SparkSession) -> None:
+    """Run queries of all the usual kinds, so that their classes are loaded, and wait until the JVM has ended."""
+    words = session.createDataFrame([(number, str(number)) for number in range(9)], "n int, word string")
+    words.createOrReplaceTempView("words")
+    session.sql(
+        "SELECT word, max(n) AS most FROM words JOIN range(5) AS r ON n = r.id GROUP BY word ORDER BY word"
+    ).collect()
+    list(words.mapInArrow(lambda batches: batches, words.schema).where("word <> '1'").toLocalIterator())
+    numbers = session.readStream.format("rate").load()
+    numbers.writeStream.foreachBatch(_count).trigger(availableNow=True).start().awaitTermination()
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    session.stop()
+    gateway.proc.stdin.close()  # it is how PySpark tells its JVM to end
+    gateway.proc.wait()
+
+
+def _count(batch: DataFrame, _: int) -> None:
+    batch.count()
 
 
 OpenSpark = Callable[[], SparkSession]

@@ -77,13 +77,16 @@ REFUSED = {
     "smallint": ("integer",), "tinyint": ("integer",), "short": ("integer",), "int2": ("integer",),
     "char": ("text",), "character": ("text",),
 }  # fmt: skip
-_OF_SEVERAL_WORDS: tuple[tuple[str, Type], ...] = (
-    ("DOUBLE PRECISION", Double()),
-    ("TIMESTAMP WITH TIME ZONE", TimestampTz()),
-    ("TIMESTAMP WITHOUT TIME ZONE", Timestamp()),
-    ("TIME WITHOUT TIME ZONE", Time()),
-    ("CHARACTER VARYING", Text()),
-)
+# By the first word, because most types are one word and are read often.
+_OF_SEVERAL_WORDS: dict[str, tuple[tuple[str, Type], ...]] = {
+    "DOUBLE": (("DOUBLE PRECISION", Double()),),
+    "TIMESTAMP": (
+        ("TIMESTAMP WITH TIME ZONE", TimestampTz()),
+        ("TIMESTAMP WITHOUT TIME ZONE", Timestamp()),
+    ),
+    "TIME": (("TIME WITHOUT TIME ZONE", Time()),),
+    "CHARACTER": (("CHARACTER VARYING", Text()),),
+}
 
 
 def parse_type(text: str, *, known: Known | None = None) -> Type:
@@ -140,7 +143,7 @@ class _Parser:
         name = token.value.lower()
         if name in LISTS or name in RECORDS or name == "map" or name == "enum":
             return self._composite(name)
-        for words, type_ in _OF_SEVERAL_WORDS:
+        for words, type_ in _OF_SEVERAL_WORDS.get(token.word, ()):
             if self.cursor.take(words):
                 return self._unlimited(type_, token.start)
         if name in REFUSED:

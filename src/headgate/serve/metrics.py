@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.tasks import State, TaskStatus
 
 CONTENT_TYPE = "text/plain; version=0.0.4"

@@ -22,7 +22,7 @@ from headgate.sql.errors import (
 from headgate.sql.queries import read_expression
 from headgate.sql.statement import Expression, ObjectName, block, object_name, print_name, print_string
 from headgate.text.cursor import Cursor
-from headgate.text.lexer import TokenKind, describe, shortened
+from headgate.text.lexer import TokenKind, describe_token, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def _number(cursor: Cursor, table: OptionTable, rule: OptionRule) -> NumberLiter
             return StringLiteral(cursor.string())
     number = _signed_number(cursor)
     if number is None:
-        problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, describe(start))
+        problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, describe_token(start))
         raise problem.at(start.span)
     return NumberLiteral(number)
 
@@ -365,7 +365,7 @@ def _entry(cursor: Cursor) -> tuple[str, str]:
 
 def _wrong(cursor: Cursor, table: OptionTable, rule: OptionRule) -> HeadgateError:
     # The token may be the password itself, without quotes.
-    found = "something else" if rule.sensitive else describe(cursor.token)
+    found = "something else" if rule.sensitive else describe_token(cursor.token)
     named = cursor.token.kind in (TokenKind.WORD, TokenKind.QUOTED) and rule.kind is ValueKind.STRING
     unquoted = shortened(cursor.token.value) if named and not rule.sensitive else None
     problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, found, unquoted)

@@ -28,7 +28,7 @@ from headgate.sql.objects import Action, alter, change_state, kind, rename
 from headgate.sql.statement import Kind, Statement
 from headgate.text.cursor import Cursor
 from headgate.text.errors import InvalidUtf8
-from headgate.text.lexer import Token, TokenKind, describe, tokenize
+from headgate.text.lexer import Token, TokenKind, describe_token, tokenize
 
 
 def decode_source(source: bytes) -> str:
@@ -136,7 +136,7 @@ def read_statement(cursor: Cursor) -> Statement:
     if parse is None:
         words = tuple(word for word in STATEMENTS if word != "(")
         similar = similar_names(first.value, words) if first.kind is TokenKind.WORD else ()
-        raise UnknownStatement(describe(first), words, similar).at(first.span)
+        raise UnknownStatement(describe_token(first), words, similar).at(first.span)
     found = parse(cursor)
     return dataclasses.replace(found, span=cursor.span_from(first.start))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from headgate.errors import HeadgateError, Span, similar_names
 from headgate.text.errors import InvalidNumber, ReservedWord, UnexpectedToken
-from headgate.text.lexer import Token, TokenKind, describe, shortened
+from headgate.text.lexer import Token, TokenKind, describe_token, shortened
 
 # Words that would make a statement ambiguous if they were names. In quotes they are names too.
 RESERVED = frozenset(
@@ -155,7 +155,7 @@ class Cursor:
         shown = tuple(phrase if phrase[0].isalpha() else f'"{phrase}"' for phrase in expected)
         token = self.token
         similar = _similar(shortened(token.value), expected) if token.kind is TokenKind.WORD else ()
-        found = "the end of the statement" if token.word == ";" else describe(token)
+        found = "the end of the statement" if token.word == ";" else describe_token(token)
         return UnexpectedToken(shown, found, similar).at(token.span)
 
     def expecting(self, what: str) -> None:

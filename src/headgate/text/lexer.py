@@ -51,7 +51,7 @@ class Token(NamedTuple):
         return Span(self.start, self.end)
 
 
-def describe(token: Token) -> str:
+def describe_token(token: Token) -> str:
     """Describe a token for an error. The content of strings is not shown, because it may be a secret."""
     match token.kind:
         case TokenKind.WORD | TokenKind.SYMBOL:

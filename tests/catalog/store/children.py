@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change
 from headgate.catalog.errors import CatalogFull
-from headgate.catalog.snapshot import Catalog
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, created

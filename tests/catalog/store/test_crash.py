@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.catalog.apply import apply
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from tests.catalog.building import START
 from tests.catalog.store.children import child, line, next_commit

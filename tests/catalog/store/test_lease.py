@@ -11,8 +11,7 @@ import pytest
 
 from headgate.catalog.changes import ObjectRenamed
 from headgate.catalog.errors import LeaseHeld, LeaseLost
-from headgate.catalog.lease import TIME_TO_LIVE, Lease, Process, is_free
-from headgate.catalog.store.leases import is_alive, this_process
+from headgate.catalog.store.lease import TIME_TO_LIVE, Lease, Process, is_alive, is_free, this_process
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.catalog.tasks import Ledger
 from tests.catalog.building import NOW

@@ -18,7 +18,15 @@ from headgate.catalog.errors import (
     SecretSourceMissing,
     SecretUnreadable,
 )
-from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret, SecretSource, Vault, new_key
+from headgate.catalog.secrets import (
+    EncryptedSecret,
+    FromEnvironment,
+    FromFile,
+    Secret,
+    SecretSource,
+    Vault,
+    new_key,
+)
 from headgate.catalog.store.keys import VARIABLE, Keys, key_file_beside
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.errors import HeadgateError
@@ -80,7 +88,7 @@ def test_history_shows_statements_without_the_secret(store: SqliteStore) -> None
 def test_a_secret_prints_redacted_and_stays_in_its_process() -> None:
     secret = Secret(PLAIN)
     assert (repr(secret), str(secret), f"{secret}") == ("Secret(***)", "***", "***")
-    assert repr(Sealed("token")) == "Sealed(***)"
+    assert repr(EncryptedSecret("token")) == "EncryptedSecret(***)"
     assert (secret == Secret(PLAIN), secret == Secret("other"), secret == PLAIN) == (True, False, False)
     for copied in (pickle.dumps, copy.copy):
         with pytest.raises(TypeError):
@@ -203,7 +211,7 @@ def test_any_text_can_be_a_secret() -> None:
     for text in ("", "\0", "\udcff from the environment", "\N{GRINNING FACE}" * 1000):
         assert vault.open("s", vault.seal(Secret(text))) == Secret(text)
     with pytest.raises(SecretUnreadable):
-        vault.renew("s", Sealed("not a token"))
+        vault.renew("s", EncryptedSecret("not a token"))
 
 
 def test_errors_about_secrets_hold_no_cause_that_shows_them(path: Path) -> None:

@@ -14,18 +14,18 @@ import pytest
 from hypothesis import given, settings
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
     CommentSet,
     ObjectCreated,
     ObjectDropped,
     ObjectRenamed,
-    TaskTold,
+    TaskStateSet,
     Unit,
 )
 from headgate.catalog.errors import AlreadyExists, CatalogChanged, NotUnicode
-from headgate.catalog.objects import Desired
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.objects import DesiredTaskState
 from headgate.catalog.store import Reader, Store
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.catalog.tasks import (
@@ -147,7 +147,10 @@ def test_history_tells_what_changed_in_order_with_cause_and_statement(store: Sql
 
 def test_every_change_makes_one_event_and_the_engine_adds_its_own(store: SqliteStore) -> None:
     sink = create(store, Kind.SINK, "s")
-    store.commit([TaskTold(sink, Desired.PAUSED), TaskTold(sink, Desired.RUNNING)], cause="statement")
+    store.commit(
+        [TaskStateSet(sink, DesiredTaskState.PAUSED), TaskStateSet(sink, DesiredTaskState.RUNNING)],
+        cause="statement",
+    )
     own = store.emit(sink, "halted", "offset 7 of orders/0")
     assert [(e.sequence, e.object, e.event) for e in store.events()] == [
         (1, "s", "created"),

@@ -22,7 +22,7 @@ from headgate.registry.server.__main__ import main
 from headgate.registry.server.errors import StoreUnusable, UserFileUnusable
 from headgate.registry.server.requests import read_users
 from headgate.registry.server.store import FILE_NAME, Store
-from tests.registry.running import Door, avro, registry
+from tests.registry.running import RegistryApi, avro, registry
 
 pytestmark = pytest.mark.e2e
 
@@ -59,7 +59,7 @@ def test_a_registry_killed_while_it_writes_has_all_that_it_acknowledged(tmp_path
             for number in range(10_000):
                 body = avro(f"f{worker}_{number}")
                 try:
-                    schema_id = Door(http).register(f"s{worker}", body)
+                    schema_id = RegistryApi(http).register(f"s{worker}", body)
                 except httpx.TransportError:
                     return
                 acknowledged.put((f"s{worker}", body["schema"], schema_id))
@@ -81,12 +81,12 @@ def test_a_registry_killed_while_it_writes_has_all_that_it_acknowledged(tmp_path
             "SELECT count(*) FROM schemas WHERE id NOT IN (SELECT id FROM versions)"
         ).fetchone() == (0,)
     with registry(tmp_path) as url, httpx.Client(base_url=url, trust_env=False) as http:
-        door = Door(http)
+        api = RegistryApi(http)
         while not acknowledged.empty():
             subject, text, schema_id = acknowledged.get()
-            assert door.ok("POST", f"/subjects/{subject}", {"schema": text})["id"] == schema_id
-        highest = door.ok("GET", f"/schemas/ids/{schema_id}?fetchMaxId=true")["maxId"]
-        assert door.register("after", avro("after")) == highest + 1
+            assert api.ok("POST", f"/subjects/{subject}", {"schema": text})["id"] == schema_id
+        highest = api.ok("GET", f"/schemas/ids/{schema_id}?fetchMaxId=true")["maxId"]
+        assert api.register("after", avro("after")) == highest + 1
 
 
 def test_many_who_register_at_once_get_one_id_per_schema_and_one_version_per_turn(tmp_path: Path) -> None:
@@ -94,21 +94,21 @@ def test_many_who_register_at_once_get_one_id_per_schema_and_one_version_per_tur
 
         def register(worker: int) -> list[int]:
             with httpx.Client(base_url=url, trust_env=False) as http:
-                door = Door(http)
-                shared = [door.register("shared", avro(f"field{n}")) for n in range(5)]
-                own = [door.register(f"own{worker}", avro(f"own{worker}_{n}")) for n in range(5)]
+                api = RegistryApi(http)
+                shared = [api.register("shared", avro(f"field{n}")) for n in range(5)]
+                own = [api.register(f"own{worker}", avro(f"own{worker}_{n}")) for n in range(5)]
                 return [*shared, *own]
 
         ids = list(workers.map(register, range(8)))
         with httpx.Client(base_url=url, trust_env=False) as http:
-            door = Door(http)
+            api = RegistryApi(http)
             shared = {tuple(found[:5]) for found in ids}
             assert len(shared) == 1
             own = [schema_id for found in ids for schema_id in found[5:]]
             assert sorted({*own, *next(iter(shared))}) == list(range(1, 46))
-            assert door.ok("GET", "/subjects/shared/versions") == [1, 2, 3, 4, 5]
+            assert api.ok("GET", "/subjects/shared/versions") == [1, 2, 3, 4, 5]
             for worker in range(8):
-                assert door.ok("GET", f"/subjects/own{worker}/versions") == [1, 2, 3, 4, 5]
+                assert api.ok("GET", f"/subjects/own{worker}/versions") == [1, 2, 3, 4, 5]
 
 
 def test_two_registries_on_one_folder_do_not_give_an_id_twice(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_two_registries_on_one_folder_do_not_give_an_id_twice(tmp_path: Path) ->
         def register(url: str) -> list[int]:
             with httpx.Client(base_url=url, trust_env=False) as http:
                 name = url[-5:]
-                return [Door(http).register(f"s{name}", avro(f"f{name}_{n}")) for n in range(10)]
+                return [RegistryApi(http).register(f"s{name}", avro(f"f{name}_{n}")) for n in range(10)]
 
         ids = [schema_id for found in workers.map(register, (one, two)) for schema_id in found]
     assert sorted(ids) == list(range(1, 21))
@@ -127,8 +127,8 @@ def test_what_was_registered_is_there_after_a_restart(tmp_path: Path) -> None:
     for expected in (1, 2):
         with process("--data", str(tmp_path), "--port", "0") as started:
             with httpx.Client(base_url=url_of(started), trust_env=False) as http:
-                door = Door(http)
-                assert door.register("a", avro(*(f"f{n}" for n in range(expected)))) == expected
+                api = RegistryApi(http)
+                assert api.register("a", avro(*(f"f{n}" for n in range(expected)))) == expected
             started.send_signal(signal.SIGTERM)
             assert started.wait(timeout=20) in (0, -signal.SIGTERM)
 

@@ -23,151 +23,151 @@ from headgate.registry.server.rules import (
 )
 from headgate.registry.server.store import LATEST, Store, Visibility
 from headgate.schema.written import CompatibilityLevel
-from tests.registry.running import Door, avro
+from tests.registry.running import RegistryApi, avro
 
 pytestmark = pytest.mark.unit
 
 
-def test_the_level_is_backward_until_it_is_set(door: Door) -> None:
-    assert door.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
-    assert door.ok("PUT", "/config", {"compatibility": "full_transitive"}) == {
+def test_the_level_is_backward_until_it_is_set(api: RegistryApi) -> None:
+    assert api.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
+    assert api.ok("PUT", "/config", {"compatibility": "full_transitive"}) == {
         "compatibility": "FULL_TRANSITIVE"
     }
-    assert door.ok("GET", "/config") == {"compatibilityLevel": "FULL_TRANSITIVE"}
-    assert door.ok("DELETE", "/config") == {"compatibilityLevel": "FULL_TRANSITIVE"}
-    assert door.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
+    assert api.ok("GET", "/config") == {"compatibilityLevel": "FULL_TRANSITIVE"}
+    assert api.ok("DELETE", "/config") == {"compatibilityLevel": "FULL_TRANSITIVE"}
+    assert api.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
 
 
-def test_a_subject_has_the_level_of_the_registry_until_it_has_its_own(door: Door) -> None:
-    assert door.refused("GET", "/config/a") == (404, 40408)
-    assert door.ok("GET", "/config/a?defaultToGlobal=true") == {"compatibilityLevel": "BACKWARD"}
-    door.ok("PUT", "/config/a", {"compatibility": "NONE"})
-    assert door.ok("GET", "/config/a") == {"compatibilityLevel": "NONE"}
-    assert door.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
-    assert door.ok("DELETE", "/config/a") == {"compatibilityLevel": "NONE"}
-    assert door.refused("DELETE", "/config/a") == (404, 40401)
+def test_a_subject_has_the_level_of_the_registry_until_it_has_its_own(api: RegistryApi) -> None:
+    assert api.refused("GET", "/config/a") == (404, 40408)
+    assert api.ok("GET", "/config/a?defaultToGlobal=true") == {"compatibilityLevel": "BACKWARD"}
+    api.ok("PUT", "/config/a", {"compatibility": "NONE"})
+    assert api.ok("GET", "/config/a") == {"compatibilityLevel": "NONE"}
+    assert api.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
+    assert api.ok("DELETE", "/config/a") == {"compatibilityLevel": "NONE"}
+    assert api.refused("DELETE", "/config/a") == (404, 40401)
 
 
 @pytest.mark.parametrize("body", [{"compatibility": "UP"}, {"compatibility": ""}])
-def test_what_is_no_level_is_refused(door: Door, body: dict[str, str]) -> None:
-    assert door.refused("PUT", "/config", body) == (422, 42203)
+def test_what_is_no_level_is_refused(api: RegistryApi, body: dict[str, str]) -> None:
+    assert api.refused("PUT", "/config", body) == (422, 42203)
 
 
 @pytest.mark.parametrize("body", [{"compatibility": 1}, {"normalize": "yes"}])
-def test_settings_of_a_wrong_type_are_refused(door: Door, body: dict[str, object]) -> None:
-    assert door.refused("PUT", "/config", body) == (400, 400)
+def test_settings_of_a_wrong_type_are_refused(api: RegistryApi, body: dict[str, object]) -> None:
+    assert api.refused("PUT", "/config", body) == (400, 400)
 
 
-def test_settings_for_data_contracts_are_refused_and_others_let_through(door: Door) -> None:
+def test_settings_for_data_contracts_are_refused_and_others_let_through(api: RegistryApi) -> None:
     contracts = {"compatibility": "FULL", "defaultRuleSet": {"domainRules": [{}]}}
-    assert door.refused("PUT", "/config", contracts) == (422, 42201)
-    assert door.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
-    door.ok("PUT", "/config", {"compatibility": "FULL", "alias": "a", "compatibilityGroup": "g"})
-    assert door.ok("GET", "/config") == {"compatibilityLevel": "FULL"}
+    assert api.refused("PUT", "/config", contracts) == (422, 42201)
+    assert api.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
+    api.ok("PUT", "/config", {"compatibility": "FULL", "alias": "a", "compatibilityGroup": "g"})
+    assert api.ok("GET", "/config") == {"compatibilityLevel": "FULL"}
 
 
-def test_a_subject_set_to_normalize_does_so_without_being_asked(door: Door) -> None:
-    assert door.ok("PUT", "/config/j", {"normalize": True}) == {"normalize": True}
-    assert door.ok("GET", "/config/j?defaultToGlobal=true") == {
+def test_a_subject_set_to_normalize_does_so_without_being_asked(api: RegistryApi) -> None:
+    assert api.ok("PUT", "/config/j", {"normalize": True}) == {"normalize": True}
+    assert api.ok("GET", "/config/j?defaultToGlobal=true") == {
         "compatibilityLevel": "BACKWARD",
         "normalize": True,
     }
     one = {"schemaType": "JSON", "schema": '{"type": "object", "title": "t"}'}
     two = {"schemaType": "JSON", "schema": '{"title": "t", "type": "object"}'}
-    assert door.register("j", one) == door.register("j", two)
-    assert json.loads(door.ok("GET", "/subjects/j/versions/1")["schema"]) == {"type": "object", "title": "t"}
-    assert door.register("k", one) != door.register("k", two)
+    assert api.register("j", one) == api.register("j", two)
+    assert json.loads(api.ok("GET", "/subjects/j/versions/1")["schema"]) == {"type": "object", "title": "t"}
+    assert api.register("k", one) != api.register("k", two)
 
 
-def test_setting_one_thing_keeps_the_other(door: Door) -> None:
-    door.ok("PUT", "/config/a", {"normalize": True})
-    door.ok("PUT", "/config/a", {"compatibility": "FORWARD"})
-    assert door.ok("GET", "/config/a") == {"compatibilityLevel": "FORWARD", "normalize": True}
+def test_setting_one_thing_keeps_the_other(api: RegistryApi) -> None:
+    api.ok("PUT", "/config/a", {"normalize": True})
+    api.ok("PUT", "/config/a", {"compatibility": "FORWARD"})
+    assert api.ok("GET", "/config/a") == {"compatibilityLevel": "FORWARD", "normalize": True}
 
 
-def test_the_mode_is_readwrite_until_it_is_set(door: Door) -> None:
-    assert door.ok("GET", "/mode") == {"mode": "READWRITE"}
-    assert door.refused("GET", "/mode/a") == (404, 40409)
-    assert door.ok("GET", "/mode/a?defaultToGlobal=true") == {"mode": "READWRITE"}
-    assert door.ok("PUT", "/mode/a", {"mode": "readonly"}) == {"mode": "READONLY"}
-    assert door.ok("GET", "/mode/a") == {"mode": "READONLY"}
-    assert door.ok("DELETE", "/mode/a") == {"mode": "READONLY"}
-    assert door.refused("DELETE", "/mode/a") == (404, 40401)
-    assert door.refused("PUT", "/mode", {"mode": "SLOW"}) == (422, 42204)
-    assert door.refused("PUT", "/mode", {}) == (422, 42204)
-    assert door.refused("PUT", "/mode/a", {"mode": "READONLY_OVERRIDE"}) == (422, 42204)
+def test_the_mode_is_readwrite_until_it_is_set(api: RegistryApi) -> None:
+    assert api.ok("GET", "/mode") == {"mode": "READWRITE"}
+    assert api.refused("GET", "/mode/a") == (404, 40409)
+    assert api.ok("GET", "/mode/a?defaultToGlobal=true") == {"mode": "READWRITE"}
+    assert api.ok("PUT", "/mode/a", {"mode": "readonly"}) == {"mode": "READONLY"}
+    assert api.ok("GET", "/mode/a") == {"mode": "READONLY"}
+    assert api.ok("DELETE", "/mode/a") == {"mode": "READONLY"}
+    assert api.refused("DELETE", "/mode/a") == (404, 40401)
+    assert api.refused("PUT", "/mode", {"mode": "SLOW"}) == (422, 42204)
+    assert api.refused("PUT", "/mode", {}) == (422, 42204)
+    assert api.refused("PUT", "/mode/a", {"mode": "READONLY_OVERRIDE"}) == (422, 42204)
 
 
-def test_a_read_only_subject_changes_in_no_way(door: Door) -> None:
-    door.register("a", avro("x"))
-    door.ok("PUT", "/mode/a", {"mode": "READONLY"})
-    assert door.refused("POST", "/subjects/a/versions", avro("x", "y")) == (422, 42205)
-    assert door.refused("DELETE", "/subjects/a/versions/1") == (422, 42205)
-    assert door.refused("DELETE", "/subjects/a") == (422, 42205)
-    assert door.refused("PUT", "/config/a", {"compatibility": "NONE"}) == (422, 42205)
-    assert door.ok("GET", "/subjects/a/versions/1")["id"] == 1
-    assert door.ok("POST", "/subjects/a", avro("x"))["id"] == 1
-    door.register("b", avro("x"))
+def test_a_read_only_subject_changes_in_no_way(api: RegistryApi) -> None:
+    api.register("a", avro("x"))
+    api.ok("PUT", "/mode/a", {"mode": "READONLY"})
+    assert api.refused("POST", "/subjects/a/versions", avro("x", "y")) == (422, 42205)
+    assert api.refused("DELETE", "/subjects/a/versions/1") == (422, 42205)
+    assert api.refused("DELETE", "/subjects/a") == (422, 42205)
+    assert api.refused("PUT", "/config/a", {"compatibility": "NONE"}) == (422, 42205)
+    assert api.ok("GET", "/subjects/a/versions/1")["id"] == 1
+    assert api.ok("POST", "/subjects/a", avro("x"))["id"] == 1
+    api.register("b", avro("x"))
 
 
-def test_a_subject_may_stay_writable_unless_the_registry_overrides_it(door: Door) -> None:
-    door.ok("PUT", "/mode", {"mode": "READONLY"})
-    door.ok("PUT", "/mode/a", {"mode": "READWRITE"})
-    door.register("a", avro("x"))
-    assert door.refused("POST", "/subjects/b/versions", avro("x")) == (422, 42205)
-    door.ok("PUT", "/mode", {"mode": "READONLY_OVERRIDE"})
-    assert door.refused("POST", "/subjects/a/versions", avro("x", "y")) == (422, 42205)
+def test_a_subject_may_stay_writable_unless_the_registry_overrides_it(api: RegistryApi) -> None:
+    api.ok("PUT", "/mode", {"mode": "READONLY"})
+    api.ok("PUT", "/mode/a", {"mode": "READWRITE"})
+    api.register("a", avro("x"))
+    assert api.refused("POST", "/subjects/b/versions", avro("x")) == (422, 42205)
+    api.ok("PUT", "/mode", {"mode": "READONLY_OVERRIDE"})
+    assert api.refused("POST", "/subjects/a/versions", avro("x", "y")) == (422, 42205)
 
 
-def test_import_takes_ids_and_versions_as_they_come(door: Door) -> None:
-    door.ok("PUT", "/mode/a", {"mode": "IMPORT"})
-    assert door.register("a", {**avro("x"), "id": 100, "version": 7}) == 100
-    assert door.register("a", {**avro("x", "y", defaults=False), "id": 42, "version": 3}) == 42
-    assert door.ok("GET", "/subjects/a/versions") == [3, 7]
-    door.ok("PUT", "/mode/a", {"mode": "READWRITE"})
-    assert door.register("b", avro("z")) == 101
+def test_import_takes_ids_and_versions_as_they_come(api: RegistryApi) -> None:
+    api.ok("PUT", "/mode/a", {"mode": "IMPORT"})
+    assert api.register("a", {**avro("x"), "id": 100, "version": 7}) == 100
+    assert api.register("a", {**avro("x", "y", defaults=False), "id": 42, "version": 3}) == 42
+    assert api.ok("GET", "/subjects/a/versions") == [3, 7]
+    api.ok("PUT", "/mode/a", {"mode": "READWRITE"})
+    assert api.register("b", avro("z")) == 101
 
 
-def test_import_is_repeatable_but_does_not_overwrite(door: Door) -> None:
-    door.ok("PUT", "/mode", {"mode": "IMPORT"})
+def test_import_is_repeatable_but_does_not_overwrite(api: RegistryApi) -> None:
+    api.ok("PUT", "/mode", {"mode": "IMPORT"})
     once = {**avro("x"), "id": 5, "version": 1}
-    assert door.register("a", once) == door.register("a", once) == 5
-    assert door.refused("POST", "/subjects/a/versions", {**avro("y"), "id": 5, "version": 2}) == (422, 42207)
-    assert door.refused("POST", "/subjects/a/versions", {**avro("y"), "id": 6, "version": 1}) == (422, 42205)
-    assert door.refused("POST", "/subjects/a/versions", avro("y")) == (422, 42205)
-    assert door.ok("GET", "/subjects/a/versions") == [1]
+    assert api.register("a", once) == api.register("a", once) == 5
+    assert api.refused("POST", "/subjects/a/versions", {**avro("y"), "id": 5, "version": 2}) == (422, 42207)
+    assert api.refused("POST", "/subjects/a/versions", {**avro("y"), "id": 6, "version": 1}) == (422, 42205)
+    assert api.refused("POST", "/subjects/a/versions", avro("y")) == (422, 42205)
+    assert api.ok("GET", "/subjects/a/versions") == [1]
 
 
-def test_an_id_of_ones_own_needs_import_mode(door: Door) -> None:
-    assert door.refused("POST", "/subjects/a/versions", {**avro("x"), "id": 9}) == (422, 42205)
-    assert door.register("a", {**avro("x"), "id": -1, "version": 0}) == 1
-    assert door.register("a", {**avro("x", "y"), "version": 2}) == 2
-    assert door.refused("POST", "/subjects/a/versions", {**avro("z"), "version": 9}) == (422, 42201)
+def test_an_id_of_ones_own_needs_import_mode(api: RegistryApi) -> None:
+    assert api.refused("POST", "/subjects/a/versions", {**avro("x"), "id": 9}) == (422, 42205)
+    assert api.register("a", {**avro("x"), "id": -1, "version": 0}) == 1
+    assert api.register("a", {**avro("x", "y"), "version": 2}) == 2
+    assert api.refused("POST", "/subjects/a/versions", {**avro("z"), "version": 9}) == (422, 42201)
 
 
-def test_import_needs_an_empty_subject_unless_it_is_forced(door: Door) -> None:
-    door.register("a", avro("x"))
-    assert door.refused("PUT", "/mode/a", {"mode": "IMPORT"}) == (422, 42205)
-    assert door.refused("PUT", "/mode", {"mode": "IMPORT"}) == (422, 42205)
-    assert door.ok("PUT", "/mode/a?force=true", {"mode": "IMPORT"}) == {"mode": "IMPORT"}
-    assert door.ok("GET", "/subjects/a/versions") == [1]
+def test_import_needs_an_empty_subject_unless_it_is_forced(api: RegistryApi) -> None:
+    api.register("a", avro("x"))
+    assert api.refused("PUT", "/mode/a", {"mode": "IMPORT"}) == (422, 42205)
+    assert api.refused("PUT", "/mode", {"mode": "IMPORT"}) == (422, 42205)
+    assert api.ok("PUT", "/mode/a?force=true", {"mode": "IMPORT"}) == {"mode": "IMPORT"}
+    assert api.ok("GET", "/subjects/a/versions") == [1]
 
 
-def test_import_clears_what_was_softly_deleted(door: Door) -> None:
-    door.register("a", avro("x"))
-    door.ok("DELETE", "/subjects/a")
-    door.ok("PUT", "/mode/a", {"mode": "IMPORT"})
-    assert door.ok("GET", "/subjects?deleted=true") == []
-    assert door.ok("GET", "/mode/a") == {"mode": "IMPORT"}
+def test_import_clears_what_was_softly_deleted(api: RegistryApi) -> None:
+    api.register("a", avro("x"))
+    api.ok("DELETE", "/subjects/a")
+    api.ok("PUT", "/mode/a", {"mode": "IMPORT"})
+    assert api.ok("GET", "/subjects?deleted=true") == []
+    assert api.ok("GET", "/mode/a") == {"mode": "IMPORT"}
 
 
-def test_ids_end_where_the_frame_ends(door: Door) -> None:
-    door.ok("PUT", "/mode/a", {"mode": "IMPORT"})
+def test_ids_end_where_the_frame_ends(api: RegistryApi) -> None:
+    api.ok("PUT", "/mode/a", {"mode": "IMPORT"})
     last = 2**31 - 1
-    assert door.register("a", {**avro("x"), "id": last, "version": 1}) == last
-    assert door.refused("POST", "/subjects/b/versions", avro("y")) == (500, 50001)
-    assert door.register("b", avro("x")) == last
-    assert door.refused("POST", "/subjects/a/versions", {**avro("y"), "id": 2**31}) == (400, 400)
+    assert api.register("a", {**avro("x"), "id": last, "version": 1}) == last
+    assert api.refused("POST", "/subjects/b/versions", avro("y")) == (500, 50001)
+    assert api.register("b", avro("x")) == last
+    assert api.refused("POST", "/subjects/a/versions", {**avro("y"), "id": 2**31}) == (400, 400)
 
 
 subjects = st.sampled_from(["a", "b"])

@@ -140,6 +140,7 @@ SEEDS = st.lists(st.integers(0, 2**32), min_size=CHAINS, max_size=CHAINS)
 WITHOUT_SHRINKING = settings(examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("follow", [True, False], ids=["follow", "pin"])
 def test_records_of_every_id_are_what_fastavro_reads(session: SparkSession, follow: bool) -> None:
     @given(SEEDS)

@@ -7,7 +7,7 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.runtime.formats.avro_plan import find_nested, flatten
+from headgate.runtime.formats.avro_plan import find_nested, flatten, is_simple
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.formats.avro.read import load_tree
@@ -33,7 +33,8 @@ READ = {
 def names(schema: object, *others: object) -> list[str]:
     """The fields that the first schema is read by."""
     records = [one for one in map(load_tree, (schema, *others)) if isinstance(one, Record)]
-    return [field.name for field in flatten(records[0], find_nested(records)).fields]
+    nested = find_nested(records) if all(map(is_simple, records)) else {}
+    return [field.name for field in flatten(records[0], nested).fields]
 
 
 @pytest.mark.unit

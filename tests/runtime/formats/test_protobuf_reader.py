@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +12,13 @@ from google.protobuf import text_format
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from headgate.runtime.formats import protobuf_reader
+from headgate.runtime.formats.arrow_reader import Decoding, InvalidBody
+from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link
+from headgate.schema.types import Field, Record, Text
 from headgate.schema.written import SchemaFormat
 from tests.runtime.formats.decoding import Bad, decoded, framed, one, written
 
@@ -211,3 +216,20 @@ def test_a_message_of_ten_megabytes_is_read() -> None:
     assert one(
         SchemaEncoding(SchemaFormat.PROTOBUF, (written(schema),), False), b"\x0a\x80\xad\xe2\x04" + data
     ) == {"f": data}
+
+
+def test_a_worker_gets_descriptors_and_never_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = written('syntax = "proto3"; message M { string s = 1; }', 7)
+    broken = written('syntax = "proto3"; message M { Other s = 1; }', 8)
+    decoders = pickle.dumps(ProtobufDecoders.of((schema, broken)))
+    monkeypatch.setattr(protobuf_reader, "read_files", None)
+    sent: ProtobufDecoders = pickle.loads(decoders)
+    assert {sent: "found"}[pickle.loads(decoders)] == "found"
+    target = Field("value", Record((Field("s", Text(), False),)), False)
+    decoding = Decoding(target, (schema,), (schema, broken), True)
+    assert sent(decoding, schema).exact(b"\x00\x0a\x01a").to_pylist() == [{"s": "a"}]
+    with pytest.raises(InvalidBody) as caught:
+        sent(decoding, broken).exact(b"\x00")
+    assert caught.value.reason == (
+        'the schema that it names cannot be used: schema.proto:1:32: "Other" is not defined'
+    )

@@ -1,4 +1,4 @@
-"""A list of changes done to a record: what `diff` took apart, put together."""
+"""Apply a list of changes to a record: the inverse of `diff`, for the law apply(old, diff(old, new)) = new."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
 
 class _Changes:
-    """Changes by the place they are done at: what is added, at the record that gains it."""
+    """Changes by path. An added field is kept at the record that gains it."""
 
     def __init__(self, changes: Iterable[c.Change]) -> None:
         self.at: dict[str, list[c.Change]] = {}
@@ -27,7 +27,7 @@ class _Changes:
 
 
 def apply(old: Record, changes: Iterable[c.Change]) -> Record:
-    """The record after the changes. Changes at places that it does not have do nothing."""
+    """The record after the changes. Changes at paths that it does not have do nothing."""
     done = _type(old, _Changes(changes), ROOT)
     assert isinstance(done, Record)  # no change replaces the root
     return done
@@ -92,7 +92,7 @@ def _type(type_: Type, changes: _Changes, path: str) -> Type:
 
 
 def _changed(type_: Type, change: c.Change) -> Type:
-    """The type after a change to it alone; what is inside it has paths of its own."""
+    """The type after a change of the type itself. What is inside it has paths of its own."""
     match change:
         case c.TypeWidened() | c.TypeNarrowed() | c.TypeChanged():
             return change.new

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, Unit
-from headgate.catalog.events import Event
-from headgate.catalog.history import Entry
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.history import Entry, Event
 from headgate.catalog.tasks import Intent, Ledger, Quarantined, SchemaSeen, TaskStatus
 
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import assert_never
 
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import KeyFileExposed, SecretKeyMissing, SecretSourceMissing
 from headgate.catalog.objects import Object
-from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, Secret, Vault, new_key
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, Secret, Vault, new_key
 
 VARIABLE = "HEADGATE_SECRET_KEY"
 
@@ -44,7 +44,7 @@ class Keys:
         """The value of a secret, at the moment of its use. The catalog may be one in which it is only planned yet."""
         name, source = catalog.shown(secret.id), catalog.secrets[secret.id]
         match source:
-            case Sealed():
+            case EncryptedSecret():
                 return self.vault(create=False).open(name, source)
             case FromEnvironment():
                 return _from_environment(name, source.name, self._environment)

@@ -6,15 +6,14 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from headgate.catalog.apply import Step, subject
+from headgate.catalog.apply import AppliedChange, subject
 from headgate.catalog.changes import ObjectCreated, SecretChanged, Unit
-from headgate.catalog.events import Event, event_of
-from headgate.catalog.history import Entry, describe
+from headgate.catalog.history import Entry, Event, describe, event_of
 from headgate.catalog.secrets import redacted_statement
 from headgate.catalog.store.rows import from_micros, to_micros
 
 
-def append(database: sqlite3.Connection, unit: Unit, steps: Sequence[Step], now: datetime) -> None:
+def append(database: sqlite3.Connection, unit: Unit, steps: Sequence[AppliedChange], now: datetime) -> None:
     """The lines and events of what one statement did."""
     text = shown_statement(steps, unit.statement)
     written = None if text is None else _write_statement(database, text)
@@ -63,13 +62,13 @@ def read_events(database: sqlite3.Connection, after: int) -> Iterator[Event]:
         yield Event(sequence, from_micros(time), *rest)
 
 
-def shown_statement(steps: Sequence[Step], statement: str | None) -> str | None:
+def shown_statement(steps: Sequence[AppliedChange], statement: str | None) -> str | None:
     """What may be kept of the statement: all of it, or, where it carries a secret, only what it did."""
     redacted = [text for text in map(_redacted, steps) if text is not None]
     return ";\n".join(redacted) if redacted else statement
 
 
-def _redacted(step: Step) -> str | None:
+def _redacted(step: AppliedChange) -> str | None:
     match step.change:
         case ObjectCreated(new, source) if source is not None:
             return redacted_statement("CREATE", new.name, source)
@@ -79,7 +78,7 @@ def _redacted(step: Step) -> str | None:
             return None
 
 
-def _detail(step: Step) -> str | None:
+def _detail(step: AppliedChange) -> str | None:
     return "; ".join(describe(step)) or None
 
 

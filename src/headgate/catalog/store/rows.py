@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from headgate.catalog.catalog import Catalog, build_catalog
 from headgate.catalog.objects import (
     NO_COMMENT,
     Column,
     ColumnRef,
     Comment,
     Dependency,
-    Desired,
+    DependencyKind,
+    DesiredTaskState,
     Growth,
     Object,
-    Use,
 )
-from headgate.catalog.secrets import FromEnvironment, FromFile, Sealed, SecretSource
-from headgate.catalog.snapshot import Catalog, assemble
+from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource
 from headgate.sql.statement import Kind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -57,7 +57,7 @@ def read_version(database: sqlite3.Connection) -> int | None:
 def read_catalog(database: sqlite3.Connection) -> Catalog:
     """The stored snapshot. Call it inside a transaction, so that all tables are of one moment."""
     version, next_id = database.execute("SELECT version, next_id FROM state").fetchone()
-    return assemble(
+    return build_catalog(
         version,
         next_id,
         _read_objects(database, _read_columns(database), _read_dependencies(database)),
@@ -65,7 +65,7 @@ def read_catalog(database: sqlite3.Connection) -> Catalog:
             row[0]: _secret(row[1], row[2])
             for row in database.execute("SELECT object, place, content FROM secrets")
         },
-        {row[0]: Desired(row[1]) for row in database.execute("SELECT task, state FROM desired")},
+        {row[0]: DesiredTaskState(row[1]) for row in database.execute("SELECT task, state FROM desired")},
     )
 
 
@@ -132,7 +132,7 @@ def _write_secrets(database: sqlite3.Connection, old: dict[int, SecretSource], n
     database.executemany("INSERT OR REPLACE INTO secrets VALUES (?,?,?)", changed)
 
 
-def _write_desired(database: sqlite3.Connection, old: dict[int, Desired], new: Catalog) -> None:
+def _write_desired(database: sqlite3.Connection, old: dict[int, DesiredTaskState], new: Catalog) -> None:
     database.executemany(
         "DELETE FROM desired WHERE task = ?", [(i,) for i in old.keys() - new.desired.keys()]
     )
@@ -142,7 +142,7 @@ def _write_desired(database: sqlite3.Connection, old: dict[int, Desired], new: C
 
 def _secret_row(source: SecretSource) -> tuple[str, str]:
     match source:
-        case Sealed():
+        case EncryptedSecret():
             return "sealed", source.token
         case FromEnvironment():
             return "environment", source.name
@@ -154,7 +154,7 @@ def _secret_row(source: SecretSource) -> tuple[str, str]:
 
 def _secret(place: str, content: str) -> SecretSource:
     made: dict[str, Callable[[str], SecretSource]] = {
-        "sealed": Sealed,
+        "sealed": EncryptedSecret,
         "environment": FromEnvironment,
         "file": FromFile,
     }
@@ -181,7 +181,7 @@ def _read_dependencies(database: sqlite3.Connection) -> dict[int, list[Dependenc
         "SELECT object, depends_on, use, holds FROM dependencies ORDER BY object, position"
     )
     for object_, on, use, holds in rows:
-        found.setdefault(object_, []).append(Dependency(on, Use(use), bool(holds)))
+        found.setdefault(object_, []).append(Dependency(on, DependencyKind(use), bool(holds)))
     return found
 
 

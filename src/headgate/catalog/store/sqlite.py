@@ -17,18 +17,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from headgate.catalog.apply import steps
+from headgate.catalog.apply import apply_each
+from headgate.catalog.catalog import Catalog, empty_catalog
 from headgate.catalog.changes import Change, SecretChanged, Unit
 from headgate.catalog.errors import CatalogChanged, CatalogDamaged, CatalogError, CatalogFull
-from headgate.catalog.events import Event
-from headgate.catalog.history import Entry
-from headgate.catalog.lease import Lease
+from headgate.catalog.history import Entry, Event
 from headgate.catalog.objects import ROOT
-from headgate.catalog.secrets import Sealed, Secret
-from headgate.catalog.snapshot import Catalog, initial
-from headgate.catalog.store import leases, log, progress
+from headgate.catalog.secrets import EncryptedSecret, Secret
+from headgate.catalog.store import lease as leases
+from headgate.catalog.store import log, progress
 from headgate.catalog.store.database import connect, transaction
 from headgate.catalog.store.keys import Keys, key_file_beside
+from headgate.catalog.store.lease import Lease
 from headgate.catalog.store.migrations import migrate, migrations
 from headgate.catalog.store.rows import read_catalog, read_version, write_difference
 from headgate.catalog.tasks import Intent, Ledger, Quarantined, SchemaSeen, TaskStatus
@@ -171,7 +171,7 @@ class SqliteStore(SqliteReader):
                 raise CatalogChanged(planned, before.version)
             with self._writing() as database:
                 for unit in units:
-                    after, done = steps(after, unit.changes)
+                    after, done = apply_each(after, unit.changes)
                     log.append(database, unit, done, self._clock())
                 write_difference(database, before, after)
             self._snapshot = after
@@ -220,7 +220,7 @@ class SqliteStore(SqliteReader):
         with self._writing() as database:
             progress.write_schemas(database, schemas)
 
-    def seal(self, secret: Secret) -> Sealed:
+    def seal(self, secret: Secret) -> EncryptedSecret:
         """The secret as a change may carry it; makes a key file the first time."""
         return self.keys.vault(create=True).seal(secret)
 
@@ -232,7 +232,7 @@ class SqliteStore(SqliteReader):
         if self.keys.in_file:
             self.keys.add_new_key()
         catalog, vault = self.load(), self.keys.vault(create=False)
-        sealed = {i: s for i, s in catalog.secrets.items() if isinstance(s, Sealed)}
+        sealed = {i: s for i, s in catalog.secrets.items() if isinstance(s, EncryptedSecret)}
         changes = [SecretChanged(i, vault.renew(catalog.shown(i), s)) for i, s in sealed.items()]
         after = self.commit(changes, cause="change of the secret key", planned=catalog.version)
         if self.keys.in_file:
@@ -254,7 +254,7 @@ class SqliteStore(SqliteReader):
             lease = leases.take(self._database, self.path, leases.this_process(), now)
             migrate(self._database, self._scripts)
             if read_version(self._database) is None:
-                write_difference(self._database, None, initial(now))
+                write_difference(self._database, None, empty_catalog(now))
         return lease
 
     @contextmanager
@@ -274,7 +274,7 @@ class SqliteStore(SqliteReader):
                 yield self._database
                 return
             with transaction(self._database, self.path, write=True):
-                leases.beat(self._database, self.path, self._lease, self._clock())
+                leases.heartbeat(self._database, self.path, self._lease, self._clock())
                 yield self._database
 
 

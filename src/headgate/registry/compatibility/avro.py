@@ -18,19 +18,7 @@ from dataclasses import dataclass, field
 
 from headgate.registry.compatibility import Incompatibility
 from headgate.registry.schemas import ParsedSchema, avro_types
-from headgate.schema.formats.avro.tree import (
-    Array,
-    AvroType,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Named,
-    Primitive,
-    Record,
-    Union,
-    describe,
-)
+from headgate.schema.formats.avro import tree
 
 # The types that a reader can read besides its own.
 PROMOTIONS = {
@@ -61,7 +49,7 @@ class _Check:
     in_progress: set[tuple[int, int]] = field(default_factory=set)
     assumed: bool = False
 
-    def run(self, reader: AvroType, writer: AvroType) -> tuple[Incompatibility, ...]:
+    def run(self, reader: tree.AvroType, writer: tree.AvroType) -> tuple[Incompatibility, ...]:
         while True:
             self.answers, self.assumed = {}, False
             found = self.compare(reader, writer, "$")
@@ -70,7 +58,7 @@ class _Check:
                 return tuple(dict.fromkeys(found))
             self.incompatible = incompatible
 
-    def compare(self, reader: AvroType, writer: AvroType, path: str) -> tuple[Incompatibility, ...]:
+    def compare(self, reader: tree.AvroType, writer: tree.AvroType, path: str) -> tuple[Incompatibility, ...]:
         pair = (id(reader), id(writer))
         if pair in self.answers:
             return self.answers[pair]
@@ -83,33 +71,37 @@ class _Check:
         self.answers[pair] = answer
         return answer
 
-    def _differences(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[Incompatibility]:
+    def _differences(
+        self, reader: tree.AvroType, writer: tree.AvroType, path: str
+    ) -> Iterator[Incompatibility]:
         match reader, writer:
-            case _, Union():
+            case _, tree.Union():
                 for branch in writer.branches:
                     yield from self.compare(reader, branch, path)
-            case Union(), _:
+            case tree.Union(), _:
                 yield from self._reader_union(reader, writer, path)
-            case Array(), Array():
+            case tree.Array(), tree.Array():
                 yield from self.compare(reader.items, writer.items, f"{path}.items")
-            case Map(), Map():
+            case tree.Map(), tree.Map():
                 yield from self.compare(reader.values, writer.values, f"{path}.values")
-            case Fixed(), Fixed():
+            case tree.Fixed(), tree.Fixed():
                 yield from _name_mismatch(reader, writer, path)
                 yield from _size_mismatch(reader, writer, path)
-            case Enum(), Enum():
+            case tree.Enum(), tree.Enum():
                 yield from _name_mismatch(reader, writer, path)
                 yield from _missing_symbols(reader, writer, path)
-            case Record(), Record():
+            case tree.Record(), tree.Record():
                 # The fields of unrelated records would only distract.
                 other = [*_name_mismatch(reader, writer, path)]
                 yield from other or self._fields(reader, writer, path)
             case _:
                 if not _reads(reader, writer):
-                    message = f"the reader's {describe(reader)} cannot read the writer's {describe(writer)}"
+                    message = f"the reader's {tree.describe(reader)} cannot read the writer's {tree.describe(writer)}"
                     yield Incompatibility(path, "TYPE_MISMATCH", message)
 
-    def _reader_union(self, reader: Union, writer: AvroType, path: str) -> Iterator[Incompatibility]:
+    def _reader_union(
+        self, reader: tree.Union, writer: tree.AvroType, path: str
+    ) -> Iterator[Incompatibility]:
         """One branch must read the writer's type. If the branch that is probably intended does not, its differences are named
         too."""
         reasons: list[Incompatibility] = []
@@ -119,65 +111,69 @@ class _Check:
                 return
             if _is_probably_intended(branch, writer):
                 reasons.extend(answer)
-        message = f"no branch of the reader's {describe(reader)} reads the writer's {describe(writer)}"
+        message = (
+            f"no branch of the reader's {tree.describe(reader)} reads the writer's {tree.describe(writer)}"
+        )
         yield Incompatibility(path, "MISSING_UNION_BRANCH", message)
         yield from reasons
 
-    def _fields(self, reader: Record, writer: Record, path: str) -> Iterator[Incompatibility]:
+    def _fields(self, reader: tree.Record, writer: tree.Record, path: str) -> Iterator[Incompatibility]:
         for index, member in enumerate(reader.fields):
             place = f"{path}.fields[{index}]"
             sources = _writer_fields(member, writer)
             if len(sources) > 1:
                 names = " and ".join(f'"{source.name}"' for source in sources)
-                message = f'field "{member.name}" of {describe(reader)} may stand for {names} of the writer'
+                message = (
+                    f'field "{member.name}" of {tree.describe(reader)} may stand for {names} of the writer'
+                )
                 yield Incompatibility(place, "NAME_MISMATCH", message)
             elif sources:
                 yield from self.compare(member.type, sources[0].type, f"{place}.type")
             elif not member.has_default:
                 message = (
-                    f'field "{member.name}" of {describe(reader)}, of type {describe(member.type)}, is not '
-                    f"written by {describe(writer)} and has no default"
+                    f'field "{member.name}" of {tree.describe(reader)}, of type {tree.describe(member.type)}, is not '
+                    f"written by {tree.describe(writer)} and has no default"
                 )
                 yield Incompatibility(place, "READER_FIELD_MISSING_DEFAULT_VALUE", message)
 
 
-def _reads(reader: AvroType, writer: AvroType) -> bool:
+def _reads(reader: tree.AvroType, writer: tree.AvroType) -> bool:
     match reader, writer:
-        case Primitive(), Primitive():
+        case tree.Primitive(), tree.Primitive():
             return reader.kind == writer.kind or writer.kind in PROMOTIONS.get(reader.kind, ())
         case _:
             return False
 
 
-def _is_probably_intended(reader: AvroType, writer: AvroType) -> bool:
-    if isinstance(reader, Fixed | Enum | Record) and isinstance(writer, Fixed | Enum | Record):
+def _is_probably_intended(reader: tree.AvroType, writer: tree.AvroType) -> bool:
+    if isinstance(reader, tree.Fixed | tree.Enum | tree.Record) and isinstance(
+        writer, tree.Fixed | tree.Enum | tree.Record
+    ):
         return type(reader) is type(writer) and next(_name_mismatch(reader, writer, ""), None) is None
-    return type(reader) is type(writer) and not isinstance(reader, Primitive)
+    return type(reader) is type(writer) and not isinstance(reader, tree.Primitive)
 
 
-def _writer_fields(member: Field, writer: Record) -> list[Field]:
+def _writer_fields(member: tree.Field, writer: tree.Record) -> list[tree.Field]:
     """The writer's fields that a field of the reader may stand for, by its name or by one of its aliases."""
     names = {member.name, *member.aliases}
     return [source for source in writer.fields if source.name in names]
 
 
-def _name_mismatch(reader: Named, writer: Named, path: str) -> Iterator[Incompatibility]:
+def _name_mismatch(reader: tree.Named, writer: tree.Named, path: str) -> Iterator[Incompatibility]:
     if reader.name.simple != writer.name.simple and writer.name.full not in reader.aliases:
-        message = (
-            f"the reader's {describe(reader)} is neither named nor aliased as the writer's {describe(writer)}"
-        )
+        message = f"the reader's {tree.describe(reader)} is neither named nor aliased as the writer's {tree.describe(writer)}"
         yield Incompatibility(f"{path}.name", "NAME_MISMATCH", message)
 
 
-def _size_mismatch(reader: Fixed, writer: Fixed, path: str) -> Iterator[Incompatibility]:
+def _size_mismatch(reader: tree.Fixed, writer: tree.Fixed, path: str) -> Iterator[Incompatibility]:
     if reader.size != writer.size:
-        message = f"{describe(reader)} has {reader.size} bytes, the writer's has {writer.size}"
+        message = f"{tree.describe(reader)} has {reader.size} bytes, the writer's has {writer.size}"
         yield Incompatibility(f"{path}.size", "FIXED_SIZE_MISMATCH", message)
 
 
-def _missing_symbols(reader: Enum, writer: Enum, path: str) -> Iterator[Incompatibility]:
+def _missing_symbols(reader: tree.Enum, writer: tree.Enum, path: str) -> Iterator[Incompatibility]:
     missing = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
     if missing and reader.default is None:
         symbols = ", ".join(f'"{symbol}"' for symbol in missing)
-        message = f"{describe(reader)} has no default and lacks {symbols} of the writer's {describe(writer)}"
+        message = f"{tree.describe(reader)} has no default and lacks {symbols} of the writer's {tree.describe(writer)}"
         yield Incompatibility(f"{path}.symbols", "MISSING_ENUM_SYMBOLS", message)

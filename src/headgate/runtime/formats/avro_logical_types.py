@@ -144,9 +144,8 @@ def _leaf(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> Av
     if have is None or want is None:
         raise LogicalTypeConflict(path)
     is_text = kind_of(writer) == kind_of(reader) == "string" and isinstance(want, Text | Uuid | Json)
-    if is_text or (
-        _is_plain(have) and _is_plain(want)
-    ):  # Avro's own rules hold; texts are checked afterwards
+    # Avro's own rules hold for plain types. Texts are checked after they were read.
+    if is_text or (_is_plain(have) and _is_plain(want)):
         return reader
     if not can_hold(want, have):
         raise LogicalTypeConflict(path)

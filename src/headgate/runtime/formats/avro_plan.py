@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count
 
 from pyspark.sql import Column
@@ -64,8 +65,9 @@ class NameConflict(Exception):
 # trees
 
 
+@lru_cache(maxsize=1024)
 def writer_tree(schema: WrittenSchema) -> AvroType:
-    """The tree of a schema without docs, in the words that Spark knows."""
+    """The tree of a schema without docs, in the words that Spark knows. It is kept, so nobody may change it."""
     whole = load_tree(schema.text, [text for _, text in schema.references])
     return rebuild(without_docs(whole), spark_node)
 
@@ -75,14 +77,14 @@ def spark_node(node: AvroType) -> AvroType:
 
     That attribute makes Avro decode texts to Java strings, which replaces bytes that are not UTF-8 by another character.
     """
-    if not isinstance(node, Primitive | Array | Map):
+    if not isinstance(node, Primitive | Array | Map) or not node.attributes:
         return node
     attributes = {key: value for key, value in node.attributes.items() if key != "avro.java.string"}
     if kind_of(node) == "bytes" and "logicalType" not in attributes:
         precision, scale = connect_decimal(attributes)
         if precision is not None and scale is not None:
             attributes |= {"logicalType": "decimal", "precision": precision, "scale": scale}
-    return replace(node, attributes=attributes)
+    return node if attributes == node.attributes else replace(node, attributes=attributes)
 
 
 def is_simple(node: AvroType) -> bool:
@@ -105,8 +107,8 @@ def _is_simple(node: AvroType) -> bool:
             return True
 
 
-def contains_itself(record: Record) -> bool:
-    return any(one is record for child in children(record) for one in walk(child))
+def contains_itself(node: AvroType) -> bool:
+    return any(one is node for child in children(node) for one in walk(child))
 
 
 def meaning(node: AvroType) -> dict[str, Json]:
@@ -125,12 +127,10 @@ def is_same(a: AvroType, b: AvroType) -> bool:
 
 def to_json_text(node: AvroType) -> str:
     """The schema as text with the names that it has. Raises NameConflict."""
-    found: dict[str, Json] = {}
+    named: dict[str, AvroType] = {}
     for one in walk(node):
-        if isinstance(one, Record | Enum | Fixed):
-            printed = to_json(one)
-            if found.setdefault(one.name.full, printed) != printed:
-                raise NameConflict
+        if isinstance(one, Record | Enum | Fixed) and not is_same(named.setdefault(one.name.full, one), one):
+            raise NameConflict
     return json.dumps(to_json(node))
 
 
@@ -138,12 +138,14 @@ def mark_ambiguous_unions(node: AvroType) -> AvroType:
     """Add an unused branch to unions such as `[int, long]`. Without it Spark merges both into one column, and the branch
     is lost."""
 
-    def marked(one: AvroType) -> AvroType:
-        kinds = {kind_of(value) for value in values_of(one)}
-        ambiguous = isinstance(one, Union) and kinds in ({"int", "long"}, {"float", "double"})
-        return Union((*one.branches, _UNUSED)) if isinstance(one, Union) and ambiguous else one
+    return rebuild(node, _marked)
 
-    return rebuild(node, marked)
+
+def _marked(node: AvroType) -> AvroType:
+    if not isinstance(node, Union):
+        return node
+    kinds = {kind_of(value) for value in values_of(node)}
+    return Union((*node.branches, _UNUSED)) if kinds in ({"int", "long"}, {"float", "double"}) else node
 
 
 def writer_union(trees: Sequence[AvroType]) -> tuple[str, list[int]]:
@@ -319,17 +321,13 @@ class NestedRecord:
 
 
 def find_nested(records: Sequence[Record]) -> dict[str, NestedRecord]:
-    """The fields that are records in all schemas, of which the first is the reader's."""
-    return _nested(records) if all(map(is_simple, records)) else {}
-
-
-def _nested(records: Sequence[Record]) -> dict[str, NestedRecord]:
+    """The fields that are records in all schemas, of which the first is the reader's. Only for simple trees."""
     found = {}
     for name in _names(records[0]):
         types = [member.type for record in records for member in record.fields if member.name == name]
         inner = [type_ for type_ in types if isinstance(type_, Record) and type_.fields]
         if len(inner) == len(records):
-            found[name] = NestedRecord(_names(inner[0]), _nested(inner))
+            found[name] = NestedRecord(_names(inner[0]), find_nested(inner))
     return found
 
 

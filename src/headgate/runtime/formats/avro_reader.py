@@ -201,9 +201,29 @@ class _Part:
         self.needs_conversion = needs_conversion(reader.whole)
         self._reader = reader
         groups = [(reader, writers), *more]
-        self._nested = find_nested([one.record for of, written in groups for one in (of, *written)])
-        self.reader_text = reader.text(self._nested)
-        self.reads = [read for of, written in groups for read in _reads(written, of, self._nested)]
+        versions = [one for of, written in groups for one in (of, *written)]
+        simple = all(one.is_simple for one in versions)
+        self._nested = find_nested([one.record for one in versions]) if simple else {}
+        self._texts: dict[_Version, str] = {}
+        self.reads = [read for of, written in groups for read in self._reads(written, of)]
+        self.reader_text = self._text(reader)
+
+    def _reads(self, writers: _Versions, reader: _Version) -> list[_Read]:
+        """As few reads as possible."""
+        by_union = [w for w in writers if reader.is_simple and w.is_simple]
+        joined: list[_Version] = []
+        if len(by_union) > 1:
+            union, members = writer_union([w.ended(self._nested) for w in by_union])
+            joined = [by_union[number] for number in members] if len(members) > 1 else []
+        text = self._text(reader)
+        reads = [_Read(self._text(w), text, w.ids) for w in writers if w not in joined]
+        branches = {id_: number for number, w in enumerate(joined) for id_ in w.ids}
+        return [_Read(union, text, list(branches), branches), *reads] if branches else reads
+
+    def _text(self, version: _Version) -> str:
+        if version not in self._texts:
+            self._texts[version] = to_json_text(mark_ambiguous_unions(version.ended(self._nested)))
+        return self._texts[version]
 
     def value(self, read: Column) -> Column:
         return to_columns(self._whole(read), self._reader.whole, self.type)
@@ -222,18 +242,19 @@ class _Part:
 def _parts(side: SchemaEncoding, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
     """All parts; and the ids that none of them reads, each with the path where its values mean something else."""
     frozen = _Version(writer_tree(side.first), [])
-    own, older = _by_shape(writers, own=True), _by_shape(writers, own=False, flat=frozen.flat)
-    for alike in (own.pop(frozen.shape, None), older.pop(frozen.shape, None)):
+    newer, older = _by_shape(writers, newer=True), _by_shape(writers, newer=False, flat=frozen.flat)
+    for alike in (newer.pop(frozen.shape, None), older.pop(frozen.shape, None)):
         frozen.ids += alike.ids if alike is not None else []
     old, converted, conflicts = _by_logical_types(frozen, list(older.values()))
-    merged = _merged(side) if own else None
-    new = [w for w in own.values() if merged is not None and w.is_simple and is_readable_as(w.record, merged)]
-    if merged is None or not new:
+    merged = _merged(side) if newer else None
+    fitting = [
+        w for w in newer.values() if merged is not None and w.is_simple and is_readable_as(w.record, merged)
+    ]
+    if merged is None or not fitting:
         parts = [_Part(MERGED, frozen, [frozen, *old])]
     else:
-        parts = _merged_parts(_Version(merged, []), [frozen, *new], frozen, old)
-    left = [w for w in own.values() if w not in new]
-    parts += [_Part(f"own{w.ids[0]}", w, [w]) for w in left]
+        parts = _merged_parts(_Version(merged, []), [frozen, *fitting], frozen, old)
+    parts += [_Part(f"newer{w.ids[0]}", w, [w]) for w in newer.values() if w not in fitting]
     return [*parts, *converted], conflicts
 
 
@@ -259,7 +280,7 @@ def _by_logical_types(
             conflicts |= dict.fromkeys(writer.ids, ROOT)
     parts = []
     for (_, flat), (reader, writers) in found.items():
-        parts.append(_Part(f"meant{writers[0].ids[0]}", _Version(reader, [], flat), writers))
+        parts.append(_Part(f"older{writers[0].ids[0]}", _Version(reader, [], flat), writers))
     return alike, parts, conflicts
 
 
@@ -285,19 +306,6 @@ def _merged(side: SchemaEncoding) -> AvroType | None:
     return named if named and to_spark(read_tree(named)) == to_spark(decoded_type(side).type) else None
 
 
-def _reads(writers: _Versions, reader: _Version, nested: Mapping[str, NestedRecord]) -> list[_Read]:
-    """As few reads as possible."""
-    text = reader.text(nested)
-    by_union = [w for w in writers if reader.is_simple and w.is_simple]
-    union, members = writer_union([w.ended(nested) for w in by_union])
-    joined = [by_union[number] for number in members]
-    if len(joined) < 2:
-        joined = []
-    reads = [_Read(w.text(nested), text, w.ids) for w in writers if w not in joined]
-    branches = {id_: number for number, w in enumerate(joined) for id_ in w.ids}
-    return [_Read(union, text, list(branches), branches), *reads] if branches else reads
-
-
 class _Version:
     """A schema that records of some ids are written with, or are read by.
 
@@ -309,20 +317,15 @@ class _Version:
     def __init__(self, whole: AvroType, ids: list[int], flat: bool = True) -> None:
         self.whole = whole
         self.ids = ids
-        self.record = Record(Name("headgate_wrapped"), (Field(WHOLE_FIELD, whole),))
-        self.flat = False
-        if flat and isinstance(whole, Record) and whole.fields:
-            self.flat = not whole.is_error and not contains_itself(whole)
-            self.record = whole if self.flat else self.record
-        self.is_simple = is_simple(self.record)
+        self.is_simple = is_simple(whole)
+        self.flat = flat and _has_room_for_end(whole) and (self.is_simple or not contains_itself(whole))
+        wrapped = Record(Name("headgate_wrapped"), (Field(WHOLE_FIELD, whole),))
+        self.record = whole if self.flat and isinstance(whole, Record) else wrapped
 
     @cached_property
     def shape(self) -> str:
         """Equal for schemas that differ only in what does not show in the bytes."""
         return canonical_text(self.whole, normalize=True)
-
-    def text(self, nested: Mapping[str, NestedRecord]) -> str:
-        return to_json_text(mark_ambiguous_unions(self.ended(nested)))
 
     def ended(self, nested: Mapping[str, NestedRecord]) -> Record:
         """The record with the end behind its fields."""
@@ -333,11 +336,15 @@ class _Version:
 _Versions = Sequence[_Version]
 
 
-def _by_shape(writers: WriterSchemas, *, own: bool, flat: bool = True) -> dict[str, _Version]:
+def _has_room_for_end(whole: AvroType) -> bool:
+    return isinstance(whole, Record) and bool(whole.fields) and not whole.is_error
+
+
+def _by_shape(writers: WriterSchemas, *, newer: bool, flat: bool = True) -> dict[str, _Version]:
     """The ids that are newer than the frozen schema, or the others, grouped by equal shape."""
     found: dict[str, _Version] = {}
     for id_, schema in sorted(writers.known.items()):
-        if (id_ in writers.newer) is own:
+        if (id_ in writers.newer) is newer:
             version = _Version(writer_tree(schema), [], flat)
             found.setdefault(version.shape, version).ids.append(id_)
     return found

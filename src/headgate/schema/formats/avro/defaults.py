@@ -5,50 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from headgate.schema.formats.avro.tree import (
-    Array,
-    AvroType,
-    Enum,
-    Fixed,
-    Map,
-    Primitive,
-    Record,
-    Union,
-    describe,
-)
+from headgate.schema.formats.avro import tree
 from headgate.schema.formats.documents import Json
 
 INT_RANGE = range(-(2**31), 2**31)
 LONG_RANGE = range(-(2**63), 2**63)
 
 
-def default_problems(value: Json, node: AvroType, path: str) -> Iterator[tuple[str, str]]:
+def default_problems(value: Json, node: tree.AvroType, path: str) -> Iterator[tuple[str, str]]:
     """Path and reason of every part of a default that is not a value of its type.
 
     This is stricter than Java, which accepts any text for bytes, fixed and enum. A default that cannot be encoded fails
     every reader that needs it, long after the schema was registered.
     """
     match node:
-        case Union():
+        case tree.Union():
             # Since Avro 1.12 the value may be of any branch; up to 1.11 it had to be of the first.
             if not any(_is_value(value, branch) for branch in node.branches):
-                yield path, f"{_shown(value)} fits no branch of {describe(node)}"
-        case Record():
+                yield path, f"{_shown(value)} fits no branch of {tree.describe(node)}"
+        case tree.Record():
             yield from _record_problems(value, node, path)
-        case Array() if isinstance(value, list):
+        case tree.Array() if isinstance(value, list):
             for index, item in enumerate(value):
                 yield from default_problems(item, node.items, f"{path}[{index}]")
-        case Map() if isinstance(value, dict):
+        case tree.Map() if isinstance(value, dict):
             for key, item in value.items():
                 yield from default_problems(item, node.values, f"{path}.{key}")
-        case Primitive() | Fixed() | Enum() | Array() | Map():
+        case tree.Primitive() | tree.Fixed() | tree.Enum() | tree.Array() | tree.Map():
             if not _is_scalar(value, node):
-                yield path, f"{_shown(value)} is no value of type {describe(node)}"
+                yield path, f"{_shown(value)} is no value of type {tree.describe(node)}"
         case _:
             assert_never(node)
 
 
-def _is_value(value: Json, node: AvroType) -> bool:
+def _is_value(value: Json, node: tree.AvroType) -> bool:
     return next(default_problems(value, node, ""), None) is None
 
 
@@ -69,26 +59,26 @@ def _shown(value: Json) -> str:
             return "an object"
 
 
-def _record_problems(value: Json, node: Record, path: str) -> Iterator[tuple[str, str]]:
+def _record_problems(value: Json, node: tree.Record, path: str) -> Iterator[tuple[str, str]]:
     if not isinstance(value, dict):
-        yield path, f"{_shown(value)} is no value of type {describe(node)}"
+        yield path, f"{_shown(value)} is no value of type {tree.describe(node)}"
         return
     for member in node.fields:
         if member.name in value:
             yield from default_problems(value[member.name], member.type, f"{path}.{member.name}")
         elif not member.has_default:
-            yield path, f'field "{member.name}" of {describe(node)} has neither a value nor a default'
+            yield path, f'field "{member.name}" of {tree.describe(node)} has neither a value nor a default'
 
 
-def _is_scalar(value: Json, node: Primitive | Fixed | Enum | Array | Map) -> bool:
+def _is_scalar(value: Json, node: tree.Primitive | tree.Fixed | tree.Enum | tree.Array | tree.Map) -> bool:
     match node:
-        case Primitive():
+        case tree.Primitive():
             return _is_primitive(value, node.kind)
-        case Fixed():
+        case tree.Fixed():
             return isinstance(value, str) and _is_bytes(value) and len(value) == node.size
-        case Enum():
+        case tree.Enum():
             return isinstance(value, str) and value in node.symbols
-        case Array() | Map():
+        case tree.Array() | tree.Map():
             return False
         case _:
             assert_never(node)

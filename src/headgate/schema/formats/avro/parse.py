@@ -13,22 +13,8 @@ from typing import cast
 
 from headgate.errors import did_you_mean, similar_names
 from headgate.schema.errors import SchemaTooDeep
+from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.defaults import default_problems
-from headgate.schema.formats.avro.tree import (
-    PRIMITIVES,
-    Array,
-    AvroType,
-    Enum,
-    Field,
-    Fixed,
-    Map,
-    Name,
-    Named,
-    Primitive,
-    Record,
-    Union,
-    describe,
-)
 from headgate.schema.formats.documents import Json
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
 
@@ -59,19 +45,19 @@ class Parsed:
     """A tree, all named types by full name (those that were known before included), and what is wrong with the schema.
     With faults the tree has stand-ins and must not be used."""
 
-    type: AvroType
-    names: dict[str, Named]
+    type: tree.AvroType
+    names: dict[str, tree.Named]
     faults: tuple[Fault, ...]
 
 
-def parse(definition: Json, known: Mapping[str, Named] | None = None) -> Parsed:
+def parse(definition: Json, known: Mapping[str, tree.Named] | None = None) -> Parsed:
     """The schema by all rules of the specification, for a registry. Paths lead into its text: ``$.fields[2].type``."""
     return _Parser(known, _TextPaths(), strict=True).parsed(definition, ROOT)
 
 
 def parse_leniently(
     definition: object,
-    known: Mapping[str, Named] | None = None,
+    known: Mapping[str, tree.Named] | None = None,
     *,
     path: str = ROOT,
     max_levels: int = MAX_LEVELS,
@@ -134,15 +120,15 @@ class _Parser:
 
     def __init__(
         self,
-        known: Mapping[str, Named] | None,
+        known: Mapping[str, tree.Named] | None,
         paths: _TextPaths,
         *,
         strict: bool,
         max_levels: int = MAX_LEVELS,
     ) -> None:
-        self._names: dict[str, Named] = dict(known or {})
+        self._names: dict[str, tree.Named] = dict(known or {})
         self._faults: list[Fault] = []
-        self._defaults: list[tuple[Field, str]] = []
+        self._defaults: list[tuple[tree.Field, str]] = []
         self._paths = paths
         self._strict = strict
         self._max_levels = max_levels
@@ -156,11 +142,11 @@ class _Parser:
             )
         return Parsed(node, self._names, tuple(self._faults))
 
-    def _fault(self, path: str, reason: str) -> Primitive:
+    def _fault(self, path: str, reason: str) -> tree.Primitive:
         self._faults.append(Fault(path, reason))
-        return Primitive(_BROKEN)
+        return tree.Primitive(_BROKEN)
 
-    def _type(self, definition: Json, path: str, space: str, level: int) -> AvroType:
+    def _type(self, definition: Json, path: str, space: str, level: int) -> tree.AvroType:
         if level > self._max_levels:
             raise SchemaTooDeep("avro schema", path)
         if isinstance(definition, str):
@@ -177,11 +163,11 @@ class _Parser:
             case "fixed":
                 return self._fixed(definition, path, space)
             case "array":
-                return Array(self._inside(definition, "items", path, space, level), _others(definition))
+                return tree.Array(self._inside(definition, "items", path, space, level), _others(definition))
             case "map":
-                return Map(self._inside(definition, "values", path, space, level), _others(definition))
-            case str(kind) if kind in PRIMITIVES:
-                return Primitive(kind, _others(definition))
+                return tree.Map(self._inside(definition, "values", path, space, level), _others(definition))
+            case str(kind) if kind in tree.PRIMITIVES:
+                return tree.Primitive(kind, _others(definition))
             case str(name):
                 # {"type": "a.B"} is how some writers refer to a named type; Java read it until 1.11.
                 return self._by_name(name, self._paths.key(path, "type"), space)
@@ -190,26 +176,26 @@ class _Parser:
             case _:
                 return self._fault(path, 'a type written as an object needs a text in "type"')
 
-    def _inside(self, node: dict[str, Json], key: str, path: str, space: str, level: int) -> AvroType:
+    def _inside(self, node: dict[str, Json], key: str, path: str, space: str, level: int) -> tree.AvroType:
         if key not in node:
             return self._fault(path, f'{node["type"]} without "{key}"')
         return self._type(node[key], self._paths.inside(path, key), space, level + 1)
 
-    def _by_name(self, name: str, path: str, space: str) -> AvroType:
-        if name in PRIMITIVES:
-            return Primitive(name)
+    def _by_name(self, name: str, path: str, space: str) -> tree.AvroType:
+        if name in tree.PRIMITIVES:
+            return tree.Primitive(name)
         # A simple name that its namespace does not have may be one of the null namespace, as in Java.
         candidates = (name,) if "." in name or not space else (f"{space}.{name}", name)
         for full in candidates:
             if full in self._names:
                 return self._names[full]
-        similar = similar_names(name, (*self._names, *PRIMITIVES))
+        similar = similar_names(name, (*self._names, *tree.PRIMITIVES))
         near = did_you_mean(similar)
         reason = f'type "{name}" is not defined before its use{"; " + near.lower() if near else ""}'
         self._faults.append(Fault(path, reason, name, similar))
-        return Primitive(_BROKEN)
+        return tree.Primitive(_BROKEN)
 
-    def _union(self, branches: list[Json], path: str, space: str, level: int) -> Union:
+    def _union(self, branches: list[Json], path: str, space: str, level: int) -> tree.Union:
         if not branches:
             self._fault(path, "a union needs at least one branch")
         nodes = []
@@ -217,19 +203,19 @@ class _Parser:
         for index, branch in enumerate(branches):
             at = self._paths.branch(path, index)
             node = self._type(branch, at, space, level)
-            key = describe(node)
-            if isinstance(node, Union):
+            key = tree.describe(node)
+            if isinstance(node, tree.Union):
                 self._fault(at, "a union cannot directly contain another union")
             elif key in seen:
                 self._fault(at, f"the union has {key} twice")
             seen.add(key)
             nodes.append(node)
-        return Union(tuple(nodes))
+        return tree.Union(tuple(nodes))
 
-    def _record(self, node: dict[str, Json], path: str, space: str, level: int) -> Record:
+    def _record(self, node: dict[str, Json], path: str, space: str, level: int) -> tree.Record:
         name = self._name(node, path, space)
         aliases, doc = self._aliases(node, path, name.space), _text(node, "doc")
-        record = Record(name, (), aliases, doc, _others(node), node["type"] == "error")
+        record = tree.Record(name, (), aliases, doc, _others(node), node["type"] == "error")
         self._define(record, path)
         fields = node.get("fields")
         if not isinstance(fields, list):
@@ -242,15 +228,15 @@ class _Parser:
         self._refuse_twins([member.name for member in members], path, "fields", "field")
         return record
 
-    def _field(self, node: Json, around: str, index: int, space: str, level: int) -> Field:
+    def _field(self, node: Json, around: str, index: int, space: str, level: int) -> tree.Field:
         if not isinstance(node, dict):
-            return Field("", self._fault(self._paths.field(around, index, None), "a field is an object"))
+            return tree.Field("", self._fault(self._paths.field(around, index, None), "a field is an object"))
         path = self._paths.field(around, index, node.get("name"))
         name = self._field_name(node.get("name"), path)
         if "type" not in node:
             self._fault(path, f'field "{name}" has no type')
         at = self._paths.key(path, "type")
-        member = Field(name, self._type(node.get("type", _BROKEN), at, space, level + 1))
+        member = tree.Field(name, self._type(node.get("type", _BROKEN), at, space, level + 1))
         member.aliases = self._texts(node, "aliases", path)
         member.doc = _text(node, "doc")
         member.attributes = _others(node, FIELD_ATTRIBUTES)
@@ -277,7 +263,7 @@ class _Parser:
             self._fault(self._paths.key(path, "order"), reason)
         return "ascending"
 
-    def _enum(self, node: dict[str, Json], path: str, space: str) -> Enum:
+    def _enum(self, node: dict[str, Json], path: str, space: str) -> tree.Enum:
         name = self._name(node, path, space)
         symbols = self._texts(node, "symbols", path, always=True)
         if "symbols" not in node:
@@ -289,12 +275,12 @@ class _Parser:
         self._refuse_twins(list(symbols), path, "symbols", "symbol")
         default = self._enum_default(node, name, symbols, path)
         aliases, doc = self._aliases(node, path, name.space), _text(node, "doc")
-        enum = Enum(name, symbols, default, aliases, doc, _others(node, ENUM_ATTRIBUTES))
+        enum = tree.Enum(name, symbols, default, aliases, doc, _others(node, ENUM_ATTRIBUTES))
         self._define(enum, path)
         return enum
 
     def _enum_default(
-        self, node: dict[str, Json], name: Name, symbols: tuple[str, ...], path: str
+        self, node: dict[str, Json], name: tree.Name, symbols: tuple[str, ...], path: str
     ) -> str | None:
         default, at = node.get("default"), self._paths.key(path, "default")
         if default is None or default in symbols:
@@ -305,40 +291,40 @@ class _Parser:
             self._fault(at, "the default of an enum is one of its symbols")
         return None
 
-    def _fixed(self, node: dict[str, Json], path: str, space: str) -> Fixed:
+    def _fixed(self, node: dict[str, Json], path: str, space: str) -> tree.Fixed:
         name, size = self._name(node, path, space), node.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             reason = f'fixed "{name.full}" needs a "size" that is a number of bytes'
             self._fault(self._paths.key(path, "size"), reason)
             size = 0
         aliases, doc = self._aliases(node, path, name.space), _text(node, "doc")
-        fixed = Fixed(name, size, aliases, doc, _others(node))
+        fixed = tree.Fixed(name, size, aliases, doc, _others(node))
         self._define(fixed, path)
         return fixed
 
-    def _define(self, node: Named, path: str) -> None:
+    def _define(self, node: tree.Named, path: str) -> None:
         at = self._paths.key(path, "name")
-        if (node.name.simple if self._strict else node.name.full) in PRIMITIVES:
+        if (node.name.simple if self._strict else node.name.full) in tree.PRIMITIVES:
             self._fault(at, f'"{node.name.simple}" is a primitive type and no name for another')
         elif node.name.full in self._names:
             self._fault(at, f'"{node.name.full}" is already defined')
         self._names[node.name.full] = node
 
-    def _name(self, node: dict[str, Json], path: str, space: str) -> Name:
+    def _name(self, node: dict[str, Json], path: str, space: str) -> tree.Name:
         written, inside = node.get("name"), node.get("namespace")
         if not isinstance(written, str) or not (written or self._strict):
             self._fault(path, f'{node["type"]} without "name"')
-            return Name("", space)
+            return tree.Name("", space)
         if inside is not None and not isinstance(inside, str):
             self._fault(self._paths.key(path, "namespace"), "a namespace is a text")
             inside = None
         before, dot, simple = written.rpartition(".")
-        name = Name(simple, before if dot else space if inside is None else inside)
+        name = tree.Name(simple, before if dot else space if inside is None else inside)
         if self._strict:
             self._check_name(name, written, path, "name" if dot else "namespace")
         return name
 
-    def _check_name(self, name: Name, written: str, path: str, space_key: str) -> None:
+    def _check_name(self, name: tree.Name, written: str, path: str, space_key: str) -> None:
         if not _NAME.fullmatch(name.simple):
             reason = f'{_quoted(written)} is no name: write letters, digits and "_"'
             self._fault(self._paths.key(path, "name"), reason)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
+from headgate.schema import types as t
 from headgate.schema.errors import (
     DecimalTooWide,
     MalformedAvro,
@@ -23,35 +24,11 @@ from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.parse import MAX_LEVELS, parse_leniently
 from headgate.schema.formats.documents import SizeLimit, check_depth, load_document
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
-from headgate.schema.types import (
-    MAX_DEPTH,
-    MAX_PRECISION,
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 
 FORMAT = "avro schema"
 
 
-def from_avro(schema: object, references: Sequence[object] = ()) -> Type:
+def from_avro(schema: object, references: Sequence[object] = ()) -> t.Type:
     """The type of an Avro schema, given as JSON text or parsed; whether the whole may be null is left out.
 
     ``references`` are the schemas whose names it uses, each after those that it uses itself. A union of records
@@ -60,26 +37,28 @@ def from_avro(schema: object, references: Sequence[object] = ()) -> Type:
     return read_schema(schema, references)[0]
 
 
-def columns_of(schema: object, references: Sequence[object] = (), column: str = "value") -> tuple[Field, ...]:
+def columns_of(
+    schema: object, references: Sequence[object] = (), column: str = "value"
+) -> tuple[t.Field, ...]:
     """The columns of a Kafka key or value: a record's fields, or the one column of anything else."""
     type_, nullable = read_schema(schema, references)
-    if not isinstance(type_, Record):
-        return (Field(column, type_, nullable),)
+    if not isinstance(type_, t.Record):
+        return (t.Field(column, type_, nullable),)
     if not nullable:
         return type_.fields
-    return tuple(Field(field.name, field.type, True, field.doc) for field in type_.fields)
+    return tuple(t.Field(field.name, field.type, True, field.doc) for field in type_.fields)
 
 
-def read_schema(schema: object, references: Sequence[object] = ()) -> tuple[Type, bool]:
+def read_schema(schema: object, references: Sequence[object] = ()) -> tuple[t.Type, bool]:
     """The type of a schema, and whether the whole may be null."""
     names: dict[str, tree.Named] = {}
     reader = _Reader()
-    for path, node in _referred(references, names, MAX_DEPTH):
+    for path, node in _referred(references, names, t.MAX_DEPTH):
         reader.type(node, path)
-    return reader.top(_tree(_load(schema), names, ROOT, MAX_DEPTH), ROOT)
+    return reader.top(_tree(_load(schema), names, ROOT, t.MAX_DEPTH), ROOT)
 
 
-def read_tree(node: tree.AvroType) -> Type:
+def read_tree(node: tree.AvroType) -> t.Type:
     """The type of a schema that is a tree already."""
     return _Reader().top(node, ROOT)[0]
 
@@ -122,21 +101,21 @@ class _Reader:
     """Turns a tree into a type. A named type is read once and counted wherever it is used."""
 
     def __init__(self) -> None:
-        self._read: dict[int, tuple[Type, int]] = {}  # type and number of fields, by the id of a node
+        self._read: dict[int, tuple[t.Type, int]] = {}  # type and number of fields, by the id of a node
         self._open: set[int] = set()
         self._size_limit = SizeLimit(FORMAT)
 
-    def top(self, node: tree.AvroType, path: str) -> tuple[Type, bool]:
+    def top(self, node: tree.AvroType, path: str) -> tuple[t.Type, bool]:
         """The type of a whole schema, and whether it may be null."""
         branches, nullable = _branches(node, path)
         if len(branches) > 1:
-            type_: Type = self._union_of_records(branches, path)
+            type_: t.Type = self._union_of_records(branches, path)
         else:
             type_ = self.type(branches[0], path)
         check_depth(type_, FORMAT)
         return type_, nullable
 
-    def type(self, node: tree.AvroType, path: str) -> Type:
+    def type(self, node: tree.AvroType, path: str) -> t.Type:
         self._size_limit.count(1, path)
         match node:
             case tree.Primitive():
@@ -144,9 +123,9 @@ class _Reader:
                     raise NullTypeOnly(FORMAT, path)
                 return annotated(node, path)
             case tree.Array():
-                return Array(*self._place(node.items, element_path(path)))
+                return t.Array(*self._place(node.items, element_path(path)))
             case tree.Map():
-                return Map(*self._place(node.values, value_path(path)))
+                return t.Map(*self._place(node.values, value_path(path)))
             case tree.Record() | tree.Enum() | tree.Fixed():
                 return self._named(node, path)
             case tree.Union():
@@ -154,14 +133,14 @@ class _Reader:
             case _:
                 assert_never(node)
 
-    def _place(self, node: tree.AvroType, path: str) -> tuple[Type, bool]:
+    def _place(self, node: tree.AvroType, path: str) -> tuple[t.Type, bool]:
         """The type of the elements of an array or the values of a map, and whether they may be null."""
         branches, nullable = _branches(node, path)
         if len(branches) > 1:
             raise UnsupportedUnion(path, tuple(map(_label, branches)))
         return self.type(branches[0], path), nullable
 
-    def _named(self, node: tree.Named, path: str) -> Type:
+    def _named(self, node: tree.Named, path: str) -> t.Type:
         if id(node) in self._open:
             raise RecursiveSchema(FORMAT, path, node.name.full)
         if id(node) in self._read:
@@ -175,14 +154,14 @@ class _Reader:
         self._read[id(node)] = type_, self._size_limit.counted - before
         return type_
 
-    def _definition(self, node: tree.Named, path: str) -> Type:
+    def _definition(self, node: tree.Named, path: str) -> t.Type:
         match node:
             case tree.Record():
-                return Record(self._fields(node, path), node.name.full, node.doc)
+                return t.Record(self._fields(node, path), node.name.full, node.doc)
             case tree.Enum():
                 if not node.symbols:
                     raise MalformedAvro(path, "an enum has a list of symbols")
-                return Enum(node.symbols, node.name.full, node.default, node.doc)
+                return t.Enum(node.symbols, node.name.full, node.default, node.doc)
             case tree.Fixed():
                 if node.size < 1:
                     raise MalformedAvro(path, "the size of a fixed is a whole number from 1")
@@ -190,8 +169,8 @@ class _Reader:
             case _:
                 assert_never(node)
 
-    def _fields(self, record: tree.Record, path: str) -> tuple[Field, ...]:
-        made: list[Field] = []
+    def _fields(self, record: tree.Record, path: str) -> tuple[t.Field, ...]:
+        made: list[t.Field] = []
         taken = {member.name for member in record.fields}
         for member in record.fields:
             at = field_path(path, member.name)
@@ -201,24 +180,24 @@ class _Reader:
             made.extend(columns)
         return tuple(made)
 
-    def _field(self, member: tree.Field, path: str) -> list[Field]:
+    def _field(self, member: tree.Field, path: str) -> list[t.Field]:
         """The columns of a field: one, unless its union has several types."""
         branches, nullable = _branches(member.type, path)
         if len(branches) == 1:
-            return [Field(member.name, self.type(branches[0], path), nullable, member.doc)]
+            return [t.Field(member.name, self.type(branches[0], path), nullable, member.doc)]
         types = [self.type(branch, path) for branch in branches]
-        return [Field(f"{member.name}{n}", type_, True, member.doc) for n, type_ in enumerate(types, 1)]
+        return [t.Field(f"{member.name}{n}", type_, True, member.doc) for n, type_ in enumerate(types, 1)]
 
-    def _union_of_records(self, branches: Sequence[tree.AvroType], path: str) -> Record:
-        fields: list[Field] = []
+    def _union_of_records(self, branches: Sequence[tree.AvroType], path: str) -> t.Record:
+        fields: list[t.Field] = []
         taken: set[str] = set()
         for branch in branches:
             if not isinstance(branch, tree.Record):
                 raise UnsupportedUnion(path, tuple(map(_label, branches)))
-            column = Field(branch.name.simple, self.type(branch, path), True)
+            column = t.Field(branch.name.simple, self.type(branch, path), True)
             _claim([column], taken, path)
             fields.append(column)
-        return Record(tuple(fields))
+        return t.Record(tuple(fields))
 
 
 def _branches(node: tree.AvroType, path: str) -> tuple[Sequence[tree.AvroType], bool]:
@@ -229,7 +208,7 @@ def _branches(node: tree.AvroType, path: str) -> tuple[Sequence[tree.AvroType], 
     return branches, len(branches) < len(tree.branches_of(node))
 
 
-def _claim(columns: Iterable[Field], taken: set[str], path: str) -> None:
+def _claim(columns: Iterable[t.Field], taken: set[str], path: str) -> None:
     for column in columns:
         if column.name in taken:
             raise UnionColumnClash(path, column.name)
@@ -244,46 +223,46 @@ def _label(node: tree.AvroType) -> str:
 # annotations
 
 
-PRIMITIVES: Mapping[str, Type] = {
-    "boolean": Boolean(),
-    "int": Integer(),
-    "long": Bigint(),
-    "float": Real(),
-    "double": Double(),
-    "bytes": Bytes(),
-    "string": Text(),
+PRIMITIVES: Mapping[str, t.Type] = {
+    "boolean": t.Boolean(),
+    "int": t.Integer(),
+    "long": t.Bigint(),
+    "float": t.Real(),
+    "double": t.Double(),
+    "bytes": t.Bytes(),
+    "string": t.Text(),
 }
 
-_LOGICAL: Mapping[tuple[str, str], Type] = {
-    ("int", "date"): Date(),
-    ("int", "time-millis"): Time(),
-    ("long", "time-micros"): Time(),
-    ("long", "timestamp-millis"): TimestampTz(),
-    ("long", "timestamp-micros"): TimestampTz(),
-    ("long", "local-timestamp-millis"): Timestamp(),
-    ("long", "local-timestamp-micros"): Timestamp(),
-    ("string", "uuid"): Uuid(),
+_LOGICAL: Mapping[tuple[str, str], t.Type] = {
+    ("int", "date"): t.Date(),
+    ("int", "time-millis"): t.Time(),
+    ("long", "time-micros"): t.Time(),
+    ("long", "timestamp-millis"): t.TimestampTz(),
+    ("long", "timestamp-micros"): t.TimestampTz(),
+    ("long", "local-timestamp-millis"): t.Timestamp(),
+    ("long", "local-timestamp-micros"): t.Timestamp(),
+    ("string", "uuid"): t.Uuid(),
 }
 
 # Debezium counts timestamps of columns without a zone from the epoch as if they were in UTC: they have no zone. Connect's
 # own Timestamp is an instant.
-_CONNECT: Mapping[tuple[str, str], Type] = {
-    ("string", "io.debezium.data.Json"): Json(),
-    ("string", "io.debezium.data.Uuid"): Uuid(),
-    ("int", "io.debezium.time.Date"): Date(),
-    ("int", "io.debezium.time.Time"): Time(),
-    ("long", "io.debezium.time.MicroTime"): Time(),
-    ("long", "io.debezium.time.Timestamp"): Timestamp(),
-    ("long", "io.debezium.time.MicroTimestamp"): Timestamp(),
-    ("string", "io.debezium.time.ZonedTimestamp"): TimestampTz(),
-    ("int", "org.apache.kafka.connect.data.Date"): Date(),
-    ("int", "org.apache.kafka.connect.data.Time"): Time(),
-    ("long", "org.apache.kafka.connect.data.Timestamp"): TimestampTz(),
+_CONNECT: Mapping[tuple[str, str], t.Type] = {
+    ("string", "io.debezium.data.Json"): t.Json(),
+    ("string", "io.debezium.data.Uuid"): t.Uuid(),
+    ("int", "io.debezium.time.Date"): t.Date(),
+    ("int", "io.debezium.time.Time"): t.Time(),
+    ("long", "io.debezium.time.MicroTime"): t.Time(),
+    ("long", "io.debezium.time.Timestamp"): t.Timestamp(),
+    ("long", "io.debezium.time.MicroTimestamp"): t.Timestamp(),
+    ("string", "io.debezium.time.ZonedTimestamp"): t.TimestampTz(),
+    ("int", "org.apache.kafka.connect.data.Date"): t.Date(),
+    ("int", "org.apache.kafka.connect.data.Time"): t.Time(),
+    ("long", "org.apache.kafka.connect.data.Timestamp"): t.TimestampTz(),
 }
 _CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
 
-def annotated(node: tree.Primitive, path: str) -> Type:
+def annotated(node: tree.Primitive, path: str) -> t.Type:
     """The type of a primitive with these attributes.
 
     An annotation that is unknown, stands on the wrong type or is not valid in itself is ignored, as the specification asks.
@@ -291,21 +270,21 @@ def annotated(node: tree.Primitive, path: str) -> Type:
     if not node.attributes:
         return PRIMITIVES[node.kind]
     if node.kind == "bytes":
-        return decimal_of(node.attributes, path) or Bytes()
+        return decimal_of(node.attributes, path) or t.Bytes()
     logical, connect = _text(node.attributes, "logicalType"), _text(node.attributes, "connect.name")
     return _CONNECT.get((node.kind, connect)) or _LOGICAL.get((node.kind, logical)) or PRIMITIVES[node.kind]
 
 
-def annotated_fixed(node: tree.Fixed, path: str) -> Type:
+def annotated_fixed(node: tree.Fixed, path: str) -> t.Type:
     """The type of a fixed: a uuid, a decimal whose digits have room in its bytes, or the bytes themselves."""
     if node.attributes.get("logicalType") == "uuid" and node.size == 16:
-        return Uuid()
+        return t.Uuid()
     decimal = decimal_of(node.attributes, path)
     has_room = decimal is not None and 10**decimal.precision <= 2 ** (8 * node.size - 1)
-    return decimal if decimal is not None and has_room else Bytes(node.size)
+    return decimal if decimal is not None and has_room else t.Bytes(node.size)
 
 
-def decimal_of(attributes: Mapping[str, object], path: str) -> Decimal | None:
+def decimal_of(attributes: Mapping[str, object], path: str) -> t.Decimal | None:
     """The decimal that the attributes declare, or None if they declare no valid one."""
     if attributes.get("logicalType") == "decimal":
         precision, scale = attributes.get("precision"), attributes.get("scale", 0)
@@ -316,9 +295,9 @@ def decimal_of(attributes: Mapping[str, object], path: str) -> Decimal | None:
     # bool is an int in Python, but not a number in JSON
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision == 0:
         return None
-    if precision > MAX_PRECISION:
+    if precision > t.MAX_PRECISION:
         raise DecimalTooWide(path, precision)
-    return Decimal(precision, scale)
+    return t.Decimal(precision, scale)
 
 
 def connect_decimal(attributes: Mapping[str, object]) -> tuple[int | None, int | None]:

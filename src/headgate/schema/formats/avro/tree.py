@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import TypeAlias, assert_never
 
 from headgate.schema.formats.documents import Json, compact
@@ -171,48 +172,70 @@ def walk(node: AvroType) -> Iterator[AvroType]:
 
 
 def rebuild(node: AvroType, change: Callable[[AvroType], AvroType]) -> AvroType:
-    """A copy in which every node is what ``change`` makes of it, the outer ones first.
+    """The tree in which every node is what ``change`` makes of it, the outer ones first.
 
-    A record that is used several times is copied once, so that a record may still contain itself.
+    Parts in which nothing changes are shared with the old tree. A record that is used several times is copied once, so that
+    a record may still contain itself.
     """
-    copies: dict[int, tuple[AvroType, Record]] = {}  # holds the originals too, so that no id is used again
+    return _Rebuild(change).node(node)
 
-    def copy(old: AvroType) -> AvroType:
-        if id(old) in copies:
-            return copies[id(old)][1]
-        match new := change(old):
+
+class _Rebuild:
+    def __init__(self, change: Callable[[AvroType], AvroType]) -> None:
+        self._change = change
+        self._records: dict[
+            int, tuple[AvroType, Record]
+        ] = {}  # with the old ones, so that no id is used again
+
+    def node(self, old: AvroType) -> AvroType:
+        if id(old) in self._records:
+            return self._records[id(old)][1]
+        match new := self._change(old):
             case Record():
-                made = replace(new, fields=())
-                copies[id(old)] = old, made
-                made.fields = tuple(replace(member, type=copy(member.type)) for member in new.fields)
-                return made
+                return self._record(old, new)
             case Array():
-                return replace(new, items=copy(new.items))
+                items = self.node(new.items)
+                return new if items is new.items else replace(new, items=items)
             case Map():
-                return replace(new, values=copy(new.values))
+                values = self.node(new.values)
+                return new if values is new.values else replace(new, values=values)
             case Union():
-                return Union(tuple(copy(branch) for branch in new.branches))
+                branches = tuple([self.node(branch) for branch in new.branches])
+                same = all(map(is_, branches, new.branches))
+                return new if same else Union(branches)
             case Primitive() | Fixed() | Enum():
                 return new
             case _:
                 assert_never(new)
 
-    return copy(node)
+    def _record(self, old: AvroType, new: Record) -> Record:
+        made = replace(new, fields=())
+        self._records[id(old)] = old, made
+        made.fields = tuple([self._field(member) for member in new.fields])
+        if all(map(is_, made.fields, new.fields)):  # then nothing inside refers to the copy
+            self._records[id(old)] = old, new
+            return new
+        return made
+
+    def _field(self, member: Field) -> Field:
+        type_ = self.node(member.type)
+        return member if type_ is member.type else replace(member, type=type_)
 
 
 def without_docs(node: AvroType) -> AvroType:
     """The same type without any doc. Docs do not show in the bytes of a record."""
+    return rebuild(node, _without_docs)
 
-    def bare(one: AvroType) -> AvroType:
-        match one:
-            case Record():
-                return replace(one, doc=None, fields=tuple(replace(f, doc=None) for f in one.fields))
-            case Enum() | Fixed():
-                return replace(one, doc=None)
-            case _:
-                return one
 
-    return rebuild(node, bare)
+def _without_docs(node: AvroType) -> AvroType:
+    match node:
+        case Record():
+            fields = tuple([f if f.doc is None else replace(f, doc=None) for f in node.fields])
+            return replace(node, doc=None, fields=fields)
+        case Enum() | Fixed():
+            return replace(node, doc=None)
+        case _:
+            return node
 
 
 # printing

@@ -10,35 +10,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from headgate.schema import types as t
 from headgate.schema.errors import InvalidAvroName, SchemaTooDeep
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.tree import AvroType, Name, Primitive, to_json
 from headgate.schema.formats.documents import Resolve, unresolved
 from headgate.schema.names import avro_name, avro_names
-from headgate.schema.types import (
-    MAX_DEPTH,
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 
 NAMESPACE = "com.headgate.sink"
 
@@ -64,7 +41,7 @@ class AvroSchema:
 
 
 def to_avro(
-    type_: Type,
+    type_: t.Type,
     *,
     name: str,
     namespace: str | None = None,
@@ -98,30 +75,30 @@ class _Writer:
     renames: dict[Path, str] = field(default_factory=dict)
     defined: dict[str, tree.Named] = field(default_factory=dict)
 
-    def top(self, type_: Type, full: str) -> AvroType:
+    def top(self, type_: t.Type, full: str) -> AvroType:
         resolved = self._resolved(type_)
         match resolved:
-            case Record():
+            case t.Record():
                 return self._record(resolved, full, (), 1)
-            case Enum() if _expressible(resolved):
+            case t.Enum() if _expressible(resolved):
                 return _enum(resolved, full)
             case _:
                 return self.type(resolved, "", (), 0)
 
-    def type(self, type_: Type, space: str, path: Path, depth: int) -> AvroType:
+    def type(self, type_: t.Type, space: str, path: Path, depth: int) -> AvroType:
         """The schema of a type at a place that is inside the namespace ``space``."""
-        if depth > MAX_DEPTH:
+        if depth > t.MAX_DEPTH:
             raise SchemaTooDeep("avro schema", ".".join(("$", *path[:8])))
         match type_:
-            case Array(element, nullable):
+            case t.Array(element, nullable):
                 return tree.Array(self._place(element, nullable, space, path, depth + 1))
-            case Map(value, nullable):
+            case t.Map(value, nullable):
                 return tree.Map(self._place(value, nullable, space, path, depth + 1))
-            case Record() | Named():
+            case t.Record() | t.Named():
                 return self._named(type_, space, path, depth)
-            case Enum():
+            case t.Enum():
                 return self._named(type_, space, path, depth) if _expressible(type_) else Primitive("string")
-            case Bytes(int(length)):
+            case t.Bytes(int(length)):
                 full, known = self.names.fixed(length)
                 return self.defined[full] if known else self._define(tree.Fixed(Name.of(full), length))
             case _:
@@ -131,25 +108,25 @@ class _Writer:
         self.defined[node.name.full] = node
         return node
 
-    def _place(self, type_: Type, nullable: bool, space: str, path: Path, depth: int) -> AvroType:
+    def _place(self, type_: t.Type, nullable: bool, space: str, path: Path, depth: int) -> AvroType:
         schema = self.type(type_, space, path, depth)
         return tree.Union((Primitive("null"), schema)) if nullable else schema
 
-    def _named(self, type_: Record | Enum | Named, space: str, path: Path, depth: int) -> AvroType:
+    def _named(self, type_: t.Record | t.Enum | t.Named, space: str, path: Path, depth: int) -> AvroType:
         definition = self._resolved(type_)
-        if not isinstance(definition, Record) and not (
-            isinstance(definition, Enum) and _expressible(definition)
+        if not isinstance(definition, t.Record) and not (
+            isinstance(definition, t.Enum) and _expressible(definition)
         ):
             return self.type(definition, space, path, depth)
-        full, known = self.names.of(type_, isinstance(definition, Record), space)
+        full, known = self.names.of(type_, isinstance(definition, t.Record), space)
         if known:
             self._note_renames(definition, path)
             return self.defined[full]
-        if isinstance(definition, Enum):
+        if isinstance(definition, t.Enum):
             return self._define(_enum(definition, full))
         return self._record(definition, full, path, depth + 1)
 
-    def _record(self, record: Record, full: str, path: Path, depth: int) -> AvroType:
+    def _record(self, record: t.Record, full: str, path: Path, depth: int) -> AvroType:
         made = tree.Record(Name.of(full), doc=record.doc)
         self._define(made)
         names = avro_names([member.name for member in record.fields])
@@ -159,76 +136,76 @@ class _Writer:
         )
         return made
 
-    def _field(self, member: Field, name: str, space: str, path: Path, depth: int) -> tree.Field:
+    def _field(self, member: t.Field, name: str, space: str, path: Path, depth: int) -> tree.Field:
         if name != member.name:
             self.renames[path] = name
         schema = self._place(member.type, member.nullable, space, path, depth)
         defaults_to_null = member.nullable and (self.null_defaults or path in self.added)
         return tree.Field(name, schema, defaults_to_null, doc=member.doc)
 
-    def _note_renames(self, type_: Type, path: Path) -> None:
+    def _note_renames(self, type_: t.Type, path: Path) -> None:
         """The renames inside a definition that is only referred to here hold below this path too."""
         match self._resolved(type_):
-            case Record(fields):
+            case t.Record(fields):
                 for field, name in zip(fields, avro_names([f.name for f in fields]), strict=True):
                     if name != field.name:
                         self.renames[(*path, field.name)] = name
                     self._note_renames(field.type, (*path, field.name))
-            case Array(inner, _) | Map(inner, _):
+            case t.Array(inner, _) | t.Map(inner, _):
                 self._note_renames(inner, path)
             case _:
                 pass
 
-    def _resolved(self, type_: Type) -> Type:
-        for _ in range(MAX_DEPTH):
-            if not isinstance(type_, Named):
+    def _resolved(self, type_: t.Type) -> t.Type:
+        for _ in range(t.MAX_DEPTH):
+            if not isinstance(type_, t.Named):
                 return type_
             type_ = self.resolve(type_)
         raise SchemaTooDeep("avro schema", "$")
 
 
-def _scalar(type_: Type) -> Primitive:
+def _scalar(type_: t.Type) -> Primitive:
     match type_:
-        case Boolean():
+        case t.Boolean():
             return Primitive("boolean")
-        case Integer():
+        case t.Integer():
             return Primitive("int")
-        case Bigint():
+        case t.Bigint():
             return Primitive("long")
-        case Real():
+        case t.Real():
             return Primitive("float")
-        case Double():
+        case t.Double():
             return Primitive("double")
-        case Decimal(precision, scale):
+        case t.Decimal(precision, scale):
             return Primitive("bytes", {"logicalType": "decimal", "precision": precision, "scale": scale})
-        case Text():
+        case t.Text():
             return Primitive("string")
-        case Bytes():
+        case t.Bytes():
             return Primitive("bytes")
-        case Date():
+        case t.Date():
             return Primitive("int", {"logicalType": "date"})
-        case Time():
+        case t.Time():
             return Primitive("long", {"logicalType": "time-micros"})
-        case Timestamp():
+        case t.Timestamp():
             return Primitive("long", {"logicalType": "local-timestamp-micros"})
-        case TimestampTz():
+        case t.TimestampTz():
             return Primitive("long", {"logicalType": "timestamp-micros"})
-        case Uuid():
+        case t.Uuid():
             return Primitive("string", {"logicalType": "uuid"})
-        case Json():
+        case t.Json():
             return Primitive("string", {"connect.name": "io.debezium.data.Json"})
-        case Enum() | Array() | Map() | Record() | Named():
+        case t.Enum() | t.Array() | t.Map() | t.Record() | t.Named():
             raise AssertionError(type_)
         case _:
             assert_never(type_)
 
 
-def _enum(enum: Enum, full: str) -> tree.Enum:
+def _enum(enum: t.Enum, full: str) -> tree.Enum:
     default = enum.default if enum.default in enum.symbols else None
     return tree.Enum(Name.of(full), enum.symbols, default, doc=enum.doc)
 
 
-def _expressible(enum: Enum) -> bool:
+def _expressible(enum: t.Enum) -> bool:
     """Avro's symbols are names."""
     return bool(enum.symbols) and all(avro_name(symbol) == symbol for symbol in enum.symbols)
 
@@ -249,31 +226,31 @@ class TypeNames:
         self._frozen = frozen
         self._taken = {outermost}
         self._foreign = set(frozen.values())
-        self._imported: dict[str, list[tuple[Record | Enum, str]]] = {}
+        self._imported: dict[str, list[tuple[t.Record | t.Enum, str]]] = {}
         self._fixeds: dict[int, str] = {}
         self._next: dict[str, int] = {}
 
-    def reserve(self, type_: Type, resolve: Resolve) -> None:
+    def reserve(self, type_: t.Type, resolve: Resolve) -> None:
         """Keep the names of the imported types inside this type free."""
         waiting, seen = [type_], set[tuple[str, ...]]()
         while waiting:
             match waiting.pop():
-                case Named(parts) as named if parts not in seen:
+                case t.Named(parts) as named if parts not in seen:
                     seen.add(parts)
                     waiting.append(resolve(named))
-                case Record(fields, name):
+                case t.Record(fields, name):
                     self._foreign.update([_valid(name)] if name else [])
                     waiting.extend(field.type for field in fields)
-                case Enum(name=str(name)):
+                case t.Enum(name=str(name)):
                     self._foreign.add(_valid(name))
-                case Array(inner, _) | Map(inner, _):
+                case t.Array(inner, _) | t.Map(inner, _):
                     waiting.append(inner)
                 case _:
                     pass
 
-    def of(self, type_: Record | Enum | Named, is_record: bool, space: str) -> tuple[str, bool]:
+    def of(self, type_: t.Record | t.Enum | t.Named, is_record: bool, space: str) -> tuple[str, bool]:
         """The full name of a type, and whether the schema has its definition already."""
-        if isinstance(type_, Named):
+        if isinstance(type_, t.Named):
             return self._of_catalog(type_)
         if type_.name is None:
             return self._numbered("record" if is_record else "enum"), False
@@ -285,7 +262,7 @@ class TypeNames:
         self._fixeds[length] = self._take(f"{NAMESPACE}.fixed{length}", self._foreign)
         return self._fixeds[length], False
 
-    def _of_catalog(self, type_: Named) -> tuple[str, bool]:
+    def _of_catalog(self, type_: t.Named) -> tuple[str, bool]:
         if type_.parts in self.by_type:
             return self.by_type[type_.parts], True
         if type_.parts in self._frozen:
@@ -295,7 +272,7 @@ class TypeNames:
         self.by_type[type_.parts] = full
         return full, False
 
-    def _of_import(self, type_: Record | Enum, name: str, space: str) -> tuple[str, bool]:
+    def _of_import(self, type_: t.Record | t.Enum, name: str, space: str) -> tuple[str, bool]:
         wanted = _valid(name)
         if "." not in wanted and space:
             # Inside a namespace, Avro cannot refer to a name that has none.

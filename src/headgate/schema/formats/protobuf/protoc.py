@@ -193,16 +193,12 @@ class _Job:
 
     def check_numbers(self, file: FileDescriptorProto) -> None:
         """protoc refuses the numbers that Protobuf keeps for itself only in the files that it is asked for."""
-        starts = {tuple(one.path): one.span for one in file.source_code_info.location}
+        wrong = {path: number for path, number in _numbers(file) if number in _OWN_NUMBERS}
+        reason = "field number {} is reserved for the protocol buffer library implementation"
         self._refuse(
-            _Finding(
-                self.own,
-                starts[path][0] + 1,
-                starts[path][1] + 1,
-                f"field number {number} is reserved for the protocol buffer library implementation",
-            )
-            for path, number in _numbers(file)
-            if number in _OWN_NUMBERS
+            _Finding(self.own, one.span[0] + 1, one.span[1] + 1, reason.format(wrong[tuple(one.path)]))
+            for one in (file.source_code_info.location if wrong else ())
+            if tuple(one.path) in wrong
         )
 
     def _refuse(self, found: Iterable[_Finding]) -> None:

@@ -1,4 +1,8 @@
-"""The lease as a row: taken, checked and given back inside write transactions, so that no two processes hold it."""
+"""The lease: which process may write to the catalog.
+
+One process holds it, identified by host, pid and start time, as long as it lives or sends heartbeats. It is a row that is
+read and written inside write transactions, so that no two processes hold it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,50 @@ import os
 import socket
 import sqlite3
 import uuid
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import psutil
 
 from headgate.catalog.errors import LeaseHeld, LeaseLost
-from headgate.catalog.lease import Lease, Process, is_free
 from headgate.catalog.store.rows import from_micros, to_micros
+
+TIME_TO_LIVE = timedelta(
+    seconds=30
+)  # of a holder on another host, which cannot be looked at; it beats every 10 s
+BEAT_EVERY = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process. A pid is used again; together with the start time (seconds since 1970) it is unique."""
+
+    host: str
+    pid: int
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """`epoch` grows with each holder, so that a former holder that was only believed dead is recognised."""
+
+    epoch: int
+    holder: str
+    process: Process
+    since: datetime
+    heartbeat: datetime
+
+
+def is_free(lease: Lease | None, me: Process, now: datetime, alive: Callable[[Process], bool]) -> bool:
+    """Whether the lease can be taken: nobody holds it, or its holder is dead (on this host) or silent (on another)."""
+    if lease is None:
+        return True
+    if lease.process.host == me.host:
+        return not alive(lease.process)
+    return now - lease.heartbeat > TIME_TO_LIVE
+
 
 _START_TOLERANCE = 1.0  # seconds; the kernel counts in ticks from a boot time that it corrects now and then
 
@@ -23,7 +63,7 @@ def this_process() -> Process:
 
 
 def is_alive(process: Process) -> bool:
-    """Whether the process of this host runs still, and is no later one with the same pid. A zombie is dead."""
+    """Whether the process still runs on this host. Another process with the same pid and a zombie do not count."""
     try:
         found = psutil.Process(process.pid)
         if found.status() == psutil.STATUS_ZOMBIE:
@@ -37,7 +77,7 @@ def is_alive(process: Process) -> bool:
 
 
 def read(database: sqlite3.Connection) -> Lease | None:
-    """The lease as it stands; None if nobody holds it."""
+    """The present lease, or None if nobody holds it."""
     row = database.execute("SELECT epoch, holder, host, pid, started, since, heartbeat FROM lease").fetchone()
     if row is None or row[1] is None:
         return None
@@ -60,8 +100,8 @@ def take(database: sqlite3.Connection, path: Path, me: Process, now: datetime) -
     return mine
 
 
-def beat(database: sqlite3.Connection, path: Path, mine: Lease, now: datetime) -> None:
-    """Say that the holder is alive, or raise `LeaseLost`. Every write transaction begins with this."""
+def heartbeat(database: sqlite3.Connection, path: Path, mine: Lease, now: datetime) -> None:
+    """Record that the holder is alive, or raise `LeaseLost`. Every write transaction begins with this."""
     done = database.execute(
         "UPDATE lease SET heartbeat = ? WHERE epoch = ? AND holder = ?",
         (to_micros(now), mine.epoch, mine.holder),
@@ -71,7 +111,7 @@ def beat(database: sqlite3.Connection, path: Path, mine: Lease, now: datetime) -
 
 
 def give_back(database: sqlite3.Connection, mine: Lease) -> None:
-    """Release the lease if it is still ours; the epoch stays, so that it only grows."""
+    """Release the lease if it is still ours. The epoch is kept, so that it only grows."""
     database.execute(
         "UPDATE lease SET holder = NULL WHERE epoch = ? AND holder = ?", (mine.epoch, mine.holder)
     )

@@ -1,20 +1,67 @@
-"""`headgate_catalog`: the catalog as relations. `SHOW <kind>S` and the like are short forms of queries over these.
+"""System relations, and those of `headgate_catalog`: the catalog as relations.
 
-Names of other objects (`object`, `depends_on`, `task`) are printed as short as they can be found on the default
-search path. Nothing here shows a secret, a statement's literal that was one, or a record's payload.
+A system relation has a name, typed columns, and rows that are computed from the catalog when a query reads them.
+`SHOW <kind>S` and the like are short forms of queries over these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
-from headgate.catalog.comments import effective, object_comment, own
-from headgate.catalog.objects import Comment, Desired, Object
-from headgate.catalog.snapshot import Catalog
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.comments import effective_comment, object_comment, own_comment
+from headgate.catalog.objects import Comment, DesiredTaskState, Object
 from headgate.catalog.store import Reader
-from headgate.catalog.system import Row, SystemRelation, record
 from headgate.catalog.tasks import State
 from headgate.schema.render import print_type
+from headgate.schema.types import Bigint, Boolean, Bytes, Field, Integer, Record, Text, TimestampTz, Type
+
+Row = tuple[object, ...]
+
+_TYPES: dict[str, Type] = {
+    "text": Text(),
+    "integer": Integer(),
+    "bigint": Bigint(),
+    "boolean": Boolean(),
+    "timestamptz": TimestampTz(),
+    "bytes": Bytes(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Rows as data: values in the order of the columns, None for NULL. `rows` can be iterated once."""
+
+    name: tuple[str, str]
+    columns: Record
+    rows: Iterable[Row]
+    hidden: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRelation:
+    """`hidden` columns can be selected by name but are not part of `*`."""
+
+    schema: str
+    name: str
+    columns: Record
+    compute: Callable[[Catalog, Reader], Iterable[Row]]
+    hidden: frozenset[str] = frozenset()
+
+    def read(self, catalog: Catalog, reader: Reader) -> Relation:
+        """The rows for a snapshot, also a hypothetical one, and for what the engine has recorded."""
+        return Relation((self.schema, self.name), self.columns, self.compute(catalog, reader), self.hidden)
+
+
+def record(*columns: str) -> Record:
+    """`record("name text", "id bigint not null")`: columns are nullable unless they say otherwise."""
+    return Record(tuple(_field(*column.split(" ", 2)) for column in columns))
+
+
+def _field(name: str, type_: str, rest: str = "") -> Field:
+    return Field(name, _TYPES[type_], nullable=rest != "not null")
+
 
 _SCHEMA = "headgate_catalog"
 
@@ -27,21 +74,21 @@ def _objects(catalog: Catalog, _: Reader) -> Iterator[Row]:
 def _columns(catalog: Catalog, _: Reader) -> Iterator[Row]:
     for o in catalog.objects.values():
         for position, c in enumerate(o.columns, 1):
-            comment = effective(catalog, c)
+            comment = effective_comment(catalog, c)
             text = None if comment is None else comment.text
             type_ = print_type(c.parsed)
             yield (o.id, *_home(catalog, o), o.name, c.id, position, c.name, type_, c.nullable, c.key, text)
 
 
 def _comments(catalog: Catalog, _: Reader) -> Iterator[Row]:
-    """Only what is said; a comment that IS NULL silenced is there too, without text."""
+    """All comments. One that `IS NULL` suppressed is listed without text."""
     for o in catalog.objects.values():
         home = (*_home(catalog, o), o.name, o.kind.value)
-        mine = own(o.comment)
+        mine = own_comment(o.comment)
         if mine is not None or _silenced(o.comment):
             yield (*home, None, mine and mine.text, mine.origin.value if mine else "suppressed")
         for c in o.columns:
-            found = effective(catalog, c)
+            found = effective_comment(catalog, c)
             if found is not None or _silenced(c.comment):
                 yield (*home, c.name, found and found.text, found.origin.value if found else "suppressed")
 
@@ -53,13 +100,13 @@ def _dependencies(catalog: Catalog, _: Reader) -> Iterator[Row]:
 
 
 def _tasks(catalog: Catalog, reader: Reader) -> Iterator[Row]:
-    """Every task; one that no engine has reported on yet is starting, or disabled if it is told to pause."""
+    """All tasks. One without a report yet is starting, or disabled if it shall pause."""
     known = {status.task: status for status in reader.statuses()}
     for id_, desired in sorted(catalog.desired.items()):
         task, status = catalog.get(id_), known.get(id_)
         name, kind = catalog.shown(id_), task.kind.value
         if status is None:
-            state = State.DISABLED if desired is Desired.PAUSED else State.STARTING
+            state = State.DISABLED if desired is DesiredTaskState.PAUSED else State.STARTING
             yield name, kind, state.value, None, None, 0, 0, None, task.created
         else:
             yield (
@@ -81,7 +128,7 @@ def _schemas(_: Catalog, reader: Reader) -> Iterator[Row]:
 
 
 def _quarantine(catalog: Catalog, reader: Reader) -> Iterator[Row]:
-    """Read later than the catalog: records of a task that it does not know yet are left out."""
+    """Records in quarantine. It is read after the catalog, so records of tasks that the catalog does not know yet are left out."""
     known = (q for q in reader.quarantined() if q.task in catalog.objects and q.object in catalog.objects)
     for q in known:
         yield (
@@ -91,7 +138,7 @@ def _quarantine(catalog: Catalog, reader: Reader) -> Iterator[Row]:
 
 
 def _home(catalog: Catalog, o: Object) -> tuple[str | None, str | None]:
-    """Database and schema that the object is in; a schema is in a database only, a database in neither."""
+    """The database and the schema of an object. A schema has only a database, a database has neither."""
     above = catalog.path(o.id)[:-1]
     return (above[0] if above else None, above[1] if len(above) > 1 else None)
 

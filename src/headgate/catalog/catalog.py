@@ -1,6 +1,6 @@
 """A catalog at one moment: immutable, complete, and indexed by name and by use.
 
-A snapshot is shared freely between threads. To change it, make a `Draft`, which copies the indexes once however
+A snapshot is shared freely between threads. To change it, make a `CatalogBuilder`, which copies the indexes once however
 many changes follow (0.3 ms for 10,000 objects), and freeze that; the rules of what may change are in `apply`.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from headgate.catalog.objects import ROOT, Desired, Namespace, Object
+from headgate.catalog.objects import ROOT, DesiredTaskState, Namespace, Object
 from headgate.catalog.secrets import SecretSource
 from headgate.errors import InternalError
 from headgate.schema.names import print_name
@@ -26,7 +26,7 @@ NameKey = tuple[int, Namespace, str]  # parent, namespace, folded name
 
 
 def fold(name: str) -> str:
-    """Two names that differ only by case fold to the same."""
+    """Fold a name so that names that differ only by case are equal."""
     return name.lower()
 
 
@@ -41,12 +41,12 @@ class Catalog:
     next_id: int
     objects: Mapping[int, Object]
     secrets: Mapping[int, SecretSource] = field(default_factory=dict)
-    desired: Mapping[int, Desired] = field(default_factory=dict)
+    desired: Mapping[int, DesiredTaskState] = field(default_factory=dict)
     by_name: Mapping[NameKey, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
     users: Mapping[int, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def get(self, id_: int) -> Object:
-        """The object of an id that is known to exist."""
+        """The object with this id, which must exist."""
         found = self.objects.get(id_)
         if found is None:
             raise InternalError(f"there is no object with id {id_} in the catalog")
@@ -84,8 +84,8 @@ class Catalog:
         return print_name(path)
 
 
-class Draft:
-    """A snapshot in the making. It keeps the indexes in step and checks nothing."""
+class CatalogBuilder:
+    """Builds a snapshot. Keeps the indexes up to date and checks nothing."""
 
     def __init__(self, base: Catalog) -> None:
         self.version = base.version
@@ -97,13 +97,13 @@ class Draft:
         self.users = dict(base.users)
 
     def view(self) -> Catalog:
-        """The draft as it stands, to ask questions of; it moves with the draft."""
+        """The present state as a catalog, for queries. It changes with the builder."""
         return Catalog(
             self.version, self.next_id, self.objects, self.secrets, self.desired, self.by_name, self.users
         )
 
     def put(self, new: Object) -> None:
-        """Add the object, or put it in the place of the one with its id."""
+        """Add the object, or replace the one with its id."""
         old = self.objects.get(new.id)
         if old is not None:
             self._unindex(old)
@@ -139,14 +139,14 @@ def _take_out(index: dict[K_, tuple[int, ...]], key: K_, id_: int) -> None:
         del index[key]
 
 
-def assemble(
+def build_catalog(
     version: int,
     next_id: int,
     objects: Iterable[Object],
     secrets: Mapping[int, SecretSource],
-    desired: Mapping[int, Desired],
+    desired: Mapping[int, DesiredTaskState],
 ) -> Catalog:
-    """A snapshot from what a store kept."""
+    """A snapshot from the rows of a store."""
     by_name: dict[NameKey, list[int]] = {}
     users: dict[int, list[int]] = {}
     by_id = {o.id: o for o in sorted(objects, key=lambda o: o.id)}
@@ -165,8 +165,8 @@ def assemble(
     )
 
 
-def initial(created: datetime) -> Catalog:
+def empty_catalog(created: datetime) -> Catalog:
     """The catalog that a new project starts with: the database headgate and in it the schema public."""
     database = Object(1, Kind.DATABASE, ROOT, DEFAULT_DATABASE, created)
     schema = Object(2, Kind.SCHEMA, database.id, DEFAULT_SCHEMA, created)
-    return assemble(0, 3, (database, schema), {}, {})
+    return build_catalog(0, 3, (database, schema), {}, {})
