@@ -67,11 +67,7 @@ def connect_engine(project: Path, url: str | None) -> Iterator[ConnectedEngine]:
     if url is not None:
         yield ConnectedEngine(EngineClient(url, _read_token(folder)))
         return
-    try:
-        client = EngineClient.of_project(folder)
-    except EngineNotRunning:
-        client = None
-    if client is not None:
+    if (client := _running_engine(folder)) is not None:
         yield ConnectedEngine(client)
         return
     with _close_uninterrupted() as stack:
@@ -80,6 +76,13 @@ def connect_engine(project: Path, url: str | None) -> Iterator[ConnectedEngine]:
                 started_engine(folder, environment=LAZY_SPARK, prefix=lifeline_command(signal.SIGTERM))
             )
         yield ConnectedEngine(engine.client, started=True)
+
+
+def _running_engine(folder: Path) -> EngineClient | None:
+    try:
+        return EngineClient.of_project(folder)
+    except EngineNotRunning:
+        return None
 
 
 @contextmanager

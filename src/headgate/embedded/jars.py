@@ -231,10 +231,8 @@ def _download(jars: Sequence[Jar], cache: Path, report: Progress) -> None:
         if not wanted:
             break
         megabytes = sum(jar.size for jar in wanted) / 1e6
-        report(
-            f"downloading {len(wanted)} jars, {megabytes:.0f} MB"
-            + (f", try {attempt}" if attempt > 1 else "")
-        )
+        again = f", try {attempt}" if attempt > 1 else ""
+        report(f"downloading {len(wanted)} jars, {megabytes:.0f} MB{again}")
         arrived = run_ivy(wanted, cache, report)
         wrong = [jar for jar, path in arrived.items() if not _move_to_cache(jar, path, cache)]
         if wrong:

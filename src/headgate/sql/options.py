@@ -316,9 +316,8 @@ def _list(cursor: Cursor, table: OptionTable, rule: OptionRule) -> ListLiteral |
     if close is None:
         if rule.kind is ValueKind.SEED_OFFSETS:
             raise _wrong(cursor, table, rule)
-        item = _list_item(
-            cursor, table, rule
-        )  # one offset applies to all partitions, a list has one for each
+        # One offset applies to all partitions, a list has one for each.
+        item = _list_item(cursor, table, rule)
         return item if isinstance(item, NumberLiteral) else ListLiteral((item,))
     cursor.step()
     found = [_list_item(cursor, table, rule)]

@@ -71,9 +71,8 @@ class Records:
         framed = wire.decode(data)
         codec, found = self._codec(framed.schema_id), self._formats[framed.schema_id]
         if format_ is not None and format_ != found:
-            raise InvalidRecord(
-                "$", f"its frame names schema {framed.schema_id}, which is {found} and not {format_}"
-            )
+            problem = f"its frame names schema {framed.schema_id}, which is {found} and not {format_}"
+            raise InvalidRecord("$", problem)
         match codec:
             case None:
                 return Decoded(decode_plain("json", framed.payload))

@@ -73,8 +73,7 @@ class FromClause:
         inner = Scope(scope.outer, [*scope.sources, right], scope.tables)
         if keeps_right:
             scope.add(right)
-        on = join.args.get("on")
-        if on is not None and merged is None:
+        if merged is None and (on := join.args.get("on")) is not None:
             require_boolean(self.expressions.visit(on, inner), "ON")
 
     def _using(self, join: exp.Join, right: Source, scope: Scope, side: str) -> Source:

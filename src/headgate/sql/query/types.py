@@ -116,18 +116,17 @@ def _decimal(operator: str, left: Typed, right: Typed) -> Type | None:
     if a is None or b is None:
         return None
     whole_a, whole_b = a.precision - a.scale, b.precision - b.scale
+    larger = max(a.scale, b.scale)
     match operator:
         case "+" | "-":
-            scale = max(a.scale, b.scale)
-            return bounded(max(whole_a, whole_b) + scale + 1, scale)
+            return bounded(max(whole_a, whole_b) + larger + 1, larger)
         case "*":
             return bounded(a.precision + b.precision + 1, a.scale + b.scale)
         case "/":
             scale = max(MIN_SCALE_KEPT, a.scale + b.precision + 1)
             return bounded(whole_a + b.scale + scale, scale)
         case "%":
-            scale = max(a.scale, b.scale)
-            return bounded(min(whole_a, whole_b) + scale, scale)
+            return bounded(min(whole_a, whole_b) + larger, larger)
         case _:
             return None
 

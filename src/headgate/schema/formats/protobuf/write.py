@@ -182,9 +182,7 @@ class _Writer:
                 self._record(home, field, type_name(value.base, "Items"), wrapped, value)
             case Record():
                 self._record(home, field, type_name(value.base, ""), value.type, value)
-            case Enum() if are_symbols(
-                {*_kept_symbols(home.before.message_of(value.old)), *value.type.symbols}
-            ):
+            case Enum() if _fits_enum(value.type, home.before.message_of(value.old)):
                 self._enum(home, field, value.type, value)
             case Named():
                 raise UnresolvedType(value.path, ".".join(value.type.parts))
@@ -241,6 +239,11 @@ def _add_entry(home: _Home, field: str, path: str) -> None:
     entry.options.map_entry = True
     entry.field.add(name="key", json_name="key", number=1, label=_F.LABEL_OPTIONAL, type=_F.TYPE_STRING)
     entry.field.add(name="value", json_name="value", number=2, label=_F.LABEL_OPTIONAL)
+
+
+def _fits_enum(type_: Enum, previous: DescriptorProto | None) -> bool:
+    """Whether a Protobuf enum can have all symbols of the type, and those that it keeps."""
+    return are_symbols({*_kept_symbols(previous), *type_.symbols})
 
 
 def _kept_symbols(previous: DescriptorProto | None) -> list[str]:
