@@ -207,7 +207,7 @@ class EngineServer:
 
 def replace_process(command: tuple[str, ...]) -> Never:
     """Replace this process by another program."""
-    with suppress(ChildProcessError):  # a child that has ended would stay a zombie of the new program
+    with suppress(ChildProcessError):  # ended children would stay as zombies under the new program
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
     os.execv(command[0], command)

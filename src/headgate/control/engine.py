@@ -20,7 +20,7 @@ from headgate.control.executor import Executor, Session
 from headgate.control.following import Follower
 from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
 from headgate.runtime.errors import SparkGone
-from headgate.runtime.frames import column_types_from_spark
+from headgate.runtime.relations import column_types_from_spark
 from headgate.runtime.replay import Replayed
 from headgate.runtime.select import BatchQuery, SourceGrew
 from headgate.runtime.session import Spark

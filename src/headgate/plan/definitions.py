@@ -1,6 +1,6 @@
 """What the runtime is given: sources, sinks, queries and tasks in which every name is resolved. Data only.
 
-The planner fills these classes; the runtime reads and writes with them. Neither side needs to know how the other works:
+`headgate.control.definitions` fills these classes by the planner; the runtime reads and writes with them. Neither side needs to know how the other works:
 the runtime never sees a statement, and the planner never sees Spark.
 """
 

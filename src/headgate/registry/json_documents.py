@@ -225,7 +225,7 @@ def _plain(uri: str) -> str:
 
 
 def _other_bucket(pointer: str) -> str:
-    """Confluent's registry finds `#/$defs/x` in `definitions`, too, in every draft."""
+    """The pointer with `/definitions/` instead of `/$defs/`. Confluent's registry looks in both, in every draft."""
     return f"/definitions{pointer[len('/$defs') :]}" if pointer.startswith("/$defs/") else pointer
 
 

@@ -166,7 +166,7 @@ def _read_again(reader: SourceReader, partition: int, offset: int, side: str) ->
 
 
 def _words(error: BaseException) -> str:
-    """An error that Spark raised asks Spark for its words, which may have died meanwhile."""
+    """The text of an error. Spark is asked for the text of its own errors, and Spark may be dead by then."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - py4j has several for it

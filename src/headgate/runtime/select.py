@@ -17,7 +17,7 @@ from headgate.plan.definitions import SelectDefinition, SourceDefinition
 from headgate.runtime.decode import count_rows
 from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
-from headgate.runtime.frames import RelationFrames, SystemRows
+from headgate.runtime.relations import RelationFrames, SystemRows
 from headgate.runtime.source import Follow, SourceReader
 from headgate.runtime.values import Json, json_value, spelled
 from headgate.schema.formats.spark import from_spark

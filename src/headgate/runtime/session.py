@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+import psutil
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 from pyspark.sql import SparkSession as SparkSession  # other packages name it, but may not import pyspark
@@ -103,11 +104,11 @@ def warm_up_and_stop(session: SparkSession) -> None:
     list(words.mapInArrow(lambda batches: batches, words.schema).where("word <> '1'").toLocalIterator())
     numbers = session.readStream.format("rate").load()
     numbers.writeStream.foreachBatch(_count).trigger(availableNow=True).start().awaitTermination()
-    gateway = session.sparkContext._gateway
-    assert gateway is not None
+    jvms = [child for child in psutil.Process().children() if child.name() == "java"]
     session.stop()
-    gateway.proc.stdin.close()  # it is how PySpark tells its JVM to end
-    gateway.proc.wait()
+    for jvm in jvms:  # PySpark keeps its JVM until this process ends
+        jvm.terminate()
+    psutil.wait_procs(jvms)
 
 
 def _count(batch: DataFrame, _: int) -> None:

@@ -33,7 +33,7 @@ from headgate.runtime.errors import (
     TopicTruncated,
 )
 from headgate.runtime.failures import bad_record, path_of, record_is_too_large, records_are_gone, translated
-from headgate.runtime.frames import RelationFrames
+from headgate.runtime.relations import RelationFrames
 from headgate.runtime.source import SourceReader, Suspect
 
 FURTHER = 10_000  # records of a partition that came since a batch's end was fixed, and are taken along

@@ -115,7 +115,7 @@ class ReplaceNotSupported(SqlError, code="SQL-0214"):
 
 
 class ReplaceIfNotExists(SqlError, code="SQL-0215"):
-    """A CREATE statement says both what to do if the object exists: to replace it and to keep it."""
+    """A CREATE statement has both OR REPLACE, which replaces an existing object, and IF NOT EXISTS, which keeps it."""
 
     MESSAGE = "OR REPLACE and IF NOT EXISTS exclude each other"
     CURE = "Leave one of the two out."

@@ -182,7 +182,7 @@ def differences(
 ) -> tuple[list[Item], list[Item]]:
     """What is left of both when pairs of equal items are removed.
 
-    ``key`` finds most pairs quickly. ``same`` decides about items that are equal and have different keys."""
+    ``key`` finds most equal pairs quickly. Equal items may still have different keys; ``same`` finds those."""
     waiting: dict[Hashable, list[Item]] = {}
     for one in actual:
         waiting.setdefault(key(one), []).append(one)

@@ -58,7 +58,7 @@ class Variables:
         return _PLACE.sub(value, text)
 
     def put_back(self, text: str) -> str:
-        """The inverse of ``fill`` for long values, such as the seed: they become the variables again."""
+        """Replace long values, such as the seed, by the names of their variables. The opposite of ``fill``."""
         text = text.replace("${", "$${")
         known = sorted(self._set.items(), key=lambda one: -len(one[1]))
         for name, value in known:

@@ -91,7 +91,8 @@ class Cursor:
             self.index += 1
 
     def choose(self, *phrases: str) -> str | None:
-        """Step over the first phrase that comes next and return it. List SINK POLICY before SINK, its beginning."""
+        """Step over the first phrase that comes next and return it. List a longer phrase before its own
+        beginning: SINK POLICY before SINK."""
         return next((phrase for phrase in phrases if self.take(phrase)), None)
 
     def step(self) -> Token:

@@ -89,11 +89,8 @@ class Kafka:
             return Commands(server)
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = ("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config=server.properties")
-        quick = (
-            java[0],
-            "-XX:TieredStopAtLevel=1",
-            *java[1:],
-        )  # the tool ends before full optimisation pays off
+        # The tool ends before full optimisation pays off.
+        quick = (java[0], "-XX:TieredStopAtLevel=1", *java[1:])
         return Commands(server, setup=Command((*quick, *tool), placement.data, placement.user))
 
     def is_ready(self, placement: Placement) -> bool:

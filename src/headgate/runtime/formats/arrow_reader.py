@@ -66,7 +66,7 @@ class BodyDecoder(Protocol):
     """Decodes the bodies of one schema, in the quick and in the exact way."""
 
     def parse(self, bodies: list[bytes]) -> Parsed:
-        """What `columns` takes for each body, and the errors of the bodies that have nothing, by number."""
+        """The parsed form of each body, for `columns`, and the errors of bodies that cannot be parsed, by position."""
 
     def columns(self, parsed: list[Any]) -> pa.Array:
         """An array of the Arrow type of the target. Raises one of `_DOUBTS` for anything that may not be exact."""
@@ -176,8 +176,8 @@ class _Part:
 
 
 def _shape(side: SchemaEncoding, schema: WrittenSchema, writers: WriterSchemas) -> Field:
-    """The type that bodies of a schema are read as: the side's type, except for fields that do not fit into it. Bodies of
-    schemas that are not newer than the frozen one are read as the frozen one says."""
+    """The type that bodies of a schema are read as: the side's type, except for fields that do not fit into it. A
+    body whose schema is not newer than the frozen schema is treated as if it were written with the frozen schema."""
     target = decoded_type(side)
     own = type_of_schema(side.format, schema if schema.id in writers.newer else side.first, side.message)
     if can_hold(target.type, own.type):

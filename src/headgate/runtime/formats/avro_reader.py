@@ -50,8 +50,9 @@ from headgate.schema.paths import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Type
 from headgate.schema.written import WrittenSchema
 
-# The end is an Avro int of five bytes. Left-over bytes look like it with a chance of 1 in 2^31. It is negative because a
-# record that ends before a text or an array takes it for a length: for a positive one Avro allocates 1.5 GB first.
+# The end mark behind every record is an Avro int of five bytes. Bytes that are left over equal it with a chance of 1 in
+# 2^31. The mark is negative: a record that is cut off before a text or an array reads the mark as a length, and for a
+# positive length Avro would first allocate 1.5 GB.
 END = -1_554_098_975
 MERGED, CREATED = "merged", "created"
 PERMISSIVE = {"mode": "PERMISSIVE"}
@@ -209,7 +210,7 @@ class _Part:
         self.reader_text = self._text(reader)
 
     def _reads(self, writers: _Versions, reader: _Version) -> list[_Read]:
-        """As few reads as possible."""
+        """The reads that decode records of all these writers. Simple schemas are joined, so that one read serves them all."""
         by_union = [w for w in writers if reader.is_simple and w.is_simple]
         joined: list[_Version] = []
         if len(by_union) > 1:

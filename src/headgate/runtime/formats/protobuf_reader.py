@@ -1,8 +1,8 @@
 """Protobuf: messages by Protobuf's own library, with the writer's schema, and columns made field by field.
 
-A field is found by its name. One that was renamed is found by its number, unless its new name is a column too. Where
-the writer's schema has no such field, the column is NULL, or if it cannot be, what Protobuf has for a field that is not
-set. Fields that the writer's schema does not have are passed over, as Protobuf does.
+A field is found by its name. One that was renamed is found by its number, unless its new name is a column too. If the
+writer's schema has no such field, the column is NULL; a column that cannot be NULL gets Protobuf's default value. Fields of
+a message that the writer's schema does not have are skipped, as Protobuf does.
 
 The driver compiles the schemas and sends descriptors, so that workers never run protoc.
 """

@@ -216,7 +216,7 @@ def _claim(columns: Iterable[t.Field], taken: set[str], path: str) -> None:
 
 
 def _label(node: tree.AvroType) -> str:
-    """A branch as an error names it: by the full name of a named type, by the kind of any other."""
+    """The name of a branch in an error: the full name of a named type, otherwise the kind of the type."""
     return node.name.full if isinstance(node, tree.Record | tree.Enum | tree.Fixed) else tree.kind_of(node)
 
 
@@ -276,7 +276,7 @@ def annotated(node: tree.Primitive, path: str) -> t.Type:
 
 
 def annotated_fixed(node: tree.Fixed, path: str) -> t.Type:
-    """The type of a fixed: a uuid, a decimal whose digits have room in its bytes, or the bytes themselves."""
+    """The type of a fixed: a uuid, a decimal whose precision fits into its bytes, or the bytes themselves."""
     if node.attributes.get("logicalType") == "uuid" and node.size == 16:
         return t.Uuid()
     decimal = decimal_of(node.attributes, path)

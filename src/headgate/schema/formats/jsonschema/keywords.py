@@ -298,7 +298,7 @@ def integer_type(keywords: Keywords, path: str) -> t.Type:
     if lower is not None and upper is not None and lower >= -(2**31) and upper < 2**31:
         return t.Integer()
     beyond = [bound for bound in (lower, upper) if bound is not None and not -(2**63) <= bound < 2**63]
-    # A lower bound above 64 bits, or an upper bound below them, needs a decimal as well.
+    # A lower bound above the largest bigint, or an upper bound below the smallest one, needs a decimal as well.
     return (
         _decimal(max(_digits_of_bound(bound) for bound in beyond), 0, path, at_least=t.MAX_PRECISION)
         if beyond

@@ -56,7 +56,7 @@ def read_files(text: str, references: Iterable[tuple[str, str]] = ()) -> list[Fi
 
 
 def proto_text(text: str, references: Iterable[tuple[str, str]] = ()) -> str:
-    """The .proto text of a registered schema: itself, or what the descriptor prints to that it is the base64 of."""
+    """The .proto text of a registered schema. If the schema is a descriptor in base64, the descriptor is printed as text."""
     file = serialized_descriptor(text)
     if file is None:
         return text
@@ -106,7 +106,7 @@ class _Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One call of protoc. `shifted` are the files whose first line was added.
+    """One call of protoc. `shifted` are the files that got an additional first line, `syntax = …`.
 
     protoc is asked for the file `root`, which does nothing but import the file `own`: it warns of unused imports only
     in the files that it is asked for.
