@@ -332,6 +332,19 @@ class ProtoTooLarge(SchemaError, code="SCH-0308"):
     HINT = "Split the schema into several files, or remove what is not needed."
 
 
+class CompilerFailed(HeadgateError, code="SCH-0309"):
+    """The compiler of Protobuf could not run, for example because the disk is full.
+
+    It says nothing about the schema, so it is no SchemaError: those are taken for the last word on a schema.
+    """
+
+    retryable = True
+    reason: str
+    MESSAGE = "could not run the compiler of Protobuf"
+    DETAIL = "{reason}"
+    HINT = "Check that the folder for temporary files has room and can be written."
+
+
 class UnsupportedType(SchemaError, code="SCH-0401"):
     """A type of Headgate cannot be written in a format, or a type of a format cannot be read by Headgate."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import pathlib
 import pickle
 import subprocess
@@ -313,6 +314,38 @@ def test_deep_nesting_is_refused() -> None:
     assert isinstance(refused("message M { " * 10_000), errors.ProtoTooDeep)
     deep = read_files("message M { " * 31 + "}" * 31)[0]
     assert without_comments(read_files(print_proto(deep))[0]) == without_comments(deep)
+
+
+def test_a_full_disk_is_no_verdict_on_a_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = 'syntax = "proto3"; message Kept { int32 a = 1; }'
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pathlib.Path, "write_bytes", full)
+        with pytest.raises(errors.CompilerFailed) as raised:
+            read_files(text)
+    assert raised.value.retryable
+    assert not isinstance(raised.value, SchemaError)
+    assert raised.value.detail() == "No space left on device."
+    assert read_files(text)[0].message_type[0].name == "Kept"
+
+
+def test_many_public_imports_are_compiled_by_a_child_process() -> None:
+    """Inside the process the time doubles with every second file of such a chain: 26 files take seconds, 40 hours."""
+    references = [("f0.proto", 'syntax = "proto3"; message M0 {}')]
+    for n in range(1, 40):
+        imports = "".join(f'import public "f{m}.proto";' for m in range(max(0, n - 2), n))
+        references.append((f"f{n}.proto", f'syntax = "proto3"; {imports} message M{n} {{}}'))
+    text = 'syntax = "proto3"; import "f39.proto"; message M { M39 m = 1; M0 n = 2; }'
+    assert len(read_files(text, references)) == 41
+
+
+def test_a_reference_may_have_the_name_of_any_file() -> None:
+    references = [(".descriptors/x.proto", 'syntax = "proto3"; message X {}')]
+    files = read_files('syntax = "proto3"; import ".descriptors/x.proto"; message M { X x = 1; }', references)
+    assert files[0].message_type[0].field[0].type_name == ".X"
 
 
 def test_a_text_that_would_crash_or_hang_the_compiler_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:

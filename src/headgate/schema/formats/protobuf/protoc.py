@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,7 +39,14 @@ from headgate.schema.formats.protobuf.write import MAX_MESSAGE_DEPTH
 TIMEOUT = 30  # seconds
 # What is compiled inside this process: characters, depth and number of braces, files.
 _SMALL, _SHALLOW, _FEW_BRACES, _FEW_FILES = 32_768, 64, 2_000, 50
+_FEW_PUBLIC_IMPORTS = 8
 _SHOWN = 10  # findings beside the first
+_NOT_A_FILE_NAME = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EINVAL, errno.EILSEQ}
+_CRASHES = {
+    -signal.SIGSEGV,
+    -signal.SIGBUS,
+    -signal.SIGABRT,
+}  # what a text can cause, by the exit status of the child
 _PROTO = Path(__file__).parent / "proto"
 _FIRST_LINE = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:syntax|edition)\b", re.DOTALL)
 _PROTO2 = 'syntax = "proto2";\n\n'  # protoc prints a warning for a file without such a line
@@ -82,9 +91,11 @@ def _compile(text: str, references: tuple[tuple[str, str], ...]) -> bytes:
     for name, other in references:
         given[name] = proto_text(other, tuple(given.items()))
     job = _Job.of(proto_text(text, references), given)
-    with tempfile.TemporaryDirectory(prefix="headgate-protoc-") as folder:
-        job.write(Path(folder))
-        compiled = FileDescriptorSet.FromString(job.run(Path(folder)))
+    try:
+        with tempfile.TemporaryDirectory(prefix="headgate-protoc-") as folder:
+            compiled = FileDescriptorSet.FromString(job.run(Path(folder)))
+    except OSError as error:
+        raise errors.CompilerFailed(f"{error.strerror or type(error).__name__}.") from error
     del compiled.file[-1]  # the file that only imports the one that was asked for
     for file in compiled.file:
         if file.name not in job.texts:
@@ -138,19 +149,23 @@ class _Job:
                 path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(plain.encode("utf-8", "replace"))
-            except OSError:  # a name too long for a file, or the name of a folder
-                continue
+            except OSError as error:
+                if error.errno not in _NOT_A_FILE_NAME:
+                    raise
 
-    def run(self, folder: Path) -> bytes:
+    def run(self, temporary: Path) -> bytes:
+        """A serialized `FileDescriptorSet` with the file `root` at its end. Raises OSError for a full disk and the like."""
         from grpc_tools import _protoc_compiler as protoc
 
-        out = folder / ".descriptors"
+        folder, out = temporary / "files", temporary / "descriptors"
+        folder.mkdir()
+        self.write(folder)
         arguments = [f"-I{path}" for path in (folder, _PROTO, _bundled())]
         arguments += ["--include_imports", "--include_source_info", "--retain_options", f"-o{out}", self.root]
         if not (self._is_small() and self._check_inside(folder)):
             self._run_child(folder, arguments)
         elif protoc.run_main([b"protoc", *(one.encode() for one in arguments)]):
-            raise errors.ProtoTooLarge(self._size(), TIMEOUT)
+            raise errors.CompilerFailed("It ended without an answer.")
         return out.read_bytes()
 
     def _size(self) -> int:
@@ -160,6 +175,8 @@ class _Job:
         """At these bounds protoc takes less than a second, whatever the texts are, and does not crash."""
         if self._size() > _SMALL or len(self.texts) > _FEW_FILES:
             return False
+        if sum(text.count("public") for text in self.texts.values()) > _FEW_PUBLIC_IMPORTS:
+            return False  # the time of `get_protos` grows exponentially with them
         braces = sum(text.count("{") + text.count("<") for text in self.texts.values())
         return braces <= _FEW_BRACES and max(map(_depth, self.texts.values())) <= _SHALLOW
 
@@ -189,7 +206,9 @@ class _Job:
             raise errors.ProtoTooLarge(self._size(), TIMEOUT) from None
         if done.returncode:
             self._refuse(_printed(_text(done.stderr), folder))
-            raise errors.ProtoTooLarge(self._size(), TIMEOUT)
+            if done.returncode in _CRASHES:
+                raise errors.ProtoTooLarge(self._size(), TIMEOUT)
+            raise errors.CompilerFailed("It ended without an answer.")
 
     def check_numbers(self, file: FileDescriptorProto) -> None:
         """protoc refuses the numbers that Protobuf keeps for itself only in the files that it is asked for."""
@@ -316,8 +335,11 @@ def _numbers(file: FileDescriptorProto) -> Iterator[tuple[tuple[int, ...], int]]
 
 
 def _depth(text: str) -> int:
-    """How deep braces are nested. Those in strings count too, which does no harm."""
-    return max(accumulate(1 if brace == "{" else -1 for brace in re.findall("[{}]", text)), default=0)
+    """How deep brackets are nested. Those in strings count too, which does no harm."""
+    return max(
+        max(accumulate(1 if one == pair[0] else -1 for one in re.findall(f"[{pair}]", text)), default=0)
+        for pair in ("{}", "<>")
+    )
 
 
 def _free(name: str, taken: Iterable[str]) -> str:
