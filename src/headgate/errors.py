@@ -245,6 +245,12 @@ def similar_names(name: str, candidates: Iterable[str], most: int = 3) -> tuple[
     return tuple(by_folded[folded] for folded in close)
 
 
+def if_few(names: Iterable[str], most: int = 10) -> tuple[str, ...]:
+    """The names, each once, or none if they are too many to list in a hint."""
+    known = tuple(dict.fromkeys(names))
+    return known if len(known) <= most else ()
+
+
 def did_you_mean(similar: tuple[str, ...]) -> str | None:
     if not similar:
         return None

@@ -10,7 +10,7 @@ from headgate.schema.casts import from_json
 from headgate.schema.docs import docs, without_docs
 from headgate.schema.errors import NameTooLong
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.merge import follows, merge
+from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Target, verdict
 from headgate.schema.evolve.widen import widen
 from headgate.schema.formats.elasticsearch import from_elasticsearch, to_elasticsearch
@@ -20,6 +20,7 @@ from headgate.schema.parse import parse_type
 from headgate.schema.types import MAX_DEPTH, Record
 from headgate.schema.values import is_value, to_json
 from tests.schema.evolve.applying import apply
+from tests.schema.evolve.evolutions import follows
 
 pytestmark = pytest.mark.unit
 

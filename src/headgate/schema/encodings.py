@@ -6,11 +6,21 @@ the runtime builds a decoder from it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import TypeAlias, assert_never
 
-from headgate.schema.evolve.merge import merge_fields
+from headgate.schema.errors import SchemaError
+from headgate.schema.evolve.merge import merge_fields, with_past
+from headgate.schema.evolve.renames import (
+    KnownFields,
+    members,
+    names_of_earlier,
+    names_of_later,
+    own_names,
+    renamed_type,
+)
 from headgate.schema.formats.avro.read import read_schema as read_avro
 from headgate.schema.formats.jsonschema.read import read_schema as read_json_schema
 from headgate.schema.formats.protobuf import from_protobuf, read_files
@@ -55,13 +65,18 @@ class SchemaEncoding:
 
     ``schemas`` begins with the schema that was frozen at creation. The schemas that were followed since come after it, in
     the order in which they arrived. ``framed`` values begin with the id of the schema that they were written with.
-    ``message`` names the message of a Protobuf file; None stands for the first one.
+    ``message`` names the message of a Protobuf file; None stands for the first one. ``past`` are the earlier versions of
+    the subject that matter for the fields of the frozen schema: for their names and defaults, and for whether they may be
+    null. ``fills`` says that a field which a record lacks has its default or is null, also where the rules of the format
+    would refuse the record.
     """
 
     format: SchemaFormat
     schemas: tuple[WrittenSchema, ...]
     framed: bool = True
     message: str | None = None
+    past: tuple[WrittenSchema, ...] = ()
+    fills: bool = False
 
     @property
     def first(self) -> WrittenSchema:
@@ -90,8 +105,89 @@ def decoded_type(encoding: Encoding) -> Field:
             optional = isinstance(encoding, RegexEncoding)
             return Field("data", Record(tuple(Field(c, Text(), optional) for c in columns)), False)
         case SchemaEncoding():
-            types = [type_of_schema(encoding.format, schema, encoding.message) for schema in encoding.schemas]
-            return reduce(lambda known, arriving: merge_fields(known, arriving, accept=True), types)
+            known = with_past(
+                _type(encoding, encoding.first), [type_in(encoding, schema) for schema in encoding.past]
+            )
+            followed = [type_in(encoding, schema) for schema in encoding.schemas[1:]]
+            return reduce(lambda known, arriving: merge_fields(known, arriving, accept=True), followed, known)
+
+
+def _type(encoding: SchemaEncoding, schema: WrittenSchema) -> Field:
+    return type_of_schema(encoding.format, schema, encoding.message)
+
+
+def type_in(encoding: SchemaEncoding, schema: WrittenSchema) -> Field:
+    """The type of values of a schema, with the names that the side has for its fields."""
+    written = _type(encoding, schema)
+    return replace(written, type=renamed_type(written.type, names_in(encoding, schema)))
+
+
+@lru_cache(maxsize=1024)
+def names_in(encoding: SchemaEncoding, schema: WrittenSchema) -> KnownFields:
+    """The fields of a schema, and the names that the side has for them."""
+    fields = members(encoding.format, schema, encoding.message)
+    if schema in encoding.past:
+        return past_fields(encoding)[encoding.past.index(schema)]
+    if schema in encoding.schemas:
+        return known_fields(encoding)[encoding.schemas.index(schema)]
+    return names_of_later(known_fields(encoding), fields)
+
+
+@lru_cache(maxsize=1024)
+def known_fields(encoding: SchemaEncoding) -> tuple[KnownFields, ...]:
+    """The same for each schema of the side, oldest first."""
+    first, *others = [members(encoding.format, schema, encoding.message) for schema in encoding.schemas]
+    known = [own_names(first)]
+    for fields in others:
+        known.append(names_of_later(known, fields))
+    return tuple(known)
+
+
+@lru_cache(maxsize=1024)
+def past_fields(encoding: SchemaEncoding) -> tuple[KnownFields, ...]:
+    """The same for each earlier version, oldest first. A name may have changed several times."""
+    later = [known_fields(encoding)[0]]
+    for schema in reversed(encoding.past):
+        later.insert(0, names_of_earlier(later, members(encoding.format, schema, encoding.message)))
+    return tuple(later[:-1])
+
+
+def needed_past(encoding: SchemaEncoding, versions: Sequence[WrittenSchema]) -> tuple[WrittenSchema, ...]:
+    """Those of the earlier versions, given oldest first, without which records would be read in another way. A version
+    that cannot be read counts for nothing."""
+    if _readable(encoding, encoding.first) is None:  # planning says why
+        return ()
+    past = [schema for schema in versions if _readable(encoding, schema) is not None]
+    whole = _read_by(encoding, past)
+    for one in reversed(past[:]):
+        rest = [other for other in past if other is not one]
+        if _read_by(encoding, rest) == whole:
+            past = rest
+    return tuple(past)
+
+
+def _read_by(encoding: SchemaEncoding, past: Sequence[WrittenSchema]) -> str:
+    """How records are read with these earlier versions. Not compared as types: equal fields may have other defaults."""
+    known = replace(encoding, past=tuple(past))
+    return repr((decoded_type(known), _aliases(past_fields(known))))
+
+
+def _aliases(past: Sequence[KnownFields]) -> list[str]:
+    """The names that fields had in earlier versions."""
+    found = {
+        repr((one.name, one.member.name))
+        for version in past
+        for one in version
+        if one.name != one.member.name
+    }
+    return sorted(found)
+
+
+def _readable(encoding: SchemaEncoding, schema: WrittenSchema) -> Field | None:
+    try:
+        return _type(encoding, schema)
+    except SchemaError:
+        return None
 
 
 def fields_of(encoding: Encoding) -> tuple[Field, ...] | None:
@@ -105,6 +201,16 @@ def without_followed_schemas(encoding: Encoding) -> Encoding:
     return (
         replace(encoding, schemas=encoding.schemas[:1]) if isinstance(encoding, SchemaEncoding) else encoding
     )
+
+
+def by_format_rules(encoding: Encoding) -> Encoding:
+    """The encoding that knows only its own schemas: earlier records are resolved by the rules of the format."""
+    return replace(encoding, past=()) if isinstance(encoding, SchemaEncoding) else encoding
+
+
+def filling(encoding: Encoding) -> Encoding:
+    """The encoding that fills what records lack."""
+    return replace(encoding, fills=True) if isinstance(encoding, SchemaEncoding) else encoding
 
 
 @lru_cache(maxsize=1024)

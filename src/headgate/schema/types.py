@@ -119,12 +119,17 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a record, or a column."""
+    """A field of a record, or a column.
+
+    ``default`` is the value that the field has in records that were written without it, as JSON text. None stands for no
+    default and for null: the value is null then, and the field is nullable. It does not make another type.
+    """
 
     name: str
     type: Type
     nullable: bool = True
     doc: str | None = None
+    default: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,16 @@ class Record:
     def field(self, name: str) -> Field | None:
         """The field with exactly this name."""
         return next((f for f in self.fields if f.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRecord(Record):
+    """The record that a type of the catalog stands for. A query sees its fields, and its result still has the type.
+
+    ``path`` is the full name of the type. A record that a query changes is a plain record again.
+    """
+
+    path: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +184,20 @@ def plain(type_: Type) -> Type:
             return replace(type_, element=plain(type_.element))
         case Map():
             return replace(type_, value=plain(type_.value))
+        case _:
+            return type_
+
+
+def without_defaults(type_: Type) -> Type:
+    """The type as the catalog keeps it: the defaults of a source's fields are in its schemas."""
+    match type_:
+        case Record():
+            fields = tuple(replace(f, type=without_defaults(f.type), default=None) for f in type_.fields)
+            return replace(type_, fields=fields)
+        case Array():
+            return replace(type_, element=without_defaults(type_.element))
+        case Map():
+            return replace(type_, value=without_defaults(type_.value))
         case _:
             return type_
 

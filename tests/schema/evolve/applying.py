@@ -8,7 +8,7 @@ from typing import assert_never
 
 from headgate.schema.docs import DocumentedPart
 from headgate.schema.evolve import changes as c
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.paths import Path, Step
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
 
@@ -16,11 +16,11 @@ class _Changes:
     """Changes by path. An added field is kept at the record that gains it."""
 
     def __init__(self, changes: Iterable[c.Change]) -> None:
-        self.at: dict[str, list[c.Change]] = {}
-        self.added: dict[str, list[c.FieldAdded]] = {}
+        self.at: dict[Path, list[c.Change]] = {}
+        self.added: dict[Path, list[c.FieldAdded]] = {}
         for change in changes:
             if isinstance(change, c.FieldAdded):
-                parent = change.path.removesuffix(field_path("", change.field.name))
+                parent = change.path[:-1]
                 self.added.setdefault(parent, []).append(change)
             else:
                 self.at.setdefault(change.path, []).append(change)
@@ -28,19 +28,19 @@ class _Changes:
 
 def apply(old: Record, changes: Iterable[c.Change]) -> Record:
     """The record after the changes. Changes at paths that it does not have do nothing."""
-    done = _type(old, _Changes(changes), ROOT)
+    done = _type(old, _Changes(changes), ())
     assert isinstance(done, Record)  # no change replaces the root
     return done
 
 
-def _record(old: Record, changes: _Changes, path: str) -> Record:
+def _record(old: Record, changes: _Changes, path: Path) -> Record:
     staying: list[Field] = []
     placed = {change.index: change.field for change in changes.added.get(path, [])}
     for field in old.fields:
-        here = changes.at.get(field_path(path, field.name), [])
+        here = changes.at.get((*path, field.name), [])
         if any(isinstance(change, c.FieldRemoved) for change in here):
             continue
-        made = _field(field, changes, field_path(path, field.name))
+        made = _field(field, changes, (*path, field.name))
         moved = next((change.index for change in here if isinstance(change, c.FieldMoved)), None)
         if moved is None:
             staying.append(made)
@@ -51,7 +51,7 @@ def _record(old: Record, changes: _Changes, path: str) -> Record:
     return replace(old, fields=tuple(staying))
 
 
-def _field(field: Field, changes: _Changes, path: str) -> Field:
+def _field(field: Field, changes: _Changes, path: Path) -> Field:
     made = replace(
         field, type=_type(field.type, changes, path), nullable=_nullable(field.nullable, changes, path)
     )
@@ -66,26 +66,26 @@ def _field(field: Field, changes: _Changes, path: str) -> Field:
     return made
 
 
-def _nullable(nullable: bool, changes: _Changes, path: str) -> bool:
+def _nullable(nullable: bool, changes: _Changes, path: Path) -> bool:
     for change in changes.at.get(path, []):
         if isinstance(change, c.NullabilityRelaxed | c.NullabilityTightened):
             return isinstance(change, c.NullabilityRelaxed)
     return nullable
 
 
-def _type(type_: Type, changes: _Changes, path: str) -> Type:
+def _type(type_: Type, changes: _Changes, path: Path) -> Type:
     for change in changes.at.get(path, []):
         type_ = _changed(type_, change)
     match type_:
         case Record():
             return _record(type_, changes, path)
         case Array():
-            inner = element_path(path)
+            inner = (*path, Step.ELEMENT)
             return Array(
                 _type(type_.element, changes, inner), _nullable(type_.element_nullable, changes, inner)
             )
         case Map():
-            inner = value_path(path)
+            inner = (*path, Step.VALUE)
             return Map(_type(type_.value, changes, inner), _nullable(type_.value_nullable, changes, inner))
         case _:
             return type_

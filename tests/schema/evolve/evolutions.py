@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 from tests.schema import strategies as s
 
@@ -17,6 +19,11 @@ _DOCS = s.docs()
 _NAMES = s.full_names()
 _BOOLEANS = st.booleans()
 _SELDOM = st.integers(0, 3)
+
+
+def follows(old: Record, new: Record) -> bool:
+    """Whether a reader can follow every change without being asked."""
+    return all(verdict(change, Target.READER).level is not Level.BREAKING for change in diff(old, new))
 
 
 @st.composite

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.merge import follows, merge
+from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 from tests.laws import examples
 from tests.schema import strategies as s
+from tests.schema.evolve.evolutions import follows
 
 pytestmark = pytest.mark.unit
 

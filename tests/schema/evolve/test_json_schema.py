@@ -11,7 +11,7 @@ from headgate.schema.casts import from_json, widen_value
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.evolve.changes import TypeWidened
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.merge import follows, merge
+from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.parse import parse_type
@@ -19,7 +19,7 @@ from headgate.schema.types import Decimal, Field, Record, Type
 from headgate.schema.values import to_json
 from tests.laws import examples
 from tests.schema import strategies as s
-from tests.schema.evolve.evolutions import changed_records
+from tests.schema.evolve.evolutions import changed_records, follows
 from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit

@@ -7,13 +7,13 @@ from hypothesis import given
 
 from headgate.schema.evolve.changes import FieldRemoved
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.merge import follows, merge
+from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.render import print_type
 from headgate.schema.types import Record
 from tests.laws import examples
 from tests.schema import strategies as s
-from tests.schema.evolve.evolutions import changed_records
+from tests.schema.evolve.evolutions import changed_records, follows
 from tests.schema.records import record_type
 
 pytestmark = pytest.mark.unit

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from headgate.schema.errors import UnsupportedType
 from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.merge import follows, merge
+from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.protobuf import to_protobuf
 from headgate.schema.formats.protobuf.write import FILES
@@ -27,7 +27,7 @@ from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Bigint, Decimal, Enum, Field, Integer, Map, Record, Type, plain
 from tests.laws import examples
 from tests.schema import strategies as s
-from tests.schema.evolve.evolutions import changed_records
+from tests.schema.evolve.evolutions import changed_records, follows
 from tests.schema.proto_messages import (
     class_of,
     columns,

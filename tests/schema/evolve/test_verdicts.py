@@ -27,6 +27,8 @@ def test_every_change_has_a_verdict_with_a_reason_for_every_target(both: tuple[R
             assert found.reason
 
 
+COLUMNS = (Target.READER, Target.AVRO_SINK, Target.POSTGRES, Target.ELASTICSEARCH, Target.VIEW)
+
 #   old, new, then the verdict for: a source that follows, an avro sink, a table, an index, a view
 TABLE = [
     ("a text", "a text, b text", IN_PLACE, IN_PLACE, IN_PLACE, IN_PLACE, IN_PLACE),
@@ -88,7 +90,7 @@ def test_the_verdicts_are(
     old: str, new: str, reader: Level, avro: Level, postgres: Level, elasticsearch: Level, view: Level
 ) -> None:
     changes = diff(record_type(f"record({old})"), record_type(f"record({new})"))
-    found = [max(verdict(change, target).level for change in changes) for target in Target]
+    found = [max(verdict(change, target).level for change in changes) for target in COLUMNS]
     assert found == [reader, avro, postgres, elasticsearch, view]
 
 
@@ -98,6 +100,33 @@ def test_a_removed_symbol_is_read_as_the_default_where_there_is_one() -> None:
 
 
 def test_a_renamed_field_keeps_its_column_but_not_its_readers() -> None:
-    (change,) = diff(record_type("record(a text)"), record_type("record(b text)"), aliases={"$.b": "a"})
-    levels = [verdict(change, target).level for target in Target]
+    (change,) = diff(record_type("record(a text)"), record_type("record(b text)"), aliases={("b",): "a"})
+    levels = [verdict(change, target).level for target in COLUMNS]
     assert levels == [IN_PLACE, BREAKING, IN_PLACE, REBUILD, BREAKING]
+
+
+#   old, new, then the verdict for: the key of a source, of an avro sink, of a json or text sink
+KEYS = [
+    ("a integer", "a bigint", IN_PLACE, BREAKING, SAFE),
+    ("a integer", "a double", IN_PLACE, BREAKING, BREAKING),
+    ("a real", "a double", IN_PLACE, BREAKING, BREAKING),
+    ("a decimal(5,2)", "a decimal(9,2)", IN_PLACE, BREAKING, SAFE),
+    ("a decimal(5,2)", "a decimal(9,3)", IN_PLACE, BREAKING, BREAKING),
+    ("a integer", "a text", BREAKING, BREAKING, BREAKING),
+    ("a integer", "a integer, b text", BREAKING, BREAKING, BREAKING),
+    ("a integer, b text", "a integer", BREAKING, BREAKING, BREAKING),
+    ("a record(x integer)", "a record(x integer, y text)", BREAKING, BREAKING, BREAKING),
+    ("a integer not null", "a integer", IN_PLACE, BREAKING, SAFE),
+    ("a integer", "a integer comment 'x'", SAFE, SAFE, SAFE),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "source", "avro", "text"), KEYS)
+def test_the_verdicts_on_keys_are(old: str, new: str, source: Level, avro: Level, text: Level) -> None:
+    changes = diff(record_type(f"record({old})"), record_type(f"record({new})"))
+    targets = (Target.KEY, Target.AVRO_KEY, Target.TEXT_KEY)
+    assert [max(verdict(change, target).level for change in changes) for target in targets] == [
+        source,
+        avro,
+        text,
+    ]

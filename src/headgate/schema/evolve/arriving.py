@@ -1,98 +1,113 @@
-"""A schema that arrives with a record: whether an encoding can read it, and what following it would change."""
+"""A schema that arrives with a record: what it changes for the side that reads it, and whether the side follows.
+
+This is the one answer to "may this change be followed?". The engine asks it when a record has a new schema, and the
+planner asks it before a schema is taken into a source.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 
-from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type, type_of_schema
+from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type, known_fields, names_in, type_in
 from headgate.schema.errors import SchemaError
-from headgate.schema.evolve.changes import DocChanged, FieldMoved, TypeRenamed
-from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.merge import can_hold, merge_fields
-from headgate.schema.types import Field, Record, Type
+from headgate.schema.evolve.changes import Change, DocChanged, FieldMoved, FieldRenamed, TypeRenamed
+from headgate.schema.evolve.diff import diff_values
+from headgate.schema.evolve.renames import new_names
+from headgate.schema.evolve.verdicts import Level, Target, Verdict, verdict
+from headgate.schema.paths import Path, Step
+from headgate.schema.types import Field
 from headgate.schema.written import WrittenSchema
 
 
-def is_readable(encoding: SchemaEncoding, schema: WrittenSchema) -> bool:
-    """Whether the schema can be read and has a type."""
-    return _read_error(encoding, schema) is None
+@dataclass(frozen=True, slots=True)
+class ArrivingSchema:
+    """What a schema changes for one side of a source, each change with its verdict.
 
-
-def _read_error(encoding: SchemaEncoding, schema: WrittenSchema) -> SchemaError | None:
-    try:
-        type_of_schema(encoding.format, schema, encoding.message)
-    except SchemaError as wrong:
-        return wrong
-    return None
-
-
-@lru_cache(maxsize=1024)
-def breaking_fields(encoding: SchemaEncoding, schema: WrittenSchema) -> tuple[FieldPath, ...]:
-    """Paths of the fields that prevent following the schema.
-
-    If there is one, the whole schema is not followed. The result then also lists fields that could be followed alone but
-    do not fit the present type.
+    ``error`` says why no value can be read with the schema. There are no changes then.
     """
-    known, arriving = decoded_type(encoding), type_of_schema(encoding.format, schema, encoding.message)
-    # A change that was accepted with an earlier schema may arrive again.
-    taken = [type_of_schema(encoding.format, one, encoding.message) for one in encoding.schemas]
-    if _fits_one_of([one.type for one in (merge_fields(known, arriving), *taken)], arriving.type):
-        return ()
-    within = [{*_fields_that_do_not_fit(one, arriving, ())} for one in taken]
-    return tuple(
-        path
-        for path in _fields_that_do_not_fit(known, arriving, ())
-        if all(any(path[:n] in broken for n in range(len(path) + 1)) for broken in within)
-    )
 
+    changes: tuple[tuple[Change, Verdict], ...] = ()
+    error: SchemaError | None = None
 
-def _fits_one_of(known: Sequence[Type], type_: Type) -> bool:
-    """Whether a value of the type can be read as one of the known types, where each field may choose its own."""
-    if any(can_hold(one, type_) for one in known):
-        return True
-    records = [one for one in known if isinstance(one, Record)]
-    if not isinstance(type_, Record) or not records:
-        return False
-    return all(
-        _fits_one_of([found.type for one in records if (found := one.field(field.name))], field.type)
-        for field in type_.fields
-    )
+    @property
+    def is_readable(self) -> bool:
+        return self.error is None
 
+    @property
+    def level(self) -> Level:
+        return max((found.level for _, found in self.changes), default=Level.SAFE)
 
-def _fields_that_do_not_fit(known: Field, arriving: Field, path: FieldPath) -> Iterator[FieldPath]:
-    """Paths of the fields whose values the known field cannot hold: of another type, too wide, nullable, missing or new."""
-    if arriving.nullable and not known.nullable:
-        yield path
-    elif isinstance(known.type, Record) and isinstance(arriving.type, Record):
-        for field in known.type.fields:
-            found = arriving.type.field(field.name)
-            if found is not None:
-                yield from _fields_that_do_not_fit(field, found, (*path, field.name))
-            elif not field.nullable:
-                yield (*path, field.name)
-        yield from ((*path, f.name) for f in arriving.type.fields if known.type.field(f.name) is None)
-    elif not can_hold(known.type, arriving.type):
-        yield path
+    @property
+    def breaks(self) -> bool:
+        """Whether the side cannot follow. It follows a schema as a whole or not at all."""
+        return self.level is Level.BREAKING
+
+    @property
+    def grows(self) -> bool:
+        """Whether the side follows, and has another type then."""
+        return Level.SAFE < self.level < Level.BREAKING
+
+    def breaking_fields(self) -> tuple[FieldPath, ...]:
+        """The fields that cannot be read if the schema is not followed, from the outermost record inwards. These include
+        fields that could be followed alone but do not fit the present type."""
+        if not self.breaks:
+            return ()
+        paths = [_field_path(change.path) for change, found in self.changes if found.level > Level.SAFE]
+        return tuple(dict.fromkeys(paths))
+
+    def describe(self) -> tuple[str, ...]:
+        """One sentence per change that a reader of the source can notice."""
+        if self.error is not None:
+            return (f"it cannot be read: {self.error.message()}",)
+        unseen = DocChanged | TypeRenamed | FieldMoved
+        return tuple(change.describe() for change, _ in self.changes if not isinstance(change, unseen))
 
 
 @lru_cache(maxsize=1024)
-def adds_to(encoding: SchemaEncoding, schema: WrittenSchema) -> bool:
-    """Whether following the schema would change the decoded type."""
+def arriving(
+    encoding: SchemaEncoding, schema: WrittenSchema, target: Target = Target.READER
+) -> ArrivingSchema:
+    """What following the schema would change. ``target`` says whether the side is a source's value or its key."""
+    try:
+        new = type_in(encoding, schema)
+    except SchemaError as wrong:
+        return ArrivingSchema(error=wrong)
+    # A change that was accepted with an earlier schema may arrive again.
+    taken = [_changed_paths(type_in(encoding, one), new, target) for one in encoding.schemas]
     known = decoded_type(encoding)
-    return merge_fields(known, type_of_schema(encoding.format, schema, encoding.message)) != known
+    judged = _judged(known, new, target)
+    renamed = [
+        FieldRenamed(path, str(path[-1]), name)
+        for path, name in new_names(known_fields(encoding), names_in(encoding, schema), known.type)
+    ]
+    return ArrivingSchema(
+        (
+            *((change, verdict(change, target)) for change in renamed),
+            *(
+                (change, found)
+                for change, found in judged
+                if found.level is Level.SAFE or all(_overlaps(change.path, paths) for paths in taken)
+            ),
+        )
+    )
 
 
-def describe_changes(encoding: SchemaEncoding, schema: WrittenSchema) -> tuple[str, ...]:
-    """What a schema changes, one sentence per change."""
-    if (wrong := _read_error(encoding, schema)) is not None:
-        return (f"it cannot be read: {wrong.message()}",)
-    known, arriving = decoded_type(encoding), type_of_schema(encoding.format, schema, encoding.message)
-    old = known.type if isinstance(known.type, Record) else Record((known,))
-    new = (
-        arriving.type if isinstance(arriving.type, Record) else Record((replace(arriving, name=known.name),))
-    )
-    return tuple(
-        c.describe() for c in diff(old, new) if not isinstance(c, DocChanged | TypeRenamed | FieldMoved)
-    )
+def _judged(old: Field, new: Field, target: Target) -> list[tuple[Change, Verdict]]:
+    return [(change, verdict(change, target)) for change in diff_values(old, new)]
+
+
+def _changed_paths(old: Field, new: Field, target: Target) -> list[Path]:
+    return [change.path for change, found in _judged(old, new, target) if found.level > Level.SAFE]
+
+
+def _overlaps(path: Path, others: Iterable[Path]) -> bool:
+    """Whether one of the parts is the part at the path, inside it or around it."""
+    return any(all(a == b for a, b in zip(path, other, strict=False)) for other in others)
+
+
+def _field_path(path: Path) -> FieldPath:
+    """The path as far as it leads through records. Inside an array or a map, fields are not told apart."""
+    return tuple(str(step) for step in takewhile(lambda step: not isinstance(step, Step), path))

@@ -1,23 +1,17 @@
 """The schema of a reader after a change of its source, under ON SCHEMA CHANGE = FOLLOW.
 
-New fields are added at the end, nullable. Numbers widen. Columns become nullable. A removed field keeps its column,
-which becomes nullable. Every other change leaves the column as it was: then `follows` is false, and tasks that use
-the column halt until the change is accepted.
+New fields are added at the end, nullable unless they have a default. Numbers widen. Columns become nullable. A removed
+field keeps its column, which has the field's default from then on, or becomes nullable. Every other change leaves the column as it was: its verdict is BREAKING, and tasks that use the
+column halt until the change is accepted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.evolve.widen import is_number, widen
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
-
-
-def follows(old: Record, new: Record) -> bool:
-    """Whether a reader can follow every change without being asked."""
-    return all(verdict(change, Target.READER).level is not Level.BREAKING for change in diff(old, new))
 
 
 def merge(old: Record, new: Record, *, accept: bool = False) -> Record:
@@ -28,7 +22,7 @@ def merge(old: Record, new: Record, *, accept: bool = False) -> Record:
     arriving = {field.name: field for field in new.fields}
     known = {field.name for field in old.fields}
     fields = [_field(field, arriving.get(field.name), accept) for field in old.fields]
-    fields += [replace(field, nullable=True) for field in new.fields if field.name not in known]
+    fields += [_absent_before(field) for field in new.fields if field.name not in known]
     return replace(old, fields=tuple(fields))
 
 
@@ -37,9 +31,67 @@ def merge_fields(known: Field, arriving: Field, *, accept: bool = False) -> Fiel
     return merge(Record((known,)), Record((replace(arriving, name=known.name),)), accept=accept).fields[0]
 
 
+def with_past(present: Field, past: Sequence[Field]) -> Field:
+    """A schema as it reads records of earlier versions too, given oldest first.
+
+    A field has the default of the oldest version that has it. If there is none, the field is nullable as soon as a
+    version lacks it. Only the fields of the present schema count. A version in which a field has a type that could not
+    have been followed to the present one says nothing about the field: its records cannot be read.
+    """
+    nullable = present.nullable or any(one.nullable for one in past)
+    return replace(present, type=_past_type(present.type, [one.type for one in past]), nullable=nullable)
+
+
+def _past_type(type_: Type, past: Sequence[Type]) -> Type:
+    match type_:
+        case Record():
+            records = [one for one in past if isinstance(one, Record)]
+            return replace(
+                type_, fields=tuple(_past_field(f, [r.field(f.name) for r in records]) for f in type_.fields)
+            )
+        case Array():
+            arrays = [one for one in past if isinstance(one, Array)]
+            nullable = type_.element_nullable or any(one.element_nullable for one in arrays)
+            return Array(_past_type(type_.element, [one.element for one in arrays]), nullable)
+        case Map():
+            maps = [one for one in past if isinstance(one, Map)]
+            nullable = type_.value_nullable or any(one.value_nullable for one in maps)
+            return Map(_past_type(type_.value, [one.value for one in maps]), nullable)
+        case _:
+            known: Type = type_
+            for one in past:
+                known = _type(known, one, accept=False)
+            return known
+
+
+def _past_field(field: Field, versions: Sequence[Field | None]) -> Field:
+    having = [one for one in versions if one is not None and _fits(field.type, one.type)]
+    made = with_past(field, having)
+    default = having[0].default if having else field.default
+    lacking = None in versions
+    return replace(made, default=default, nullable=made.nullable or (lacking and default is None))
+
+
+def _fits(present: Type, past: Type) -> bool:
+    match present, past:
+        case Record(), Record():
+            return True  # each field is looked at by itself
+        case Array(), Array():
+            return _fits(present.element, past.element)
+        case Map(), Map():
+            return _fits(present.value, past.value)
+        case _:
+            return can_hold(_type(present, past, accept=False), past)
+
+
+def _absent_before(field: Field) -> Field:
+    """A field that earlier records lack. Those have its default."""
+    return replace(field, nullable=field.nullable or field.default is None)
+
+
 def _field(old: Field, new: Field | None, accept: bool) -> Field:
     if new is None:
-        return replace(old, nullable=True)
+        return _absent_before(old)
     type_ = _type(old.type, new.type, accept)
     return replace(old, type=type_, nullable=old.nullable or new.nullable)
 

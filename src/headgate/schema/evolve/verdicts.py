@@ -7,7 +7,6 @@ change of a type depends on both types, so each target has a function for it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple, assert_never
@@ -17,6 +16,7 @@ from headgate.schema.evolve import changes as c
 from headgate.schema.evolve.widen import is_number, widen
 from headgate.schema.formats.elasticsearch import to_elasticsearch_field
 from headgate.schema.formats.postgres import to_postgres
+from headgate.schema.paths import Path, Step
 from headgate.schema.render import print_type
 
 
@@ -28,6 +28,9 @@ class Target(Enum):
     POSTGRES = "a postgres table"
     ELASTICSEARCH = "an elasticsearch index"  # a field, once in the mapping, cannot be altered
     VIEW = "a view"  # a view that uses the field
+    KEY = "the key of a source that follows"
+    AVRO_KEY = "the key of an avro sink"  # a new version has a new schema id, which is part of the bytes
+    TEXT_KEY = "the key of a json or text sink"
 
 
 class Level(IntEnum):
@@ -52,22 +55,11 @@ def verdict(change: c.Change, target: Target) -> Verdict:
     unseen = _unseen(change.path, target)
     if unseen is not None:
         return unseen
+    if target in (Target.KEY, Target.AVRO_KEY, Target.TEXT_KEY):
+        return _key(change, target)
     if isinstance(change, c.TypeWidened | c.TypeNarrowed | c.TypeChanged):
         return _type(change, target)
-    row = _row(change)
-    match target:
-        case Target.READER:
-            return row.reader
-        case Target.AVRO_SINK:
-            return row.avro_sink
-        case Target.POSTGRES:
-            return row.postgres
-        case Target.ELASTICSEARCH:
-            return row.elasticsearch
-        case Target.VIEW:
-            return row.view
-        case _:
-            assert_never(target)
+    return _row(change)[_COLUMNS.index(target)]
 
 
 def _safe(reason: str) -> Verdict:
@@ -86,21 +78,18 @@ def _breaking(reason: str) -> Verdict:
     return Verdict(Level.BREAKING, reason)
 
 
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
-# Below a map's value, or below an element of an array that is itself an array or a record: jsonb in PostgreSQL.
-_INSIDE_JSON = re.compile(r"\{\}|\[\][.\[]")
-# Below a map's value: an Elasticsearch field that holds any object.
-_INSIDE_OBJECT = re.compile(r"\{\}[.\[{]")
-
-
-def _unseen(path: str, target: Target) -> Verdict | None:
+def _unseen(path: Path, target: Target) -> Verdict | None:
     """The verdict on a change inside a column that has no fields of its own in the target. None elsewhere."""
-    bare = _QUOTED.sub("", path)
-    if target is Target.POSTGRES and _INSIDE_JSON.search(bare):
+    if target is Target.POSTGRES and _is_inside_json(path):
         return _safe("the column is jsonb, which holds it")
-    if target is Target.ELASTICSEARCH and _INSIDE_OBJECT.search(bare):
+    if target is Target.ELASTICSEARCH and Step.VALUE in path[:-1]:
         return _safe("the field holds any object")
     return None
+
+
+def _is_inside_json(path: Path) -> bool:
+    """Below a map's value, or below an element of an array that is itself an array or a record: jsonb in PostgreSQL."""
+    return Step.VALUE in path or Step.ELEMENT in path[:-1]
 
 
 class Row(NamedTuple):
@@ -113,6 +102,7 @@ class Row(NamedTuple):
     view: Verdict
 
 
+_COLUMNS = (Target.READER, Target.AVRO_SINK, Target.POSTGRES, Target.ELASTICSEARCH, Target.VIEW)
 _NEW_VERSION = _in_place("a new version is registered")
 _KEPT_COLUMN = "the column stays, and is null from then on"
 _KEPT_SYMBOLS = _safe("the column keeps its symbols")
@@ -130,9 +120,9 @@ def _symbols(reader: Verdict) -> Row:
 
 _ROWS: dict[type, Row] = {
     c.FieldAdded: Row(
-        reader=_in_place("the field appears at the end, nullable"),
-        avro_sink=_in_place("a new version has the field, with the default null"),
-        postgres=_in_place("a nullable column is added"),
+        reader=_in_place("the field appears at the end, nullable unless it has a default"),
+        avro_sink=_in_place("a new version has the field, with its default or null"),
+        postgres=_in_place("a column is added, nullable unless it has a default"),
         elasticsearch=_in_place("the field is put into the mapping"),
         view=_in_place("a view with * gains the column; one that names its columns does not change"),
     ),
@@ -144,7 +134,7 @@ _ROWS: dict[type, Row] = {
         view=_breaking("the query names a column that is no longer there"),
     ),
     c.FieldRenamed: Row(
-        reader=_in_place("the new name appears at the end; the old column stays, and is null from then on"),
+        reader=_in_place("the column keeps its name, and is filled from the renamed field"),
         avro_sink=_breaking("readers find a field by its name"),
         postgres=_in_place("the column is renamed"),
         elasticsearch=_rebuild("a field keeps its name: a new index is filled behind the alias"),
@@ -196,12 +186,15 @@ def _row(change: c.Change) -> Row:
     """The row of the change, with the cells that depend on more than its class."""
     row = _ROWS[type(change)]
     match change:
-        case c.FieldAdded() if not change.field.nullable:
+        case c.FieldAdded() if not change.field.nullable and change.field.default is None:
             no_default = "a field that is not null has no default, so that old records cannot be read"
             return row._replace(avro_sink=_breaking(no_default))
+        case c.FieldRemoved() if change.field.default is not None:
+            kept = _safe("the column stays, and has its default from then on")
+            return row._replace(reader=kept, postgres=kept)
         case c.FieldRemoved() if not change.field.nullable:
             return row._replace(reader=_in_place(_KEPT_COLUMN), postgres=_in_place(_KEPT_COLUMN))
-        case c.NullabilityRelaxed() if change.path.endswith("[]"):
+        case c.NullabilityRelaxed() if change.path[-1:] == (Step.ELEMENT,):
             return row._replace(postgres=_safe("elements of an array may be null"))
         case c.EnumSymbolsRemoved(default=None):
             return row._replace(avro_sink=_breaking("symbols in old records cannot be read"))
@@ -214,9 +207,9 @@ _TypeChange = c.TypeWidened | c.TypeNarrowed | c.TypeChanged
 
 def _type(change: _TypeChange, target: Target) -> Verdict:
     match target:
-        case Target.READER:
+        case Target.READER | Target.KEY:
             return _reader_type(change.old, change.new)
-        case Target.AVRO_SINK:
+        case Target.AVRO_SINK | Target.AVRO_KEY:
             return _avro_type(change.old, change.new)
         case Target.POSTGRES:
             return _postgres_type(change)
@@ -224,6 +217,8 @@ def _type(change: _TypeChange, target: Target) -> Verdict:
             return _elasticsearch_type(change)
         case Target.VIEW:
             return _view_type(change.old, change.new)
+        case Target.TEXT_KEY:
+            return _text_key_type(change.old, change.new)
         case _:
             assert_never(target)
 
@@ -237,6 +232,40 @@ def _reader_type(old: t.Type, new: t.Type) -> Verdict:
     if bound == old:
         return _safe("every value fits the column")
     return _in_place(f"the column becomes {print_type(bound)}")
+
+
+# keys
+
+_FieldsChange = c.FieldAdded | c.FieldRemoved
+
+
+def _key(change: c.Change, target: Target) -> Verdict:
+    """A key is the same one as long as it has the same fields. A topic finds records by the bytes of their keys, so a
+    sink's key must keep its bytes."""
+    if isinstance(change, _FieldsChange):
+        return _breaking("a key with other fields is another key")
+    if isinstance(change, c.TypeWidened | c.TypeNarrowed | c.TypeChanged):
+        found = _type(change, target)
+    else:
+        found = _row(change).reader if target is Target.KEY else _row(change).avro_sink
+    if target is Target.AVRO_KEY and found.level is not Level.SAFE:
+        return _breaking("the schema id is part of the key's bytes, and a new version has another one")
+    if target is Target.TEXT_KEY and isinstance(
+        change, c.NullabilityRelaxed | c.NullabilityTightened | c.FieldMoved
+    ):
+        return _safe("the text of the key stays the same")
+    return found
+
+
+def _text_key_type(old: t.Type, new: t.Type) -> Verdict:
+    """Whether a value of the old type has the same text as a value of the new one."""
+    match old, new:
+        case t.Integer() | t.Bigint(), t.Integer() | t.Bigint():
+            return _safe("the text of the key stays the same")
+        case t.Decimal(), t.Decimal() if old.scale == new.scale:
+            return _safe("the text of the key stays the same")
+        case _:
+            return _breaking(f"{print_type(new)} has another text in the key than {print_type(old)}")
 
 
 # What a reader accepts for what was written: Avro's promotions, and what is a string in Avro as text.

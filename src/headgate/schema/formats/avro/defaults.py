@@ -1,12 +1,20 @@
-"""Whether a JSON value is a value of an Avro type, as the default of a field must be."""
+"""Defaults of fields: whether a JSON value is a value of an Avro type, and the same value as a neutral one."""
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
+import json
+import uuid
 from collections.abc import Iterator
-from typing import assert_never
+from typing import assert_never, cast
 
+from headgate.schema import types as t
+from headgate.schema.casts import from_json
+from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.documents import Json
+from headgate.schema.values import dumps, to_json
 
 INT_RANGE = range(-(2**31), 2**31)
 LONG_RANGE = range(-(2**63), 2**63)
@@ -105,3 +113,166 @@ def _is_primitive(value: Json, kind: str) -> bool:
 
 def _is_bytes(text: str) -> bool:
     return all(ord(character) < 256 for character in text)
+
+
+def neutral_default(member: tree.Field, type_: t.Type) -> str | None:
+    """The default of a field as JSON text of the neutral type. None if it has none, or null."""
+    if not member.has_default or member.default is None:
+        return None
+    try:
+        return dumps(to_json(_canonical(member.default, _branch(member.default, member.type), type_), type_))
+    except (
+        ValueError,
+        OverflowError,
+        ArithmeticError,
+        ValueDoesNotFit,
+    ):  # such as a date after the year 9999
+        return None
+
+
+def _branch(value: Json, node: tree.AvroType) -> tree.AvroType:
+    """The type that a default is a value of: since Avro 1.12 any branch of a union, before it the first."""
+    return next(branch for branch in (*tree.branches_of(node), node) if _is_value(value, branch))
+
+
+def _canonical(value: Json, node: tree.AvroType, type_: t.Type) -> object:
+    match node, type_:
+        case tree.Record(), t.Record() if isinstance(value, dict):
+            return {f.name: _member(value, f.name, node, f.type) for f in type_.fields}
+        case tree.Array(), t.Array() if isinstance(value, list):
+            return [_place(one, node.items, type_.element) for one in value]
+        case tree.Map(), t.Map() if isinstance(value, dict):
+            return {key: _place(one, node.values, type_.value) for key, one in value.items()}
+        case ((tree.Primitive() | tree.Fixed()), _) if isinstance(value, str) and tree.kind_of(node) in (
+            "bytes",
+            "fixed",
+        ):
+            return _from_bytes(value.encode("latin-1"), type_)
+        case tree.Primitive(), t.Date() | t.Time() | t.Timestamp() | t.TimestampTz() if isinstance(
+            value, int
+        ):
+            return _moment(value * _unit(node), type_)
+        case _, t.Real() | t.Double():
+            return float(cast("float", value))
+        case _:
+            return from_json(value, type_)
+
+
+def _place(value: Json, node: tree.AvroType, type_: t.Type) -> object:
+    return None if value is None else _canonical(value, _branch(value, node), type_)
+
+
+def _member(record: dict[str, Json], name: str, node: tree.Record, type_: t.Type) -> object:
+    member = next((one for one in node.fields if one.name == name), None)
+    if member is None:  # a column of a union with several types
+        raise ValueError(name)
+    return _place(record.get(name, member.default), member.type, type_)
+
+
+def _from_bytes(data: bytes, type_: t.Type) -> object:
+    match type_:
+        case t.Decimal():
+            unscaled = int.from_bytes(data, "big", signed=True)
+            return decimal.Decimal(unscaled).scaleb(-type_.scale, decimal.Context(prec=t.MAX_PRECISION))
+        case t.Uuid():
+            return uuid.UUID(bytes=data)
+        case _:
+            return data
+
+
+_EPOCH = dt.datetime(1970, 1, 1)
+_MICROSECONDS = {
+    "time-millis": 1000,
+    "timestamp-millis": 1000,
+    "local-timestamp-millis": 1000,
+    "date": 86_400_000_000,
+}
+_CONNECT_MICROSECONDS = {
+    "io.debezium.time.Date": 86_400_000_000,
+    "io.debezium.time.Time": 1000,
+    "io.debezium.time.Timestamp": 1000,
+    "org.apache.kafka.connect.data.Date": 86_400_000_000,
+    "org.apache.kafka.connect.data.Time": 1000,
+    "org.apache.kafka.connect.data.Timestamp": 1000,
+}
+
+
+def _unit(node: tree.Primitive) -> int:
+    """The microseconds of one step of a date or time that is counted in whole numbers."""
+    connect = _CONNECT_MICROSECONDS.get(str(node.attributes.get("connect.name")))
+    return connect or _MICROSECONDS.get(str(node.attributes.get("logicalType")), 1)
+
+
+def _moment(microseconds: int, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz) -> object:
+    moment = _EPOCH + dt.timedelta(microseconds=microseconds)
+    match type_:
+        case t.Date():
+            return moment.date()
+        case t.Time():
+            return moment.time()
+        case t.Timestamp():
+            return moment
+        case t.TimestampTz():
+            return moment.replace(tzinfo=dt.UTC)
+        case _:
+            assert_never(type_)
+
+
+def avro_default(default: str, node: tree.AvroType, type_: t.Type) -> Json:
+    """The default of a neutral field, which is JSON text, as the default of an Avro field of this type. Raises ValueError
+    if it is not a value of the type. ``node`` is no union, and ``type_`` is its neutral type."""
+    try:
+        return _encoded(from_json(json.loads(default, parse_float=decimal.Decimal), type_), node, type_)
+    except ValueDoesNotFit as misfit:
+        raise ValueError(misfit.message()) from misfit
+
+
+def _encoded(value: object, node: tree.AvroType, type_: t.Type) -> Json:
+    match node, type_:
+        case tree.Union(), _:
+            return None if value is None else _encoded(value, tree.values_of(node)[0], type_)
+        case tree.Record(), t.Record() if isinstance(value, dict):
+            types = {member.name: member.type for member in node.fields}
+            return {f.name: _encoded(value[f.name], types[f.name], f.type) for f in type_.fields}
+        case tree.Array(), t.Array() if isinstance(value, list):
+            return [_encoded(one, node.items, type_.element) for one in value]
+        case tree.Map(), t.Map() if isinstance(value, dict):
+            return {key: _encoded(one, node.values, type_.value) for key, one in value.items()}
+        case ((tree.Primitive() | tree.Fixed()), _) if tree.kind_of(node) in ("bytes", "fixed"):
+            return _to_bytes(value, node).decode("latin-1")
+        case tree.Primitive(), t.Date() | t.Time() | t.Timestamp() | t.TimestampTz() if node.kind in (
+            "int",
+            "long",
+        ):
+            return _microseconds(value) // _unit(node)
+        case _:
+            return cast("Json", to_json(value, type_))
+
+
+def _to_bytes(value: object, node: tree.Primitive | tree.Fixed) -> bytes:
+    match value:
+        case decimal.Decimal():
+            unscaled = int(
+                value.scaleb(-int(value.as_tuple().exponent), decimal.Context(prec=t.MAX_PRECISION))
+            )
+            size = node.size if isinstance(node, tree.Fixed) else unscaled.bit_length() // 8 + 1
+            return unscaled.to_bytes(size, "big", signed=True)
+        case uuid.UUID():
+            return value.bytes
+        case bytes():
+            return value
+        case _:
+            raise ValueError(type(value).__name__)
+
+
+def _microseconds(value: object) -> int:
+    match value:
+        case dt.datetime():
+            moment = value.replace(tzinfo=None)
+        case dt.date():
+            moment = dt.datetime(value.year, value.month, value.day)
+        case dt.time():
+            moment = dt.datetime.combine(_EPOCH.date(), value)
+        case _:
+            raise ValueError(type(value).__name__)
+    return (moment - _EPOCH) // dt.timedelta(microseconds=1)

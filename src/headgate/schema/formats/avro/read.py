@@ -21,6 +21,7 @@ from headgate.schema.errors import (
     UnsupportedUnion,
 )
 from headgate.schema.formats.avro import tree
+from headgate.schema.formats.avro.defaults import neutral_default
 from headgate.schema.formats.avro.parse import MAX_LEVELS, parse_leniently
 from headgate.schema.formats.documents import SizeLimit, check_depth, load_document
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
@@ -184,7 +185,8 @@ class _Reader:
         """The columns of a field: one, unless its union has several types."""
         branches, nullable = _branches(member.type, path)
         if len(branches) == 1:
-            return [t.Field(member.name, self.type(branches[0], path), nullable, member.doc)]
+            type_ = self.type(branches[0], path)
+            return [t.Field(member.name, type_, nullable, member.doc, neutral_default(member, type_))]
         types = [self.type(branch, path) for branch in branches]
         return [t.Field(f"{member.name}{n}", type_, True, member.doc) for n, type_ in enumerate(types, 1)]
 

@@ -12,7 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.schema import types as t
-from headgate.schema.errors import ImpossibleSchema, MalformedJsonSchema, RecursiveSchema, SchemaTooDeep
+from headgate.schema.casts import from_json
+from headgate.schema.errors import (
+    ImpossibleSchema,
+    MalformedJsonSchema,
+    RecursiveSchema,
+    SchemaTooDeep,
+    ValueDoesNotFit,
+)
 from headgate.schema.formats.documents import SizeLimit, check_depth, copy_document, load_document
 from headgate.schema.formats.jsonschema.keywords import (
     LOGICAL_TITLES,
@@ -27,6 +34,7 @@ from headgate.schema.formats.jsonschema.keywords import (
 )
 from headgate.schema.formats.jsonschema.references import FORMAT, References
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.values import dumps, to_json
 
 _NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
 
@@ -223,9 +231,22 @@ class _Reader:
             found = self.read(schema, at.into(path))
             if found is None:
                 raise ImpossibleSchema(path)
-            nullable = found.nullable or name not in keywords.required
-            fields.append(t.Field(name, found.type or t.Json(), nullable, found.doc))
+            type_ = found.type or t.Json()
+            default = None if path in self.titles else _default(schema, type_)
+            nullable = found.nullable or (name not in keywords.required and default is None)
+            fields.append(t.Field(name, type_, nullable, found.doc, default))
         return tuple(fields)
+
+
+def _default(schema: object, type_: t.Type) -> str | None:
+    """The default of a property as JSON text. None if it has none, or null, or one that is not of its type."""
+    value = schema.get("default") if isinstance(schema, dict) else None
+    if value is None:
+        return None
+    try:
+        return dumps(to_json(from_json(value, type_), type_))
+    except ValueDoesNotFit:
+        return None
 
 
 def _kinds(keywords: Keywords) -> tuple[bool, frozenset[str]]:

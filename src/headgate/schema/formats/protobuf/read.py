@@ -45,6 +45,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
+from headgate.schema.values import dumps
 
 _F = FieldDescriptorProto
 _SCALARS: Mapping[int, Type] = {
@@ -92,6 +93,23 @@ def from_protobuf(
 
 
 @dataclass(frozen=True, slots=True)
+class NumberedField:
+    """A field by the name of its column and by its number, and the fields of the message that it holds."""
+
+    name: str
+    number: int
+    inner: tuple[NumberedField, ...] = ()
+
+
+def numbered_fields(
+    file: FileDescriptorProto, message: str | None = None, dependencies: Sequence[FileDescriptorProto] = ()
+) -> tuple[NumberedField, ...]:
+    """The fields of a message, to be compared with those of another version."""
+    reader = _Reader(file, dependencies)
+    return reader.numbered(reader.choose(message), ())
+
+
+@dataclass(frozen=True, slots=True)
 class _Message:
     proto: DescriptorProto
     file: FileDescriptorProto
@@ -127,6 +145,21 @@ class _Reader:
                 return full
         raise UnknownMessage(name, similar_names(name, (known[1:] for known in self._messages)))
 
+    def numbered(self, name: str, outer: tuple[str, ...]) -> tuple[NumberedField, ...]:
+        found = self._messages.get(name)
+        if found is None or name in outer or name in _WELL_KNOWN:
+            return ()
+        return tuple(
+            NumberedField(column_of(f), f.number, self._held(f, (*outer, name))) for f in found.proto.field
+        )
+
+    def _held(self, field: FieldDescriptorProto, outer: tuple[str, ...]) -> tuple[NumberedField, ...]:
+        """The fields of the message that a field holds; of a map, those of its values."""
+        inner = self._messages.get(field.type_name) if field.type == _F.TYPE_MESSAGE else None
+        if inner is not None and inner.proto.options.map_entry:
+            return self._held(inner.proto.field[1], outer)
+        return self.numbered(field.type_name, outer) if inner is not None else ()
+
     def record(self, name: str, path: str, outer: tuple[str, ...]) -> Record:
         """The columns of a message. `outer` are the messages around it."""
         if name in outer:
@@ -151,11 +184,13 @@ class _Reader:
         entry = self._messages.get(field.type_name) if field.type == _F.TYPE_MESSAGE else None
         if entry is not None and entry.proto.options.map_entry:
             value = self._type(entry.proto.field[1], f"{here}{{}}", outer)
-            return Field(name, Map(value, value_nullable=False), nullable=False, doc=doc)
+            return Field(name, Map(value, value_nullable=False), False, doc, "{}")
         if field.label == _F.LABEL_REPEATED:
             element = self._type(field, f"{here}[]", outer)
-            return Field(name, Array(element, element_nullable=False), nullable=False, doc=doc)
-        return Field(name, self._type(field, here, outer), self._is_nullable(owner, field), doc)
+            return Field(name, Array(element, element_nullable=False), False, doc, "[]")
+        type_, nullable = self._type(field, here, outer), self._is_nullable(owner, field)
+        required = field.label == _F.LABEL_REQUIRED or field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP)
+        return Field(name, type_, nullable, doc, None if nullable or required else _zero(type_))
 
     def _is_nullable(self, owner: _Message, field: FieldDescriptorProto) -> bool:
         if field.label == _F.LABEL_REQUIRED:
@@ -311,3 +346,18 @@ def _with_nested(messages: Iterable[Descriptor]) -> list[Descriptor]:
     for one in found:
         found.extend(one.nested_types)
     return found
+
+
+def _zero(type_: Type) -> str:
+    """The value of a field that is not set and has no presence, as JSON text."""
+    match type_:
+        case Boolean():
+            return "false"
+        case Integer() | Bigint() | Decimal():
+            return "0"
+        case Real() | Double():
+            return "0.0"
+        case Enum(symbols):
+            return dumps(symbols[0])
+        case _:
+            return '""'

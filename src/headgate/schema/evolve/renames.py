@@ -1,0 +1,201 @@
+"""Fields that were renamed: which field of a schema is which field of the side that reads it.
+
+An Avro field is the one that its aliases name, a Protobuf field the one with its number. A side keeps the name under which
+it met a field first, whatever later schemas call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import assert_never
+
+from headgate.schema import types as t
+from headgate.schema.formats.avro import tree
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.protobuf import read_files
+from headgate.schema.formats.protobuf.read import NumberedField, numbered_fields
+from headgate.schema.paths import Path, Step
+from headgate.schema.written import SchemaFormat, WrittenSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A field of a record in one schema, and the fields of the record that it holds, also in an array or a map."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    number: int | None = None
+    inner: tuple[Member, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownField:
+    """A field of one schema, and the name that the side has for it."""
+
+    name: str
+    member: Member
+    inner: tuple[KnownField, ...] = ()
+
+
+KnownFields = tuple[KnownField, ...]
+
+
+@lru_cache(maxsize=1024)
+def members(format_: SchemaFormat, schema: WrittenSchema, message: str | None) -> tuple[Member, ...]:
+    """The fields of a schema. Fields of JSON Schema have only their names, so there are none to compare."""
+    match format_:
+        case SchemaFormat.AVRO:
+            return _avro(load_tree(schema.text, [text for _, text in schema.references]), frozenset())
+        case SchemaFormat.PROTOBUF:
+            file, *imported = read_files(schema.text, schema.references)
+            return tuple(map(_protobuf, numbered_fields(file, message, imported)))
+        case SchemaFormat.JSON:
+            return ()
+        case _:
+            assert_never(format_)
+
+
+def _avro(node: tree.AvroType, around: frozenset[int]) -> tuple[Member, ...]:
+    match node:
+        case tree.Record() if id(node) not in around:
+            inside = around | {id(node)}
+            return tuple(Member(f.name, f.aliases, None, _avro(f.type, inside)) for f in node.fields)
+        case tree.Array():
+            return _avro(node.items, around)
+        case tree.Map():
+            return _avro(node.values, around)
+        case tree.Union() if len(tree.values_of(node)) == 1:
+            return _avro(tree.values_of(node)[0], around)
+        case _:
+            return ()
+
+
+def _protobuf(field: NumberedField) -> Member:
+    return Member(field.name, (), field.number, tuple(map(_protobuf, field.inner)))
+
+
+def own_names(fields: Sequence[Member]) -> KnownFields:
+    """The fields of the first schema, which give a side its names."""
+    return tuple(KnownField(f.name, f, own_names(f.inner)) for f in fields)
+
+
+def names_of_later(known: Sequence[KnownFields], fields: Sequence[Member]) -> KnownFields:
+    """The fields of a schema that came after the known ones, given oldest first."""
+    found = {
+        index: match for index, field in enumerate(fields) if (match := _match(known, field)) is not None
+    }
+    taken: dict[str, int] = {}
+    for index, (_, name) in sorted(found.items(), key=lambda item: item[1][0]):
+        taken.setdefault(name, index)
+    names = {index: name for name, index in taken.items()}
+    for index, field in enumerate(fields):
+        if index not in names:
+            names[index] = _free(field.name, taken)
+            taken[names[index]] = index
+    return tuple(
+        KnownField(names[index], field, names_of_later(_inside(known, names[index]), field.inner))
+        for index, field in enumerate(fields)
+    )
+
+
+def names_of_earlier(later: Sequence[KnownFields], fields: Sequence[Member]) -> KnownFields:
+    """The fields of a schema that came before others, by the aliases and numbers of those, the next one first."""
+    made: list[KnownField] = []
+    taken: dict[str, int] = {}
+    for index, field in enumerate(fields):
+        names = (one.name for version in later for one in version if _is_earlier(one.member, field))
+        same = next((name for name in names if name not in taken), None)
+        name = _free(field.name, taken) if same is None else same
+        taken[name] = index
+        made.append(KnownField(name, field, names_of_earlier(_inside(later, name), field.inner)))
+    return tuple(made)
+
+
+def _is_earlier(later: Member, field: Member) -> bool:
+    if later.number is not None:
+        return later.number == field.number
+    return field.name in (later.name, *later.aliases)
+
+
+Rank = tuple[int, int]  # how many schemas ago, and how many names were tried
+
+
+def _match(known: Sequence[KnownFields], field: Member) -> tuple[Rank, str] | None:
+    """The name of the field that this one is. The newest schema counts most: a name may have moved to another field."""
+    for age, version in enumerate(reversed(known)):
+        for rank, one in enumerate(_same(version, field)):
+            if one is not None:
+                return (age, rank), one.name
+    return None
+
+
+def _same(version: KnownFields, field: Member) -> Iterator[KnownField | None]:
+    if field.number is not None:
+        yield next((one for one in version if one.member.number == field.number), None)
+    for name in (field.name, *field.aliases):
+        yield next((one for one in version if one.member.name == name), None)
+
+
+def _inside(known: Sequence[KnownFields], name: str) -> list[KnownFields]:
+    found = (next((one for one in version if one.name == name), None) for version in known)
+    return [one.inner for one in found if one is not None]
+
+
+def _free(name: str, taken: dict[str, int]) -> str:
+    """A name that no other field of the record has. A field may get the name that another one had."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def present_name(known: Sequence[KnownFields], path: Sequence[str]) -> str | None:
+    """What the newest schema that has a field calls it. ``path`` has the names of the side."""
+    for name in path[:-1]:
+        known = _inside(known, name)
+    same = [one for version in known for one in version if one.name == path[-1]]
+    return same[-1].member.name if same else None
+
+
+def renamed_type(type_: t.Type, fields: KnownFields) -> t.Type:
+    """A type of the schema with the names of the side."""
+    match type_:
+        case t.Record():
+            names = {one.member.name: one for one in fields}
+            return replace(type_, fields=tuple(_renamed_field(f, names.get(f.name)) for f in type_.fields))
+        case t.Array():
+            return replace(type_, element=renamed_type(type_.element, fields))
+        case t.Map():
+            return replace(type_, value=renamed_type(type_.value, fields))
+        case _:
+            return type_
+
+
+def _renamed_field(field: t.Field, known: KnownField | None) -> t.Field:
+    if known is None:
+        return field
+    return replace(field, name=known.name, type=renamed_type(field.type, known.inner))
+
+
+def new_names(
+    known: Sequence[KnownFields], fields: KnownFields, type_: t.Type, path: Path = ()
+) -> Iterator[tuple[Path, str]]:
+    """The paths of fields that no known schema calls as this one does, each with its new name. ``type_`` has the names of
+    the side."""
+    match type_:
+        case t.Array():
+            yield from new_names(known, fields, type_.element, (*path, Step.ELEMENT))
+        case t.Map():
+            yield from new_names(known, fields, type_.value, (*path, Step.VALUE))
+        case t.Record():
+            for one in fields:
+                wanted = type_.field(one.name)
+                if wanted is None:
+                    continue
+                same = [k for version in known for k in version if k.name == one.name]
+                if same and all(k.member.name != one.member.name for k in same):
+                    yield (*path, one.name), one.member.name
+                yield from new_names(_inside(known, one.name), one.inner, wanted.type, (*path, one.name))
+        case _:
+            return
