@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, get_args
 
 from hypothesis import strategies as st
@@ -24,21 +25,7 @@ from headgate.sql import (
     types,
     views,
 )
-from headgate.sql.options import (
-    CHANGE_OPTIONS,
-    BooleanLiteral,
-    Choice,
-    ListLiteral,
-    MapLiteral,
-    NumberLiteral,
-    Option,
-    OptionRule,
-    OptionTable,
-    SecretReference,
-    StringLiteral,
-    Value,
-    ValueKind,
-)
+from headgate.sql.options import ChangeOptions, Given, Interval, OptionRule, SecretReference, ValueKind, rules
 from headgate.sql.statement import Expression, Kind, ObjectName, Query, Statement
 from headgate.text.cursor import RESERVED, Identifier
 from tests.schema.strategies import types as schema_types
@@ -88,50 +75,44 @@ expressions = st.sampled_from(EXPRESSIONS).map(Expression)
 query_bodies = st.sampled_from(QUERIES).map(Query)
 
 
-def values(rule: OptionRule) -> SearchStrategy[Value]:
+def values(rule: OptionRule) -> SearchStrategy[Any]:
+    if rule.choices:
+        return st.sampled_from(rule.choices)
     match rule.kind:
-        case ValueKind.STRING | ValueKind.INTERVAL:
-            return (st.sampled_from(rule.choices) if rule.choices else texts).map(StringLiteral)
+        case ValueKind.STRING | ValueKind.CHOICE:
+            return texts
+        case ValueKind.INTERVAL:
+            return texts.map(Interval)
         case ValueKind.INTEGER:
-            return st.integers(-5, 10**18).map(lambda n: NumberLiteral(str(n)))
+            return st.integers(-5, 10**18)
         case ValueKind.TIMESTAMP:
-            return st.one_of(
-                numbers.map(lambda n: NumberLiteral(str(n))), st.just(StringLiteral("2026-11-15T12:30:00Z"))
-            )
+            return numbers | st.just("2026-11-15T12:30:00Z")
         case ValueKind.BOOLEAN:
-            return flags.map(BooleanLiteral)
-        case ValueKind.CHOICE:
-            return st.sampled_from(rule.choices).map(Choice)
+            return flags
         case ValueKind.SECRET:
-            return st.one_of(texts.map(StringLiteral), st.builds(SecretReference, names()))
+            return texts | st.builds(SecretReference, names())
         case ValueKind.STRINGS:
-            return st.builds(ListLiteral, some(texts.map(StringLiteral)))
+            return some(texts)
         case ValueKind.OFFSETS:
-            offsets = some(numbers.map(lambda n: NumberLiteral(str(n))))
-            return st.one_of(
-                st.builds(ListLiteral, offsets), st.sampled_from([Choice("EARLIEST"), Choice("LATEST")])
-            )
+            return numbers | some(numbers) | st.sampled_from(["EARLIEST", "LATEST"])
         case ValueKind.SEED_OFFSETS:
-            return st.builds(ListLiteral, some(numbers.map(lambda n: NumberLiteral(str(n)))))
+            return some(numbers)
         case ValueKind.MAP:
-            return st.builds(MapLiteral, some(st.tuples(texts, texts), 0))
+            return some(st.tuples(texts, texts), 0)
         case ValueKind.EXPRESSION:
             return expressions
 
 
-def one_option(rule: OptionRule) -> SearchStrategy[Option]:
-    return st.builds(Option, st.just(rule.name), values(rule))
+def options(cls: type[Given], least: int = 0) -> SearchStrategy[Given]:
+    """Options of a list, of which at least so many are given."""
+    chosen = st.lists(st.sampled_from(rules(cls)), min_size=least, max_size=4, unique=True)
+    return chosen.flatmap(lambda given: st.builds(cls, **{rule.field: values(rule) for rule in given}))
 
 
-def options(table: OptionTable, least: int = 0) -> SearchStrategy[tuple[Option, ...]]:
-    rules = st.lists(st.sampled_from(table.rules), min_size=least, max_size=4, unique=True)
-    return rules.flatmap(lambda chosen: st.tuples(*[one_option(rule) for rule in chosen]))
-
-
-def kafkas(table: OptionTable) -> SearchStrategy[kafka.Kafka]:
+def kafkas(cls: type[Any]) -> SearchStrategy[Any]:
     return st.one_of(
-        st.builds(kafka.KafkaConnection, names(), options(table, 1)),
-        st.builds(kafka.KafkaBroker, texts, texts, options(table)),
+        st.builds(kafka.KafkaConnection, names(), options(cls, 1)),
+        st.builds(kafka.KafkaBroker, texts, texts, options(cls)),
     )
 
 
@@ -146,54 +127,51 @@ doc_targets = st.one_of(
     st.builds(registry_formats.DocTarget, st.none() | sides, st.just("TYPE"), names()),
 )
 docs = st.builds(registry_formats.DocOn, doc_targets, texts)
-seeds = st.builds(registry_formats.FrozenSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0))
+seeds = st.builds(
+    registry_formats.FrozenSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0), st.booleans()
+)
 csv_formats = st.one_of(
     st.builds(formats.CsvFormat, numbers, st.none(), st.none() | texts),
     st.builds(formats.CsvFormat, st.none(), st.none() | some(identifiers), st.none() | texts),
 )
 
 
-def format_options(table: OptionTable) -> SearchStrategy[tuple[registry_formats.FormatOption, ...]]:
-    reads = table is registry_formats.READ_FORMAT_OPTIONS
-    special = st.builds(registry_formats.SchemaStrategy, sides, strategy_kinds) if reads else docs
-    plain = st.sampled_from(table.rules).flatmap(one_option)
-    any_option: SearchStrategy[registry_formats.FormatOption] = st.one_of(special, seeds, plain)
-    return st.lists(any_option, max_size=4, unique_by=lambda o: registry_formats.identity(o)[0]).map(tuple)
-
-
-def format_nodes(table: OptionTable) -> SearchStrategy[formats.Format]:
+def format_nodes(cls: type[registry_formats.FormatOptions]) -> SearchStrategy[formats.Format]:
     registry = st.one_of(names(), st.builds(registry_formats.RegistryUrl, texts))
+    reads = cls is registry_formats.ReadFormatOptions
+    strategies = st.builds(registry_formats.SchemaStrategy, sides, strategy_kinds)
+    listed = {
+        "registry": registry,
+        "options": options(cls),
+        "strategies": unique_by(strategies, lambda item: item.side) if reads else st.just(()),
+        "docs": st.just(()) if reads else unique_by(docs, lambda item: item.target),
+        "frozen": unique_by(seeds, lambda item: item.side),
+    }
     return st.one_of(
         st.sampled_from([formats.TextFormat(), formats.BytesFormat(), formats.JsonFormat()]),
         csv_formats,
         st.builds(formats.RegexFormat, texts),
-        st.builds(formats.AvroInline, texts, options(formats.TABLES["inline option"])),
+        st.builds(formats.AvroInline, texts, options(registry_formats.InlineFormatOptions)),
         st.builds(formats.ProtobufInline, texts, texts),
+        st.builds(registry_formats.RegistryFormat, kind=st.sampled_from(["AVRO", "JSON SCHEMA"]), **listed),
         st.builds(
-            registry_formats.RegistryFormat,
-            st.sampled_from(["AVRO", "JSON SCHEMA"]),
-            registry,
-            format_options(table),
-            st.none(),
-        ),
-        st.builds(
-            registry_formats.RegistryFormat,
-            st.just("PROTOBUF"),
-            registry,
-            format_options(table),
-            st.none() | texts,
+            registry_formats.RegistryFormat, kind=st.just("PROTOBUF"), message=st.none() | texts, **listed
         ),
     )
 
 
-def both_formats(table: OptionTable) -> SearchStrategy[formats.Formats]:
-    return st.builds(formats.Formats, format_nodes(table), st.none() | format_nodes(table))
+def unique_by(items: SearchStrategy[Any], key: Callable[[Any], Any]) -> SearchStrategy[tuple[Any, ...]]:
+    return st.lists(items, max_size=2, unique_by=key).map(tuple)
 
 
-read_formats = both_formats(registry_formats.READ_FORMAT_OPTIONS)
-write_formats = both_formats(registry_formats.WRITE_FORMAT_OPTIONS)
+def both_formats(cls: type[registry_formats.FormatOptions]) -> SearchStrategy[formats.Formats]:
+    return st.builds(formats.Formats, format_nodes(cls), st.none() | format_nodes(cls))
+
+
+read_formats = both_formats(registry_formats.ReadFormatOptions)
+write_formats = both_formats(registry_formats.WriteFormatOptions)
 kinds = st.sampled_from(list(Kind))
-changes = options(CHANGE_OPTIONS)
+changes = options(ChangeOptions)
 secret_values = st.one_of(
     st.builds(connections.SecretText, texts),
     st.builds(connections.SecretFromEnv, texts),
@@ -244,9 +222,9 @@ stream_columns = st.one_of(
 # or_replace and if_not_exists, which exclude each other
 replaces = st.sampled_from([(False, False), (True, False), (False, True)])
 origins = st.one_of(
-    st.builds(captures.CaptureKafka, kafkas(kafka.READ_OPTIONS), read_formats),
-    st.builds(captures.CapturePostgres, names(), options(captures.TABLES_OPTIONS, 1)),
-    st.builds(captures.CaptureFiles, texts, format_nodes(registry_formats.READ_FORMAT_OPTIONS)),
+    st.builds(captures.CaptureKafka, kafkas(kafka.ReadOptions), read_formats),
+    st.builds(captures.CapturePostgres, names(), options(captures.TablesOptions, 1)),
+    st.builds(captures.CaptureFiles, texts, format_nodes(registry_formats.ReadFormatOptions)),
     st.builds(captures.CaptureHttp, texts),
 )
 capture_targets = st.one_of(
@@ -255,8 +233,8 @@ capture_targets = st.one_of(
     st.builds(captures.IntoSchema, names(2)),
 )
 materialization_targets = st.one_of(
-    st.builds(materializations.PostgresTarget, names(), options(materializations.TABLE_OPTIONS, 1)),
-    st.builds(materializations.ElasticsearchTarget, names(), options(materializations.INDEX_OPTIONS, 1)),
+    st.builds(materializations.PostgresTarget, names(), options(materializations.TableOptions, 1)),
+    st.builds(materializations.ElasticsearchTarget, names(), options(materializations.IndexOptions, 1)),
     st.just(materializations.OnDemandTarget()),
 )
 
@@ -294,49 +272,54 @@ def replaceable(cls: type[Statement], **given: SearchStrategy[Any]) -> SearchStr
     )
 
 
+def creates(cls: type[Statement], *given: SearchStrategy[Any]) -> SearchStrategy[Statement]:
+    return st.builds(cls, *given, if_not_exists=flags)
+
+
+def alters(cls: type[Statement], kind: Kind, *given: SearchStrategy[Any]) -> SearchStrategy[Statement]:
+    return st.builds(cls, st.just(kind), names(), *given, if_exists=flags)
+
+
 STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
-    connections.CreateSecret: st.builds(connections.CreateSecret, names(), secret_values, flags),
-    connections.AlterSecret: st.builds(connections.AlterSecret, names(), secret_values, flags),
-    connections.CreateConnection: st.sampled_from(list(connections.CONNECTION_OPTIONS.items())).flatmap(
-        lambda kind: st.builds(
-            connections.CreateConnection,
-            names(),
-            st.just(kind[0]),
-            options(kind[1], 1),
-            options(connections.VALIDATE_OPTIONS),
-            flags,
-        )
-    ),
-    connections.AlterConnection: st.builds(
-        connections.AlterConnection,
+    connections.CreateSecret: creates(connections.CreateSecret, names(), secret_values),
+    connections.AlterSecret: alters(connections.AlterSecret, Kind.SECRET, secret_values),
+    connections.CreateConnection: creates(
+        connections.CreateConnection,
         names(),
-        options(connections.TABLES["connection option"], 1),
+        st.sampled_from(list(connections.CONNECTION_OPTIONS.values())).flatmap(lambda cls: options(cls, 1)),
+        options(connections.ValidateOptions),
+    ),
+    connections.AlterConnection: alters(
+        connections.AlterConnection,
+        Kind.CONNECTION,
+        options(connections.AnyConnectionOptions, 1),
         some(st.sampled_from(["PASSWORD", "SSL KEY"]), 0),
-        options(connections.VALIDATE_OPTIONS),
-        flags,
+        options(connections.ValidateOptions),
     ),
     connections.ValidateConnection: st.builds(connections.ValidateConnection, names()),
-    objects.CreateDatabase: st.builds(objects.CreateDatabase, names(1), flags),
-    objects.CreateSchema: st.builds(objects.CreateSchema, names(2), flags),
-    sources.CreateSource: st.builds(
+    objects.CreateDatabase: creates(objects.CreateDatabase, names(1)),
+    objects.CreateSchema: creates(objects.CreateSchema, names(2)),
+    sources.CreateSource: creates(
         sources.CreateSource,
         names(),
-        kafkas(kafka.READ_OPTIONS),
+        kafkas(kafka.ReadOptions),
         read_formats,
         some(identifiers, 0),
         includes,
         envelopes,
-        options(sources.SOURCE_OPTIONS),
-        flags,
+        options(sources.SourceOptions),
     ),
     sources.AcceptSchemaChange: st.builds(
         sources.AcceptSchemaChange,
         st.sampled_from([Kind.SOURCE, Kind.STREAM, Kind.TABLE]),
         names(),
         changes,
-        flags,
+        if_exists=flags,
     ),
-    types.CreateType: st.builds(types.CreateType, names(), type_bodies, flags),
+    sources.RenameColumn: st.builds(
+        sources.RenameColumn, st.just(Kind.SOURCE), names(), identifiers, identifiers, if_exists=flags
+    ),
+    types.CreateType: creates(types.CreateType, names(), type_bodies),
     views.CreateView: replaceable(
         views.CreateView, name=names(), query=query_bodies, columns=some(identifiers, 0), with_options=changes
     ),
@@ -346,39 +329,47 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         query=query_bodies,
         columns=some(identifiers, 0),
         assert_not_null=some(identifiers, 0),
-        with_options=options(views.VIEW_OPTIONS),
+        with_options=options(views.MaterializedViewOptions),
     ),
-    sinks.CreateSink: st.builds(
+    sinks.CreateSink: creates(
         sinks.CreateSink,
-        st.none() | names(),
         names(),
-        kafkas(kafka.WRITE_OPTIONS),
+        names(),
+        kafkas(kafka.WriteOptions),
         write_formats,
         st.none() | st.builds(sinks.SinkKey, some(identifiers), flags),
         st.none() | identifiers,
         st.sampled_from([None, "UPSERT", "DEBEZIUM", "NONE"]),
-        options(sinks.SINK_OPTIONS),
-        flags,
+        options(sinks.SinkOptions),
     ),
-    sinks.AlterSinkDocs: st.builds(sinks.AlterSinkDocs, names(), registry_kinds, some(doc_changes), flags),
-    sinks.AlterSinkFrom: st.builds(sinks.AlterSinkFrom, names(), names(), changes, flags),
-    sinks.CreateSinkPolicy: st.builds(
-        sinks.CreateSinkPolicy, names(), registry_kinds, requirements, scopes, flags
-    ),
-    sinks.AlterSinkPolicy: st.builds(sinks.AlterSinkPolicy, names(), registry_kinds, requirements, flags),
+    sinks.AlterSinkDocs: alters(sinks.AlterSinkDocs, Kind.SINK, registry_kinds, some(doc_changes)),
+    sinks.AlterSinkFrom: alters(sinks.AlterSinkFrom, Kind.SINK, names(), changes),
+    sinks.CreateSinkPolicy: creates(sinks.CreateSinkPolicy, names(), registry_kinds, requirements, scopes),
+    sinks.AlterSinkPolicy: alters(sinks.AlterSinkPolicy, Kind.SINK_POLICY, registry_kinds, requirements),
     streams.CreateStream: replaceable(
         streams.CreateStream,
-        kind=st.sampled_from([Kind.STREAM, Kind.TABLE]),
         name=names(),
         columns=some(stream_columns, 0),
-        properties=options(streams.PROPERTIES),
+        properties=options(streams.StreamProperties),
     ),
     streams.CreateStreamAs: replaceable(
         streams.CreateStreamAs,
-        kind=st.sampled_from([Kind.STREAM, Kind.TABLE]),
         name=names(),
         query=query_bodies,
-        properties=options(streams.PROPERTIES),
+        properties=options(streams.StreamProperties),
+        partition_by=some(expressions, 0),
+    ),
+    streams.CreateTable: replaceable(
+        streams.CreateTable,
+        name=names(),
+        columns=some(stream_columns, 0),
+        properties=options(streams.StreamProperties),
+    ),
+    streams.CreateTableAs: replaceable(
+        streams.CreateTableAs,
+        name=names(),
+        query=query_bodies,
+        properties=options(streams.StreamProperties),
         partition_by=some(expressions, 0),
     ),
     collections.CreateCollection: st.builds(
@@ -388,41 +379,40 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         write_schema=st.none() | texts,
         read_schema=st.none() | texts,
         partition_by=some(texts, 0),
-        with_options=options(collections.COLLECTION_OPTIONS),
+        with_options=options(collections.CollectionOptions),
         query=st.none() | query_bodies,
         if_not_exists=flags,
     )
     | st.builds(collections.CreateCollection, names(), some(texts), texts),
-    collections.ResetCollection: st.builds(
-        collections.ResetCollection, names(), some(texts, 0), some(texts, 0), changes, flags
+    collections.ResetCollection: alters(
+        collections.ResetCollection, Kind.COLLECTION, some(texts, 0), some(texts, 0), changes
     ),
-    collections.SetCollectionSchema: st.builds(
-        collections.SetCollectionSchema, names(), texts, st.none() | texts, changes, flags
+    collections.SetCollectionSchema: alters(
+        collections.SetCollectionSchema, Kind.COLLECTION, texts, st.none() | texts, changes
     ),
-    captures.CreateCapture: st.builds(
-        captures.CreateCapture, names(), origins, capture_targets, options(captures.CAPTURE_OPTIONS), flags
+    captures.CreateCapture: creates(
+        captures.CreateCapture, names(), origins, capture_targets, options(captures.CaptureOptions)
     ),
-    captures.DiscoverCapture: st.builds(captures.DiscoverCapture, names(), flags),
-    materializations.CreateMaterialization: st.builds(
+    captures.DiscoverCapture: alters(captures.DiscoverCapture, Kind.CAPTURE),
+    materializations.CreateMaterialization: creates(
         materializations.CreateMaterialization,
         names(),
         names(),
         materialization_targets,
         st.none() | field_clauses,
-        options(materializations.MATERIALIZATION_OPTIONS),
-        flags,
+        options(materializations.MaterializationOptions),
     ),
-    materializations.BackfillMaterialization: st.builds(
-        materializations.BackfillMaterialization, names(), flags
+    materializations.BackfillMaterialization: alters(
+        materializations.BackfillMaterialization, Kind.MATERIALIZATION
     ),
-    materializations.SetMaterializationFields: st.builds(
-        materializations.SetMaterializationFields, names(), field_clauses, changes, flags
+    materializations.SetMaterializationFields: alters(
+        materializations.SetMaterializationFields, Kind.MATERIALIZATION, field_clauses, changes
     ),
     objects.CommentOn: st.one_of(
         st.builds(objects.CommentOn, kinds, names(), st.none() | texts),
         st.builds(objects.CommentOn, st.none(), names(4, 2), st.none() | texts),
     ),
-    objects.RenameObject: st.builds(objects.RenameObject, kinds, names(), identifiers, flags),
+    objects.RenameObject: st.builds(objects.RenameObject, kinds, names(), identifiers, if_exists=flags),
     objects.ChangeTaskState: st.one_of(
         st.builds(
             objects.ChangeTaskState,
@@ -432,7 +422,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
             names(),
             st.sampled_from(["PAUSE", "RESUME"]),
             st.none(),
-            flags,
+            if_exists=flags,
         ),
         st.builds(
             objects.ChangeTaskState,
@@ -440,7 +430,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
             names(),
             st.sampled_from(["PAUSE", "RESUME"]),
             st.none() | texts,
-            flags,
+            if_exists=flags,
         ),
     ),
     objects.DropObject: st.one_of(

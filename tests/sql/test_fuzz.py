@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.catalog.store.codec import from_json, to_json
 from headgate.errors import HeadgateError
-from headgate.sql.json import from_json, to_json
 from headgate.sql.redact import redacted_text
 from headgate.sql.script import parse_script, statement_spans
 from headgate.sql.statement import print_statement

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from headgate.errors import HeadgateError
-from headgate.sql.grammar import TERMINALS, all_option_tables, all_rules, all_synopses
+from headgate.sql.grammar import TERMINALS, all_option_lists, all_rules, all_synopses
+from headgate.sql.options import rules
 from headgate.sql.script import ALTER, CREATE, CREATE_OR_REPLACE, STATEMENTS, parse_statement
 from headgate.sql.statement import print_statement
 from tests.sql.expander import FILLED, Expander
@@ -48,10 +49,10 @@ def test_every_rule_of_a_synopsis_exists_and_every_rule_is_used() -> None:
 
 
 def test_every_option_of_every_table_is_in_a_rule() -> None:
-    rules = all_rules()
-    for name, table in all_option_tables().items():
-        for rule in table.rules:
-            assert f"{rule.name} = " in rules[name]
+    written = all_rules()
+    for name, cls in all_option_lists().items():
+        for rule in rules(cls):
+            assert f"{rule.name} = " in written[name]
 
 
 def test_long_synopses_have_line_breaks() -> None:

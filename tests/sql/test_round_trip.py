@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from headgate.catalog.store.codec import from_json, to_json
 from headgate.sql.errors import InvalidStatementJson
-from headgate.sql.json import from_json, to_json
 from headgate.sql.script import parse_script, parse_statement
-from headgate.sql.statement import Statement, print_statement
+from headgate.sql.statement import Alter, Create, Statement, print_statement
 from tests.sql.strategies import STATEMENTS, statements
 
 pytestmark = pytest.mark.unit
@@ -40,7 +40,7 @@ def _subclasses(cls: type[Statement]) -> Iterator[type[Statement]]:
 
 
 def test_every_statement_class_has_a_strategy() -> None:
-    assert set(STATEMENTS) == set(_subclasses(Statement))
+    assert set(STATEMENTS) == set(_subclasses(Statement)) - {Alter, Create}
 
 
 @pytest.mark.parametrize("cls", STATEMENTS, ids=lambda cls: cls.__name__)

@@ -3,52 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.sql.formats import Format, Formats, format_, formats, print_format, print_formats
-from headgate.sql.kafka import READ_OPTIONS, Kafka, kafka, print_kafka
+from headgate.sql.kafka import Kafka, ReadOptions, kafka, print_kafka
 from headgate.sql.objects import Target
 from headgate.sql.options import (
-    ON_ERROR,
-    Option,
-    OptionRule,
-    OptionTable,
-    ValueKind,
+    Interval,
+    OnError,
+    Options,
     items,
+    option,
     options,
     print_options,
     print_with_options,
     with_options,
 )
-from headgate.sql.registry_formats import READ_FORMAT_OPTIONS
+from headgate.sql.registry_formats import ReadFormatOptions
 from headgate.sql.statement import (
+    Alter,
+    Create,
+    Kind,
     ObjectName,
-    Statement,
     block,
     clauses,
     if_not_exists,
     object_name,
-    print_if_exists,
-    print_if_not_exists,
     print_name,
     print_string,
-    words,
 )
 from headgate.text.cursor import Cursor
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureKafka:
-    kafka: Kafka
+    kafka: Kafka[ReadOptions]
     formats: Formats
 
 
 @dataclass(frozen=True, slots=True)
-class CapturePostgres:
-    """Options: TABLES or SCHEMAS."""
+class TablesOptions(Options):
+    owner: ClassVar[str] = "the postgres capture"
+    tables: tuple[str, ...] | None = option()
+    schemas: tuple[str, ...] | None = option()
 
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions(Options):
+    owner: ClassVar[str] = "the capture"
+    auto_discover: bool | None = option()
+    add_new_bindings: bool | None = option()
+    on_key_change: Literal["RESET", "HALT"] | None = option()
+    on_error: OnError = option("HALT", aliases=("ON INVALID",))
+    interval: Interval | None = option()
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePostgres:
     connection: ObjectName
-    options: tuple[Option, ...]
+    options: TablesOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +105,15 @@ CaptureTarget: TypeAlias = IntoCollection | IntoBindings | IntoSchema
 
 
 @dataclass(frozen=True, slots=True)
-class CreateCapture(Statement):
-    name: ObjectName
+class CreateCapture(Create):
+    kind = Kind.CAPTURE
     origin: CaptureOrigin
     target: CaptureTarget
-    with_options: tuple[Option, ...] = ()
-    if_not_exists: bool = False
+    with_options: CaptureOptions = CaptureOptions()
 
     def sql(self) -> str:
         return clauses(
-            words("CREATE CAPTURE", print_if_not_exists(self.if_not_exists), print_name(self.name)),
+            self.head(),
             f"FROM {_print_origin(self.origin)}",
             f"INTO {_print_target(self.target)}",
             print_with_options(self.with_options),
@@ -109,30 +121,12 @@ class CreateCapture(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscoverCapture(Statement):
-    name: ObjectName
-    if_exists: bool = False
-
+class DiscoverCapture(Alter):
     def sql(self) -> str:
-        return words("ALTER CAPTURE", print_if_exists(self.if_exists), print_name(self.name), "DISCOVER")
+        return f"{self.head()} DISCOVER"
 
 
-CAPTURE_OPTIONS = OptionTable(
-    "the capture",
-    (
-        OptionRule("AUTO DISCOVER", ValueKind.BOOLEAN),
-        OptionRule("ADD NEW BINDINGS", ValueKind.BOOLEAN),
-        OptionRule("ON KEY CHANGE", ValueKind.CHOICE, ("RESET", "HALT")),
-        ON_ERROR,
-        OptionRule("INTERVAL", ValueKind.INTERVAL),
-    ),
-)
-TABLES_OPTIONS = OptionTable(
-    "the postgres capture",
-    (OptionRule("TABLES", ValueKind.STRINGS), OptionRule("SCHEMAS", ValueKind.STRINGS)),
-)
-
-TABLES = {"capture option": CAPTURE_OPTIONS, "tables option": TABLES_OPTIONS}
+OPTION_LISTS: dict[str, type[Options]] = {"capture option": CaptureOptions, "tables option": TablesOptions}
 RULES = {
     "capture origin": "{<kafka origin> <read formats> | POSTGRES CONNECTION <name> (<tables option>)"
     " | FILES <string> FORMAT <read format> | HTTP <string>}",
@@ -156,20 +150,21 @@ def create_capture(cursor: Cursor) -> CreateCapture:
     origin = _origin(cursor)
     cursor.expect("INTO")
     target = _target(cursor)
-    return CreateCapture(name, origin, target, with_options(cursor, CAPTURE_OPTIONS), exists)
+    given = with_options(cursor, CaptureOptions)
+    return CreateCapture(name, origin, target, given, if_not_exists=exists)
 
 
 def _origin(cursor: Cursor) -> CaptureOrigin:
     match cursor.choose("KAFKA", "POSTGRES", "FILES", "HTTP"):
         case "KAFKA":
-            return CaptureKafka(kafka(cursor, READ_OPTIONS), formats(cursor, READ_FORMAT_OPTIONS))
+            return CaptureKafka(kafka(cursor, ReadOptions), formats(cursor, ReadFormatOptions))
         case "POSTGRES":
             cursor.expect("CONNECTION")
-            return CapturePostgres(object_name(cursor), options(cursor, TABLES_OPTIONS))
+            return CapturePostgres(object_name(cursor), options(cursor, TablesOptions))
         case "FILES":
             path = cursor.string()
             cursor.expect("FORMAT")
-            return CaptureFiles(path, format_(cursor, READ_FORMAT_OPTIONS))
+            return CaptureFiles(path, format_(cursor, ReadFormatOptions))
         case "HTTP":
             return CaptureHttp(cursor.string())
         case _:
@@ -194,7 +189,9 @@ def _binding(cursor: Cursor) -> Binding:
 
 
 def discover_capture(cursor: Cursor, target: Target) -> DiscoverCapture | None:
-    return DiscoverCapture(target.name, target.if_exists) if cursor.take("DISCOVER") else None
+    if not cursor.take("DISCOVER"):
+        return None
+    return DiscoverCapture(target.kind, target.name, if_exists=target.if_exists)
 
 
 def _print_origin(node: CaptureOrigin) -> str:

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.objects import Target
-from headgate.sql.options import (
-    CHANGE_OPTIONS,
-    ON_ERROR,
-    Option,
-    OptionRule,
-    OptionTable,
-    ValueKind,
-    print_with_options,
-    with_options,
-)
+from headgate.sql.options import ChangeOptions, OnError, Options, option, print_with_options, with_options
 from headgate.sql.queries import read_query, take_emit_changes
 from headgate.sql.statement import (
-    ObjectName,
+    Alter,
+    Create,
+    Kind,
     Query,
-    Statement,
     clauses,
     if_not_exists,
     object_name,
-    print_if_exists,
-    print_if_not_exists,
-    print_name,
     print_string,
     print_strings,
     strings,
@@ -36,25 +26,31 @@ from headgate.text.cursor import Cursor
 
 
 @dataclass(frozen=True, slots=True)
-class CreateCollection(Statement):
+class CollectionOptions(Options):
+    owner: ClassVar[str] = "the collection"
+    on_error: OnError = option("HALT", aliases=("ON INVALID",))
+    complexity_limit: int | None = option()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateCollection(Create):
     """``key`` and ``partition_by`` are JSON pointers. ``schema`` is both the write and the read schema.
 
     With a query it is a derivation.
     """
 
-    name: ObjectName
+    kind = Kind.COLLECTION
     key: tuple[str, ...]
     schema: str | None = None
     write_schema: str | None = None
     read_schema: str | None = None
     partition_by: tuple[str, ...] = ()
-    with_options: tuple[Option, ...] = ()
+    with_options: CollectionOptions = CollectionOptions()
     query: Query | None = None
-    if_not_exists: bool = False
 
     def sql(self) -> str:
         return clauses(
-            words("CREATE COLLECTION", print_if_not_exists(self.if_not_exists), print_name(self.name)),
+            self.head(),
             f"KEY {print_strings(self.key)}",
             f"SCHEMA {print_string(self.schema)}" if self.schema is not None else "",
             f"WRITE SCHEMA {print_string(self.write_schema)}" if self.write_schema is not None else "",
@@ -66,18 +62,16 @@ class CreateCollection(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class ResetCollection(Statement):
+class ResetCollection(Alter):
     """Empties the collection and starts it again. A key or partitioning that is not named stays."""
 
-    name: ObjectName
     key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
-    with_options: tuple[Option, ...] = ()
-    if_exists: bool = False
+    with_options: ChangeOptions = ChangeOptions()
 
     def sql(self) -> str:
         return words(
-            words("ALTER COLLECTION", print_if_exists(self.if_exists), print_name(self.name), "RESET"),
+            f"{self.head()} RESET",
             f"KEY {print_strings(self.key)}" if self.key else "",
             f"PARTITION BY {print_strings(self.partition_by)}" if self.partition_by else "",
             print_with_options(self.with_options),
@@ -85,27 +79,21 @@ class ResetCollection(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class SetCollectionSchema(Statement):
-    name: ObjectName
+class SetCollectionSchema(Alter):
     write_schema: str | None = None
     read_schema: str | None = None
-    with_options: tuple[Option, ...] = ()
-    if_exists: bool = False
+    with_options: ChangeOptions = ChangeOptions()
 
     def sql(self) -> str:
         return words(
-            words("ALTER COLLECTION", print_if_exists(self.if_exists), print_name(self.name), "SET"),
+            f"{self.head()} SET",
             f"WRITE SCHEMA {print_string(self.write_schema)}" if self.write_schema is not None else "",
             f"READ SCHEMA {print_string(self.read_schema)}" if self.read_schema is not None else "",
             print_with_options(self.with_options),
         )
 
 
-COLLECTION_OPTIONS = OptionTable(
-    "the collection", (ON_ERROR, OptionRule("COMPLEXITY LIMIT", ValueKind.INTEGER))
-)
-
-TABLES = {"collection option": COLLECTION_OPTIONS}
+OPTION_LISTS: dict[str, type[Options]] = {"collection option": CollectionOptions}
 SYNOPSES = {
     "CREATE COLLECTION": (
         "CREATE COLLECTION [IF NOT EXISTS] <name> KEY (<pointer> [, ...])"
@@ -128,11 +116,13 @@ def create_collection(cursor: Cursor) -> CreateCollection:
     schema = cursor.string() if cursor.take("SCHEMA") else None
     write, read = (None, None) if schema is not None else _schemas(cursor)
     partition_by = strings(cursor) if cursor.take("PARTITION BY") else ()
-    options = with_options(cursor, COLLECTION_OPTIONS)
+    options = with_options(cursor, CollectionOptions)
     query = read_query(cursor) if cursor.take("AS") else None
     if query is not None:
         take_emit_changes(cursor)
-    return CreateCollection(name, key, schema, write, read, partition_by, options, query, exists)
+    return CreateCollection(
+        name, key, schema, write, read, partition_by, options, query, if_not_exists=exists
+    )
 
 
 def _schemas(cursor: Cursor) -> tuple[str | None, str | None]:
@@ -153,8 +143,8 @@ def reset_collection(cursor: Cursor, target: Target) -> ResetCollection | None:
         return None
     key = strings(cursor) if cursor.take("KEY") else ()
     partition_by = strings(cursor) if cursor.take("PARTITION BY") else ()
-    options = with_options(cursor, CHANGE_OPTIONS)
-    return ResetCollection(target.name, key, partition_by, options, target.if_exists)
+    change = with_options(cursor, ChangeOptions)
+    return ResetCollection(target.kind, target.name, key, partition_by, change, if_exists=target.if_exists)
 
 
 def set_schema(cursor: Cursor, target: Target) -> SetCollectionSchema | None:
@@ -163,6 +153,5 @@ def set_schema(cursor: Cursor, target: Target) -> SetCollectionSchema | None:
     write, read = _schemas(cursor)
     if write is None and read is None:
         raise cursor.unexpected()
-    return SetCollectionSchema(
-        target.name, write, read, with_options(cursor, CHANGE_OPTIONS), target.if_exists
-    )
+    change = with_options(cursor, ChangeOptions)
+    return SetCollectionSchema(target.kind, target.name, write, read, change, if_exists=target.if_exists)

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.sql.objects import Target
 from headgate.sql.options import (
-    Option,
-    OptionRule,
-    OptionTable,
-    ValueKind,
+    Options,
+    Secret,
     items,
-    one_option,
+    option,
     options,
     print_options,
     print_with_options,
+    take_option,
     take_option_name,
-    unique,
     with_options,
 )
 from headgate.sql.statement import (
+    Alter,
+    Create,
+    Kind,
     ObjectName,
     Statement,
     block,
     clauses,
     if_not_exists,
     object_name,
-    print_if_exists,
-    print_if_not_exists,
     print_name,
     print_string,
     words,
@@ -37,7 +35,8 @@ from headgate.sql.statement import (
 from headgate.text.cursor import Cursor
 from headgate.text.errors import UnexpectedToken
 
-ConnectionKind: TypeAlias = Literal["KAFKA", "CONFLUENT SCHEMA REGISTRY", "POSTGRES", "ELASTICSEARCH"]
+ConnectionSystem: TypeAlias = Literal["KAFKA", "CONFLUENT SCHEMA REGISTRY", "POSTGRES", "ELASTICSEARCH"]
+SslMode: TypeAlias = Literal["disable", "prefer", "require", "verify-ca", "verify-full"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,65 +63,139 @@ SecretValue: TypeAlias = SecretText | SecretFromEnv | SecretFromFile
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSecret(Statement):
-    name: ObjectName
+class CreateSecret(Create):
+    kind = Kind.SECRET
     value: SecretValue
-    if_not_exists: bool = False
 
     def sql(self) -> str:
-        return words(
-            "CREATE SECRET",
-            print_if_not_exists(self.if_not_exists),
-            print_name(self.name),
-            _print_secret_value(self.value),
-        )
+        return words(self.head(), _print_secret_value(self.value))
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSecret(Statement):
-    name: ObjectName
+class AlterSecret(Alter):
     value: SecretValue
-    if_exists: bool = False
 
     def sql(self) -> str:
-        return words(
-            "ALTER SECRET",
-            print_if_exists(self.if_exists),
-            print_name(self.name),
-            _print_secret_value(self.value),
-        )
+        return words(self.head(), _print_secret_value(self.value))
 
 
 @dataclass(frozen=True, slots=True)
-class CreateConnection(Statement):
-    name: ObjectName
-    kind: ConnectionKind
-    options: tuple[Option, ...]
-    with_options: tuple[Option, ...] = ()
-    if_not_exists: bool = False
+class KafkaConnectionOptions(Options):
+    owner: ClassVar[str] = "the kafka connection"
+    system: ClassVar[ConnectionSystem] = "KAFKA"
+    broker: str | None = option()
+    brokers: tuple[str, ...] | None = option()
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] | None = option()
+    sasl_mechanisms: str | None = option(aliases=("SASL MECHANISM",))
+    sasl_username: Secret | None = option()
+    sasl_password: Secret | None = option(sensitive=True)
+    ssl_key: Secret | None = option(sensitive=True)
+    ssl_certificate: Secret | None = option()
+    ssl_certificate_authority: Secret | None = option()
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryConnectionOptions(Options):
+    owner: ClassVar[str] = "the registry connection"
+    system: ClassVar[ConnectionSystem] = "CONFLUENT SCHEMA REGISTRY"
+    url: str | None = option()
+    username: Secret | None = option(aliases=("USER",))
+    password: Secret | None = option(sensitive=True)
+    ssl_key: Secret | None = option(sensitive=True)
+    ssl_certificate: Secret | None = option()
+    ssl_certificate_authority: Secret | None = option()
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresConnectionOptions(Options):
+    owner: ClassVar[str] = "the postgres connection"
+    system: ClassVar[ConnectionSystem] = "POSTGRES"
+    host: str | None = option()
+    port: int | None = option()
+    database: str | None = option()
+    user: Secret | None = option(aliases=("USERNAME",))
+    password: Secret | None = option(sensitive=True)
+    url: str | None = option()
+    ssl_mode: SslMode | None = option()
+    ssl_key: Secret | None = option(sensitive=True)
+    ssl_certificate: Secret | None = option()
+    ssl_certificate_authority: Secret | None = option()
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticsearchConnectionOptions(RegistryConnectionOptions):
+    owner: ClassVar[str] = "the elasticsearch connection"
+    system: ClassVar[ConnectionSystem] = "ELASTICSEARCH"
+
+
+ConnectionOptions: TypeAlias = (
+    KafkaConnectionOptions
+    | RegistryConnectionOptions
+    | PostgresConnectionOptions
+    | ElasticsearchConnectionOptions
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnyConnectionOptions(Options):
+    """ALTER does not name the system of the connection, so it takes the options of all systems.
+
+    It takes no aliases: they would clash, because USER of a database is USERNAME of a registry.
+    """
+
+    owner: ClassVar[str] = "the connection"
+    broker: str | None = option()
+    brokers: tuple[str, ...] | None = option()
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] | None = option()
+    sasl_mechanisms: str | None = option()
+    sasl_username: Secret | None = option()
+    sasl_password: Secret | None = option(sensitive=True)
+    ssl_key: Secret | None = option(sensitive=True)
+    ssl_certificate: Secret | None = option()
+    ssl_certificate_authority: Secret | None = option()
+    url: str | None = option()
+    username: Secret | None = option()
+    password: Secret | None = option(sensitive=True)
+    host: str | None = option()
+    port: int | None = option()
+    database: str | None = option()
+    user: Secret | None = option()
+    ssl_mode: SslMode | None = option()
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateOptions(Options):
+    owner: ClassVar[str] = "the statement"
+    validate: bool = option(True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConnection(Create):
+    kind = Kind.CONNECTION
+    options: ConnectionOptions
+    with_options: ValidateOptions = ValidateOptions()
 
     def sql(self) -> str:
         return clauses(
-            words("CREATE CONNECTION", print_if_not_exists(self.if_not_exists), print_name(self.name)),
-            f"TO {self.kind} {print_options(self.options)}",
+            self.head(),
+            f"TO {self.options.system} {print_options(self.options)}",
             print_with_options(self.with_options),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class AlterConnection(Statement):
+class AlterConnection(Alter):
     """Sets some options and resets others. Options that it does not name stay."""
 
-    name: ObjectName
-    set_options: tuple[Option, ...] = ()
+    set_options: AnyConnectionOptions = AnyConnectionOptions()
     reset_options: tuple[str, ...] = ()
-    with_options: tuple[Option, ...] = ()
-    if_exists: bool = False
+    with_options: ValidateOptions = ValidateOptions()
 
     def sql(self) -> str:
+        set_ = print_options(self.set_options)
         return clauses(
-            words("ALTER CONNECTION", print_if_exists(self.if_exists), print_name(self.name)),
-            f"SET {print_options(self.set_options)}" if self.set_options else "",
+            self.head(),
+            f"SET {set_}" if set_ else "",
             f"RESET {block(self.reset_options)}" if self.reset_options else "",
             print_with_options(self.with_options),
         )
@@ -130,75 +203,30 @@ class AlterConnection(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ValidateConnection(Statement):
+    words = "VALIDATE CONNECTION"
     name: ObjectName
 
     def sql(self) -> str:
         return f"VALIDATE CONNECTION {print_name(self.name)}"
 
 
-_SSL = (
-    OptionRule("SSL KEY", ValueKind.SECRET, sensitive=True),
-    OptionRule("SSL CERTIFICATE", ValueKind.SECRET),
-    OptionRule("SSL CERTIFICATE AUTHORITY", ValueKind.SECRET),
-)
-_USERNAME = OptionRule("USERNAME", ValueKind.SECRET, aliases=("USER",))
-_PASSWORD = OptionRule("PASSWORD", ValueKind.SECRET, sensitive=True)
-_URL = OptionRule("URL", ValueKind.STRING)
-
-CONNECTION_OPTIONS: dict[ConnectionKind, OptionTable] = {
-    "KAFKA": OptionTable(
-        "the kafka connection",
-        (
-            OptionRule("BROKER", ValueKind.STRING),
-            OptionRule("BROKERS", ValueKind.STRINGS),
-            OptionRule(
-                "SECURITY PROTOCOL", ValueKind.CHOICE, ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-            ),
-            OptionRule("SASL MECHANISMS", ValueKind.STRING, aliases=("SASL MECHANISM",)),
-            OptionRule("SASL USERNAME", ValueKind.SECRET),
-            OptionRule("SASL PASSWORD", ValueKind.SECRET, sensitive=True),
-            *_SSL,
-        ),
-    ),
-    "CONFLUENT SCHEMA REGISTRY": OptionTable("the registry connection", (_URL, _USERNAME, _PASSWORD, *_SSL)),
-    "POSTGRES": OptionTable(
-        "the postgres connection",
-        (
-            OptionRule("HOST", ValueKind.STRING),
-            OptionRule("PORT", ValueKind.INTEGER),
-            OptionRule("DATABASE", ValueKind.STRING),
-            OptionRule("USER", ValueKind.SECRET, aliases=("USERNAME",)),
-            _PASSWORD,
-            _URL,
-            OptionRule(
-                "SSL MODE", ValueKind.STRING, ("disable", "prefer", "require", "verify-ca", "verify-full")
-            ),
-            *_SSL,
-        ),
-    ),
-    "ELASTICSEARCH": OptionTable("the elasticsearch connection", (_URL, _USERNAME, _PASSWORD, *_SSL)),
+CONNECTION_OPTIONS: dict[ConnectionSystem, type[ConnectionOptions]] = {
+    cls.system: cls
+    for cls in (
+        KafkaConnectionOptions,
+        RegistryConnectionOptions,
+        PostgresConnectionOptions,
+        ElasticsearchConnectionOptions,
+    )
 }
-# ALTER does not name the system of the connection, so the option must exist for one of them. Aliases are left out: they
-# would clash, because USER of a database is USERNAME of a registry.
-_ANY = OptionTable(
-    "the connection",
-    tuple(
-        {
-            rule.name: dataclasses.replace(rule, aliases=())
-            for table in CONNECTION_OPTIONS.values()
-            for rule in table.rules
-        }.values()
-    ),
-)
-VALIDATE_OPTIONS = OptionTable("the statement", (OptionRule("VALIDATE", ValueKind.BOOLEAN),))
 
-TABLES = {
-    "kafka connection option": CONNECTION_OPTIONS["KAFKA"],
-    "registry connection option": CONNECTION_OPTIONS["CONFLUENT SCHEMA REGISTRY"],
-    "postgres connection option": CONNECTION_OPTIONS["POSTGRES"],
-    "elasticsearch connection option": CONNECTION_OPTIONS["ELASTICSEARCH"],
-    "connection option": _ANY,
-    "validate option": VALIDATE_OPTIONS,
+OPTION_LISTS: dict[str, type[Options]] = {
+    "kafka connection option": KafkaConnectionOptions,
+    "registry connection option": RegistryConnectionOptions,
+    "postgres connection option": PostgresConnectionOptions,
+    "elasticsearch connection option": ElasticsearchConnectionOptions,
+    "connection option": AnyConnectionOptions,
+    "validate option": ValidateOptions,
 }
 RULES = {"secret value": "{AS <string> | FROM ENV <string> | FROM FILE <string>}"}
 SYNOPSES = {
@@ -222,7 +250,7 @@ SYNOPSES = {
 
 def create_secret(cursor: Cursor) -> CreateSecret:
     exists = if_not_exists(cursor)
-    return CreateSecret(object_name(cursor), _secret_value(cursor), exists)
+    return CreateSecret(object_name(cursor), _secret_value(cursor), if_not_exists=exists)
 
 
 def alter_secret(cursor: Cursor, target: Target) -> AlterSecret | None:
@@ -230,7 +258,7 @@ def alter_secret(cursor: Cursor, target: Target) -> AlterSecret | None:
         cursor.expecting("AS")
         cursor.expecting("FROM")
         return None
-    return AlterSecret(target.name, _secret_value(cursor), target.if_exists)
+    return AlterSecret(target.kind, target.name, _secret_value(cursor), if_exists=target.if_exists)
 
 
 def _secret_value(cursor: Cursor) -> SecretValue:
@@ -259,32 +287,38 @@ def create_connection(cursor: Cursor) -> CreateConnection:
     legacy = cursor.take("FOR")  # the older spelling, whose options need no parentheses
     if not legacy:
         cursor.expect("TO")
-    kind = _kind(cursor)
-    table = CONNECTION_OPTIONS[kind]
-    found = options(cursor, table) if cursor.at("(") or not legacy else _bare_options(cursor, table)
-    return CreateConnection(name, kind, found, with_options(cursor, VALIDATE_OPTIONS), exists)
+    cls = _system_options(cursor)
+    found = options(cursor, cls) if cursor.at("(") or not legacy else _bare_options(cursor, cls)
+    return CreateConnection(name, found, with_options(cursor, ValidateOptions), if_not_exists=exists)
 
 
-def _kind(cursor: Cursor) -> ConnectionKind:
-    for kind in CONNECTION_OPTIONS:
-        if cursor.take(kind):
-            return kind
+def _system_options(cursor: Cursor) -> type[ConnectionOptions]:
+    for system, cls in CONNECTION_OPTIONS.items():
+        if cursor.take(system):
+            return cls
     raise cursor.unexpected()
 
 
-def _bare_options(cursor: Cursor, table: OptionTable) -> tuple[Option, ...]:
-    found = [(cursor.token.span, one_option(cursor, table))]
+def _bare_options(cursor: Cursor, cls: type[ConnectionOptions]) -> ConnectionOptions:
+    found: dict[str, Any] = {}
+    take_option(cursor, cls, found)
     while cursor.take(",") or not (cursor.at("WITH") or cursor.at_end()):
-        found.append((cursor.token.span, one_option(cursor, table)))
-    return unique(table, found)
+        take_option(cursor, cls, found)
+    return cls(**found)
 
 
 def alter_connection(cursor: Cursor, target: Target) -> AlterConnection | None:
-    set_ = options(cursor, _ANY) if cursor.take("SET") else ()
-    reset = tuple(take_option_name(cursor, _ANY).name for _ in items(cursor)) if cursor.take("RESET") else ()
-    if not set_ and not reset:
+    has_set = cursor.take("SET")
+    set_ = options(cursor, AnyConnectionOptions) if has_set else AnyConnectionOptions()
+    reset = _reset_options(cursor) if cursor.take("RESET") else ()
+    if not has_set and not reset:
         return None
-    return AlterConnection(target.name, set_, reset, with_options(cursor, VALIDATE_OPTIONS), target.if_exists)
+    validate = with_options(cursor, ValidateOptions)
+    return AlterConnection(target.kind, target.name, set_, reset, validate, if_exists=target.if_exists)
+
+
+def _reset_options(cursor: Cursor) -> tuple[str, ...]:
+    return tuple(take_option_name(cursor, AnyConnectionOptions).name for _ in items(cursor))
 
 
 def validate_connection(cursor: Cursor) -> ValidateConnection:

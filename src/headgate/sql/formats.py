@@ -6,18 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from headgate.sql.options import (
-    Option,
-    OptionTable,
-    options,
-    print_options,
-)
+from headgate.sql.options import Options, options, print_options
 from headgate.sql.registry_formats import (
-    READ_FORMAT_OPTIONS,
-    WRITE_FORMAT_OPTIONS,
+    FormatOptions,
     FrozenSchema,
+    InlineFormatOptions,
     RegistryFormat,
     Side,
+    WriteFormatOptions,
     print_registry_format,
     registry_format,
 )
@@ -61,10 +57,10 @@ class RegexFormat:
 
 @dataclass(frozen=True, slots=True)
 class AvroInline:
-    """Avro with a schema in the statement. Options: CONFLUENT WIRE FORMAT."""
+    """Avro with a schema in the statement."""
 
     schema: str
-    options: tuple[Option, ...] = ()
+    options: InlineFormatOptions = InlineFormatOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +88,14 @@ class Formats:
     value: Format
     key: Format | None = None
 
+    def each(self) -> tuple[Format, ...]:
+        return (self.value,) if self.key is None else (self.value, self.key)
 
-def frozen_schemas(format_: Format, side: Side) -> tuple[FrozenSchema, ...]:
+
+def frozen_schemas(format_: Format, side: Side, *, past: bool = False) -> tuple[FrozenSchema, ...]:
     """The schemas that the format holds for a side, oldest first."""
-    options = format_.options if isinstance(format_, RegistryFormat) else ()
-    return tuple(o for o in options if isinstance(o, FrozenSchema) and o.side == side)
+    frozen = format_.frozen if isinstance(format_, RegistryFormat) else ()
+    return tuple(schema for schema in frozen if schema.side == side and schema.past == past)
 
 
 def format_of(formats: Formats, side: Side) -> Format:
@@ -108,8 +107,8 @@ def with_frozen_schemas(formats: Formats, side: Side, schemas: Sequence[FrozenSc
     """Replace the schemas of one side."""
     format_ = format_of(formats, side)
     assert isinstance(format_, RegistryFormat)
-    kept = tuple(o for o in format_.options if not (isinstance(o, FrozenSchema) and o.side == side))
-    changed = replace(format_, options=(*kept, *schemas))
+    kept = tuple(schema for schema in format_.frozen if schema.side != side or schema.past)
+    changed = replace(format_, frozen=(*kept, *schemas))
     return replace(formats, key=changed) if format_ is formats.key else replace(formats, value=changed)
 
 
@@ -118,14 +117,13 @@ def without_frozen_schemas(formats: Formats) -> Formats:
 
 
 def _without_frozen(format_: Format) -> Format:
-    if not isinstance(format_, RegistryFormat):
-        return format_
-    return replace(format_, options=tuple(o for o in format_.options if not isinstance(o, FrozenSchema)))
+    return replace(format_, frozen=()) if isinstance(format_, RegistryFormat) else format_
 
 
-_INLINE_OPTIONS = OptionTable("the format", READ_FORMAT_OPTIONS.rules)
-
-TABLES = {"inline option": _INLINE_OPTIONS, "plain write format option": WRITE_FORMAT_OPTIONS}
+OPTION_LISTS: dict[str, type[Options]] = {
+    "inline option": InlineFormatOptions,
+    "plain write format option": WriteFormatOptions,
+}
 
 RULES = {
     "read formats": "{FORMAT <read format> | KEY FORMAT <read format> VALUE FORMAT <read format>}",
@@ -138,7 +136,7 @@ RULES = {
     "registry kind": "{AVRO | PROTOBUF [MESSAGE <string>] | JSON SCHEMA}",
     "registry": "CONFLUENT SCHEMA REGISTRY {CONNECTION <name> | <string>}",
     "read format option": "{{KEY | VALUE} STRATEGY = {LATEST | ID <number> | INLINE <string>} | <seed>}",
-    "seed": "SEED {KEY | VALUE} SCHEMA ID <number> <string> [REFERENCES <map>]",
+    "seed": "SEED {KEY | VALUE} [PAST] SCHEMA ID <number> <string> [REFERENCES <map>]",
     "write format": "{<registry kind> USING <registry> [(<write format option> [, ...])]"
     " | <registry kind> (CONFLUENT SCHEMA REGISTRY = {CONNECTION <name> | <string>} [, <write format option>])"
     " | JSON | TEXT | BYTES}",
@@ -147,17 +145,17 @@ RULES = {
 }
 
 
-def formats(cursor: Cursor, table: OptionTable) -> Formats:
+def formats(cursor: Cursor, cls: type[FormatOptions]) -> Formats:
     """Read the format clause that must come next."""
     if cursor.take("KEY FORMAT"):
-        key = format_(cursor, table)
+        key = format_(cursor, cls)
         cursor.expect("VALUE FORMAT")
-        return Formats(format_(cursor, table), key)
+        return Formats(format_(cursor, cls), key)
     cursor.expect("FORMAT")
-    return Formats(format_(cursor, table))
+    return Formats(format_(cursor, cls))
 
 
-def format_(cursor: Cursor, table: OptionTable) -> Format:
+def format_(cursor: Cursor, cls: type[FormatOptions]) -> Format:
     match cursor.choose("TEXT", "BYTES", "JSON SCHEMA", "JSON", "CSV", "REGEX", "AVRO", "PROTOBUF"):
         case "TEXT":
             return TextFormat()
@@ -170,11 +168,11 @@ def format_(cursor: Cursor, table: OptionTable) -> Format:
         case "REGEX":
             return RegexFormat(cursor.string())
         case "AVRO":
-            return _avro(cursor, table)
+            return _avro(cursor, cls)
         case "PROTOBUF":
-            return _protobuf(cursor, table)
+            return _protobuf(cursor, cls)
         case "JSON SCHEMA":
-            return registry_format(cursor, "JSON SCHEMA", table)
+            return registry_format(cursor, "JSON SCHEMA", cls)
         case _:
             raise cursor.unexpected()
 
@@ -220,18 +218,20 @@ def _delimiter(cursor: Cursor, enclosed: bool = False) -> str | None:
 # Schemas in the statement or in a registry
 
 
-def _avro(cursor: Cursor, table: OptionTable) -> Format:
+def _avro(cursor: Cursor, cls: type[FormatOptions]) -> Format:
     if not cursor.take("USING SCHEMA"):
-        return registry_format(cursor, "AVRO", table)
+        return registry_format(cursor, "AVRO", cls)
     schema = cursor.string()
-    return AvroInline(schema, options(cursor, _INLINE_OPTIONS) if cursor.at("(") else ())
+    return AvroInline(
+        schema, options(cursor, InlineFormatOptions) if cursor.at("(") else InlineFormatOptions()
+    )
 
 
-def _protobuf(cursor: Cursor, table: OptionTable) -> Format:
+def _protobuf(cursor: Cursor, cls: type[FormatOptions]) -> Format:
     message = cursor.string() if cursor.take("MESSAGE") else None
     if message is not None and cursor.take("USING SCHEMA"):
         return ProtobufInline(message, cursor.string())
-    return registry_format(cursor, "PROTOBUF", table, message)
+    return registry_format(cursor, "PROTOBUF", cls, message)
 
 
 def print_formats(node: Formats) -> str:
@@ -253,7 +253,7 @@ def print_format(node: Format) -> str:
         case RegexFormat(pattern):
             return f"REGEX {print_string(pattern)}"
         case AvroInline(schema, given):
-            return words(f"AVRO USING SCHEMA {print_string(schema)}", print_options(given) if given else "")
+            return words(f"AVRO USING SCHEMA {print_string(schema)}", print_options(given))
         case ProtobufInline(message, schema):
             return f"PROTOBUF MESSAGE {print_string(message)} USING SCHEMA {print_string(schema)}"
         case RegistryFormat():

@@ -22,7 +22,7 @@ from headgate.sql import (
     types,
     views,
 )
-from headgate.sql.options import OptionRule, OptionTable, ValueKind
+from headgate.sql.options import OptionRule, Options, ValueKind, rules
 
 _STATEMENTS = (
     objects.SYNOPSES, connections.SYNOPSES, sources.SYNOPSES, types.SYNOPSES, views.SYNOPSES, sinks.SYNOPSES,
@@ -32,9 +32,10 @@ _RULES = (
     objects.RULES, captures.RULES, connections.RULES, formats.RULES, queries.RULES, materializations.RULES, show.RULES,
     sinks.RULES, sources.RULES, streams.RULES, views.RULES,
 )  # fmt: skip
-_TABLES = (
-    captures.TABLES, collections.TABLES, connections.TABLES, objects.TABLES, formats.TABLES, kafka.TABLES,
-    materializations.TABLES, sinks.TABLES, sources.TABLES, streams.TABLES, views.TABLES,
+_OPTION_LISTS = (
+    captures.OPTION_LISTS, collections.OPTION_LISTS, connections.OPTION_LISTS, objects.OPTION_LISTS,
+    formats.OPTION_LISTS, kafka.OPTION_LISTS, materializations.OPTION_LISTS, sinks.OPTION_LISTS,
+    sources.OPTION_LISTS, streams.OPTION_LISTS, views.OPTION_LISTS,
 )  # fmt: skip
 
 # Placeholders for what the user writes; everything else in angle brackets is a rule.
@@ -65,18 +66,17 @@ def all_synopses() -> dict[str, str]:
 
 
 def all_rules() -> dict[str, str]:
-    """The rules that synopses and other rules refer to. Those for lists of options are made from the parser's tables."""
-    rules = {name: rule for group in _RULES for name, rule in group.items()}
-    tables = {name: _table_rule(table) for group in _TABLES for name, table in group.items()}
-    return rules | tables
+    """The rules that synopses and other rules refer to. Those for lists of options are made from their declarations."""
+    written = {name: rule for group in _RULES for name, rule in group.items()}
+    return written | {name: _options_rule(cls) for name, cls in all_option_lists().items()}
 
 
-def all_option_tables() -> dict[str, OptionTable]:
-    return {name: table for group in _TABLES for name, table in group.items()}
+def all_option_lists() -> dict[str, type[Options]]:
+    return {name: cls for group in _OPTION_LISTS for name, cls in group.items()}
 
 
-def _table_rule(table: OptionTable) -> str:
-    return "{" + " | ".join(f"{rule.name} = {_placeholder(rule)}" for rule in table.rules) + "}"
+def _options_rule(cls: type[Options]) -> str:
+    return "{" + " | ".join(f"{rule.name} = {_placeholder(rule)}" for rule in rules(cls)) + "}"
 
 
 def _placeholder(rule: OptionRule) -> str:

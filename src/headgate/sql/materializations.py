@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.schema.types import Type
 from headgate.sql.errors import NestedTooDeep, RepeatedClause
 from headgate.sql.objects import Target
 from headgate.sql.options import (
-    CHANGE_OPTIONS,
-    CONFIRM,
-    ON_ERROR,
-    Option,
-    OptionRule,
-    OptionTable,
-    ValueKind,
+    ChangeOptions,
+    OnError,
+    Options,
     items,
+    option,
     options,
     print_options,
     print_with_options,
     with_options,
 )
 from headgate.sql.statement import (
+    RELATIONS,
+    Alter,
+    Create,
+    Kind,
     ObjectName,
-    Statement,
     block,
     clauses,
     column_type,
     if_not_exists,
+    names,
     object_name,
     print_identifier,
-    print_if_exists,
-    print_if_not_exists,
     print_name,
     print_string,
     words,
@@ -42,19 +41,40 @@ from headgate.text.cursor import Cursor, Identifier
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresTarget:
-    """Options: TABLE."""
+class TableOptions(Options):
+    owner: ClassVar[str] = "the postgres target"
+    table: str | None = option()
 
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions(Options):
+    owner: ClassVar[str] = "the elasticsearch target"
+    index: str | None = option()
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializationOptions(Options):
+    owner: ClassVar[str] = "the materialization"
+    on_incompatible_schema_change: Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"] | None = (
+        option()
+    )
+    on_error: OnError = option("HALT", aliases=("ON INVALID",))
+    nested: Literal["FLATTEN", "TABLES", "JSON"] | None = option()
+    delta_updates: bool = option(False)
+    adopt: bool = option(False)
+    confirm: bool = option(False)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTarget:
     connection: ObjectName
-    options: tuple[Option, ...]
+    options: TableOptions
 
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchTarget:
-    """Options: INDEX."""
-
     connection: ObjectName
-    options: tuple[Option, ...]
+    options: IndexOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +128,16 @@ Fields: TypeAlias = FieldList | RecommendedFields
 
 
 @dataclass(frozen=True, slots=True)
-class CreateMaterialization(Statement):
-    name: ObjectName
-    relation: ObjectName
+class CreateMaterialization(Create):
+    kind = Kind.MATERIALIZATION
+    relation: ObjectName = field(metadata=names(*RELATIONS))
     target: MaterializationTarget
     fields: Fields | None = None
-    with_options: tuple[Option, ...] = ()
-    if_not_exists: bool = False
+    with_options: MaterializationOptions = MaterializationOptions()
 
     def sql(self) -> str:
         return clauses(
-            words("CREATE MATERIALIZATION", print_if_not_exists(self.if_not_exists), print_name(self.name)),
+            self.head(),
             f"FROM {print_name(self.relation)}",
             f"INTO {_print_target(self.target)}",
             f"FIELDS {_print_fields(self.fields)}" if self.fields is not None else "",
@@ -127,54 +146,27 @@ class CreateMaterialization(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class BackfillMaterialization(Statement):
-    name: ObjectName
-    if_exists: bool = False
-
+class BackfillMaterialization(Alter):
     def sql(self) -> str:
-        return words(
-            "ALTER MATERIALIZATION", print_if_exists(self.if_exists), print_name(self.name), "BACKFILL"
-        )
+        return f"{self.head()} BACKFILL"
 
 
 @dataclass(frozen=True, slots=True)
-class SetMaterializationFields(Statement):
-    name: ObjectName
+class SetMaterializationFields(Alter):
     fields: Fields
-    with_options: tuple[Option, ...] = ()
-    if_exists: bool = False
+    with_options: ChangeOptions = ChangeOptions()
 
     def sql(self) -> str:
-        target = words("ALTER MATERIALIZATION", print_if_exists(self.if_exists), print_name(self.name))
-        return words(
-            target, f"SET FIELDS {_print_fields(self.fields)}", print_with_options(self.with_options)
-        )
+        given = print_with_options(self.with_options)
+        return words(self.head(), f"SET FIELDS {_print_fields(self.fields)}", given)
 
 
 MAX_DEPTH = 64  # levels of OBJECT in OBJECT; the parser recurses once per level
 
-MATERIALIZATION_OPTIONS = OptionTable(
-    "the materialization",
-    (
-        OptionRule(
-            "ON INCOMPATIBLE SCHEMA CHANGE",
-            ValueKind.CHOICE,
-            ("BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"),
-        ),
-        ON_ERROR,
-        OptionRule("NESTED", ValueKind.CHOICE, ("FLATTEN", "TABLES", "JSON")),
-        OptionRule("DELTA UPDATES", ValueKind.BOOLEAN),
-        OptionRule("ADOPT", ValueKind.BOOLEAN),
-        CONFIRM,
-    ),
-)
-TABLE_OPTIONS = OptionTable("the postgres target", (OptionRule("TABLE", ValueKind.STRING),))
-INDEX_OPTIONS = OptionTable("the elasticsearch target", (OptionRule("INDEX", ValueKind.STRING),))
-
-TABLES = {
-    "materialization option": MATERIALIZATION_OPTIONS,
-    "table option": TABLE_OPTIONS,
-    "index option": INDEX_OPTIONS,
+OPTION_LISTS: dict[str, type[Options]] = {
+    "materialization option": MaterializationOptions,
+    "table option": TableOptions,
+    "index option": IndexOptions,
 }
 RULES = {
     "materialization target": "{POSTGRES CONNECTION <name> (<table option>)"
@@ -203,18 +195,18 @@ def create_materialization(cursor: Cursor) -> CreateMaterialization:
     cursor.expect("INTO")
     target = _target(cursor)
     fields = _fields(cursor) if cursor.take("FIELDS") else None
-    with_ = with_options(cursor, MATERIALIZATION_OPTIONS)
-    return CreateMaterialization(name, relation, target, fields, with_, exists)
+    given = with_options(cursor, MaterializationOptions)
+    return CreateMaterialization(name, relation, target, fields, given, if_not_exists=exists)
 
 
 def _target(cursor: Cursor) -> MaterializationTarget:
     match cursor.choose("POSTGRES", "ELASTICSEARCH", "ON DEMAND"):
         case "POSTGRES":
             cursor.expect("CONNECTION")
-            return PostgresTarget(object_name(cursor), options(cursor, TABLE_OPTIONS))
+            return PostgresTarget(object_name(cursor), options(cursor, TableOptions))
         case "ELASTICSEARCH":
             cursor.expect("CONNECTION")
-            return ElasticsearchTarget(object_name(cursor), options(cursor, INDEX_OPTIONS))
+            return ElasticsearchTarget(object_name(cursor), options(cursor, IndexOptions))
         case "ON DEMAND":
             return OnDemandTarget()
         case _:
@@ -265,16 +257,17 @@ def _field_type(cursor: Cursor, depth: int) -> Type | ObjectType:
 
 
 def backfill(cursor: Cursor, target: Target) -> BackfillMaterialization | None:
-    return BackfillMaterialization(target.name, target.if_exists) if cursor.take("BACKFILL") else None
+    if not cursor.take("BACKFILL"):
+        return None
+    return BackfillMaterialization(target.kind, target.name, if_exists=target.if_exists)
 
 
 def set_fields(cursor: Cursor, target: Target) -> SetMaterializationFields | None:
     if not cursor.take("SET FIELDS"):
         return None
     fields = _fields(cursor)
-    return SetMaterializationFields(
-        target.name, fields, with_options(cursor, CHANGE_OPTIONS), target.if_exists
-    )
+    change = with_options(cursor, ChangeOptions)
+    return SetMaterializationFields(target.kind, target.name, fields, change, if_exists=target.if_exists)
 
 
 def _print_target(node: MaterializationTarget) -> str:

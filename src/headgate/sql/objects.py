@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from headgate.sql.options import BooleanLiteral, OptionRule, OptionTable, ValueKind, option, with_options
+from headgate.sql.options import Options, option, with_options
 from headgate.sql.statement import (
+    Alter,
+    Create,
     Kind,
     ObjectName,
     Statement,
@@ -16,7 +18,6 @@ from headgate.sql.statement import (
     object_name,
     print_identifier,
     print_if_exists,
-    print_if_not_exists,
     print_name,
     print_string,
     words,
@@ -25,32 +26,23 @@ from headgate.text.cursor import Cursor, Identifier
 
 
 @dataclass(frozen=True, slots=True)
-class RenameObject(Statement):
-    kind: Kind
-    name: ObjectName
+class RenameObject(Alter):
     new_name: Identifier
-    if_exists: bool = False
 
     def sql(self) -> str:
-        target = words(f"ALTER {self.kind.words}", print_if_exists(self.if_exists), print_name(self.name))
-        return f"{target} RENAME TO {print_identifier(self.new_name)}"
+        return f"{self.head()} RENAME TO {print_identifier(self.new_name)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeTaskState(Statement):
+class ChangeTaskState(Alter):
     """PAUSE (also written DISABLE) or RESUME (ENABLE) of a task, or of one stream of a capture."""
 
-    kind: Kind
-    name: ObjectName
     action: Literal["PAUSE", "RESUME"]
     binding: str | None = None
-    if_exists: bool = False
 
     def sql(self) -> str:
-        target = words(f"ALTER {self.kind.words}", print_if_exists(self.if_exists), print_name(self.name))
-        return words(
-            target, self.action, f"BINDING {print_string(self.binding)}" if self.binding is not None else ""
-        )
+        binding = f"BINDING {print_string(self.binding)}" if self.binding is not None else ""
+        return words(self.head(), self.action, binding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +52,7 @@ class CommentOn(Statement):
     A comment of None (``IS NULL``) removes the comment and suppresses an imported one.
     """
 
+    words = "COMMENT"
     kind: Kind | None
     name: ObjectName
     comment: str | None
@@ -70,21 +63,19 @@ class CommentOn(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class CreateDatabase(Statement):
-    name: ObjectName
-    if_not_exists: bool = False
+class CreateDatabase(Create):
+    kind = Kind.DATABASE
 
     def sql(self) -> str:
-        return words("CREATE DATABASE", print_if_not_exists(self.if_not_exists), print_name(self.name))
+        return self.head()
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSchema(Statement):
-    name: ObjectName
-    if_not_exists: bool = False
+class CreateSchema(Create):
+    kind = Kind.SCHEMA
 
     def sql(self) -> str:
-        return words("CREATE SCHEMA", print_if_not_exists(self.if_not_exists), print_name(self.name))
+        return self.head()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +89,13 @@ class DropObject(Statement):
     delete_topic: bool = False
     drop_target: bool = False
 
+    @property
+    def words(self) -> str:
+        return f"DROP {self.kind.words}"
+
     def sql(self) -> str:
         return words(
-            f"DROP {self.kind.words}",
+            self.words,
             print_if_exists(self.if_exists),
             print_name(self.name),
             "DELETE TOPIC" if self.delete_topic else "",
@@ -178,7 +173,7 @@ def alter(cursor: Cursor, kind: Kind, actions: tuple[Action, ...]) -> Statement:
 def rename(cursor: Cursor, target: Target) -> RenameObject | None:
     if not cursor.take("RENAME TO"):
         return None
-    return RenameObject(target.kind, target.name, cursor.identifier(), target.if_exists)
+    return RenameObject(target.kind, target.name, cursor.identifier(), if_exists=target.if_exists)
 
 
 def change_state(cursor: Cursor, target: Target) -> ChangeTaskState | None:
@@ -186,7 +181,7 @@ def change_state(cursor: Cursor, target: Target) -> ChangeTaskState | None:
     if word is None:
         return None
     binding = cursor.string() if target.kind is Kind.CAPTURE and cursor.take("BINDING") else None
-    return ChangeTaskState(target.kind, target.name, _STATES[word], binding, target.if_exists)
+    return ChangeTaskState(target.kind, target.name, _STATES[word], binding, if_exists=target.if_exists)
 
 
 SYNOPSES = {
@@ -219,17 +214,21 @@ def _comment(cursor: Cursor) -> str | None:
 
 def create_database(cursor: Cursor) -> CreateDatabase:
     exists = if_not_exists(cursor)
-    return CreateDatabase(object_name(cursor, most=1), exists)
+    return CreateDatabase(object_name(cursor, most=1), if_not_exists=exists)
 
 
 def create_schema(cursor: Cursor) -> CreateSchema:
     exists = if_not_exists(cursor)
-    return CreateSchema(object_name(cursor, most=2), exists)
+    return CreateSchema(object_name(cursor, most=2), if_not_exists=exists)
 
 
-DROP_OPTIONS = OptionTable("the statement", (OptionRule("DROP TARGET", ValueKind.BOOLEAN),))
+@dataclass(frozen=True, slots=True)
+class DropOptions(Options):
+    owner: ClassVar[str] = "the statement"
+    drop_target: bool = option(False)
 
-TABLES = {"drop option": DROP_OPTIONS}
+
+OPTION_LISTS: dict[str, type[Options]] = {"drop option": DropOptions}
 
 
 def drop(cursor: Cursor) -> DropObject:
@@ -241,6 +240,5 @@ def drop(cursor: Cursor) -> DropObject:
     delete_topic = owns_topic and cursor.take("DELETE TOPIC")
     cascade = cursor.take("CASCADE")
     delete_topic = delete_topic or (owns_topic and cursor.take("DELETE TOPIC"))
-    options = with_options(cursor, DROP_OPTIONS) if kind_ is Kind.MATERIALIZATION else ()
-    drop_target = option(options, "DROP TARGET") == BooleanLiteral(True)
-    return DropObject(kind_, name, exists, cascade, delete_topic, drop_target)
+    options = with_options(cursor, DropOptions) if kind_ is Kind.MATERIALIZATION else DropOptions()
+    return DropObject(kind_, name, exists, cascade, delete_topic, options.drop_target)

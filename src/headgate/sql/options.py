@@ -1,18 +1,35 @@
-"""Options: ``NAME [=] value``, separated by commas, in parentheses, from a declared table.
+"""Options: ``NAME [=] value``, separated by commas, in parentheses.
 
-A name may consist of several words, and the longest match counts. ``_`` and a blank are the same in it, so that
-``on_error`` and ``ON ERROR`` are one option. The table also declares the kind of the value, which says how to read it.
+The options of one list are declared once, as the fields of a frozen dataclass below ``Options``. The declaration gives the
+parser, the printer, the synopsis in the docs, and typed access. The name of a field is the name of its option
+(``on_error`` is ``ON ERROR``), its annotation says how the value is read, and its default is what holds if the option is
+not given. An option with its default is not printed.
+
+In a statement ``_`` and a blank are the same in a name, and the longest name that matches counts.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import NoneType
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NewType,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from headgate.errors import HeadgateError, Span, similar_names
+from headgate.errors import HeadgateError, InternalError, Span, similar_names
 from headgate.sql.errors import (
     InvalidOptionValue,
     RepeatedOption,
@@ -20,73 +37,64 @@ from headgate.sql.errors import (
     UnknownOption,
 )
 from headgate.sql.queries import read_expression
-from headgate.sql.statement import Expression, ObjectName, block, object_name, print_name, print_string
+from headgate.sql.statement import (
+    Expression,
+    Kind,
+    ObjectName,
+    block,
+    names,
+    object_name,
+    print_name,
+    print_string,
+)
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, describe_token, shortened
 
 
 @dataclass(frozen=True, slots=True)
-class StringLiteral:
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class NumberLiteral:
-    """A number as it was written, with its sign."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class BooleanLiteral:
-    value: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of the words that an option allows, in upper case: ``FOLLOW``, ``DISABLE BINDING``."""
-
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
 class SecretReference:
-    name: ObjectName
+    name: ObjectName = dataclasses.field(metadata=names(Kind.SECRET))
+
+
+Interval = NewType("Interval", str)
+Timestamp: TypeAlias = int | str  # milliseconds, or a time in ISO form
+Secret: TypeAlias = str | SecretReference
+Map: TypeAlias = tuple[tuple[str, str], ...]
+Offsets: TypeAlias = (
+    int | tuple[int, ...] | Literal["EARLIEST", "LATEST"]
+)  # one for all partitions, or one for each
+OnError: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
+OnSchemaChange: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
+
+
+def option(default: Any = None, *, aliases: tuple[str, ...] = (), sensitive: bool = False) -> Any:
+    """Declare an option. Errors never quote the value of a ``sensitive`` one."""
+    return dataclasses.field(default=default, metadata={"aliases": aliases, "sensitive": sensitive})
 
 
 @dataclass(frozen=True, slots=True)
-class ListLiteral:
-    items: tuple[StringLiteral | NumberLiteral, ...]
+class Options:
+    """The base of all lists of options.
+
+    ``owner`` is the list's name in errors, ``also`` are other items that the list can hold, and ``upper`` says whether names
+    are printed as keywords or as they are declared.
+    """
+
+    owner: ClassVar[str]
+    also: ClassVar[tuple[str, ...]] = ()
+    upper: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class MapLiteral:
-    entries: tuple[tuple[str, str], ...]
+class ChangeOptions(Options):
+    """A change that narrows a type or rewrites data needs CONFIRM."""
+
+    owner: ClassVar[str] = "the change"
+    confirm: bool = option(False)
 
 
-Value: TypeAlias = (
-    StringLiteral
-    | NumberLiteral
-    | BooleanLiteral
-    | Choice
-    | SecretReference
-    | ListLiteral
-    | MapLiteral
-    | Expression
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option with the name from its table, regardless of the case or alias that the user wrote."""
-
-    name: str
-    value: Value
-
-
-def option(options: Iterable[object], name: str) -> Value | None:
-    """The value of the option of this name, or None if it is not given. Items that are not options are skipped."""
-    return next((o.value for o in options if isinstance(o, Option) and o.name == name), None)
+Given = TypeVar("Given", bound=Options)
+Item = TypeVar("Item")
 
 
 class ValueKind(enum.Enum):
@@ -108,39 +116,75 @@ class ValueKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OptionRule:
-    """One option. ``choices`` of a STRING are printed as strings, those of a CHOICE as words.
-
-    Errors never quote the value of a ``sensitive`` option.
-    """
+    """One option. ``choices`` of a STRING are printed as strings, those of a CHOICE as words."""
 
     name: str
+    field: str
     kind: ValueKind
-    choices: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    sensitive: bool = False
+    choices: tuple[str, ...]
+    aliases: tuple[str, ...]
+    sensitive: bool
+    default: object
 
 
-@dataclass(frozen=True, slots=True)
-class OptionTable:
-    """The options of one list. ``owner`` is its name in errors, ``also`` are other items that the list can hold."""
+def _members(annotation: object) -> frozenset[object]:
+    """The types of a union without None, or the one type."""
+    return frozenset(get_args(annotation) or (annotation,)) - {NoneType}
 
-    owner: str
-    rules: tuple[OptionRule, ...]
-    also: tuple[str, ...] = ()
-    _by_words: dict[tuple[str, ...], OptionRule] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        spelled = {_words(name): rule for rule in self.rules for name in (rule.name, *rule.aliases)}
-        object.__setattr__(self, "_by_words", spelled)
+_KINDS: dict[object, ValueKind] = {
+    frozenset({str}): ValueKind.STRING,
+    frozenset({int}): ValueKind.INTEGER,
+    frozenset({bool}): ValueKind.BOOLEAN,
+    frozenset({Interval}): ValueKind.INTERVAL,
+    frozenset({Expression}): ValueKind.EXPRESSION,
+    frozenset({tuple[str, ...]}): ValueKind.STRINGS,
+    frozenset({tuple[int, ...]}): ValueKind.SEED_OFFSETS,
+    frozenset({Map}): ValueKind.MAP,
+    _members(Timestamp): ValueKind.TIMESTAMP,
+    _members(Secret): ValueKind.SECRET,
+    _members(Offsets): ValueKind.OFFSETS,
+}
 
-    def rule(self, words: tuple[str, ...]) -> OptionRule | None:
-        return self._by_words.get(words)
 
-    def longest(self) -> int:
-        return max(len(words) for words in self._by_words)
+_rules: dict[
+    type[Options], tuple[OptionRule, ...]
+] = {}  # filled on first use, because it needs the annotations
 
-    def names(self) -> tuple[str, ...]:
-        return tuple(rule.name for rule in self.rules) + self.also
+
+def rules(cls: type[Options]) -> tuple[OptionRule, ...]:
+    """The options that a dataclass declares, in its order."""
+    if cls not in _rules:
+        hints = get_type_hints(cls)
+        _rules[cls] = tuple(_rule(cls, field, hints[field.name]) for field in dataclasses.fields(cls))
+    return _rules[cls]
+
+
+def _rule(cls: type[Options], field: dataclasses.Field[Any], annotation: object) -> OptionRule:
+    name = field.name.replace("_", " ").upper() if cls.upper else field.name
+    members = frozenset({annotation}) if get_origin(annotation) in (tuple, Literal) else _members(annotation)
+    [first, *others] = members
+    choices: tuple[str, ...] = get_args(first) if get_origin(first) is Literal and not others else ()
+    if choices:
+        kind = ValueKind.CHOICE if choices[0].isupper() else ValueKind.STRING
+    elif members in _KINDS:
+        kind = _KINDS[members]
+    else:
+        raise InternalError(f"option {name} of {cls.__name__} has an annotation that no reader exists for")
+    aliases, sensitive = field.metadata["aliases"], field.metadata["sensitive"]
+    return OptionRule(name, field.name, kind, choices, aliases, sensitive, field.default)
+
+
+def _by_words(cls: type[Options]) -> dict[tuple[str, ...], OptionRule]:
+    return {_words(name): rule for rule in rules(cls) for name in (rule.name, *rule.aliases)}
+
+
+def find_rule(cls: type[Options], name: str) -> OptionRule | None:
+    return _by_words(cls).get(_words(name))
+
+
+def option_names(cls: type[Options]) -> tuple[str, ...]:
+    return tuple(rule.name for rule in rules(cls)) + cls.also
 
 
 def items(cursor: Cursor) -> Iterator[None]:
@@ -155,22 +199,37 @@ def items(cursor: Cursor) -> Iterator[None]:
             return
 
 
-def unique(table: OptionTable, found: Iterable[tuple[Span, Option]]) -> tuple[Option, ...]:
-    """Return the options, and refuse one that is given twice."""
-    seen: dict[str, Option] = {}
-    for span, option in found:
-        if option.name in seen:
-            raise RepeatedOption(option.name, table.owner).at(span)
-        seen[option.name] = option
-    return tuple(seen.values())
+def options(cursor: Cursor, cls: type[Given]) -> Given:
+    """Read the options in parentheses that must come next."""
+    found: dict[str, Any] = {}
+    for _ in items(cursor):
+        take_option(cursor, cls, found)
+    return cls(**found)
 
 
-def take_option_name(cursor: Cursor, table: OptionTable) -> OptionRule:
+def with_options(cursor: Cursor, cls: type[Given]) -> Given:
+    """``[WITH (…)]``."""
+    return options(cursor, cls) if cursor.take("WITH") else cls()
+
+
+def take_option(cursor: Cursor, cls: type[Options], found: dict[str, Any]) -> None:
+    """Read ``NAME [=] value`` into ``found``, by field. Refuses an option that is there already."""
+    span = cursor.token.span
+    rule = take_option_name(cursor, cls)
+    cursor.take("=")
+    value = _Value(cursor, cls.owner, rule).read()
+    if rule.field in found:
+        raise RepeatedOption(rule.name, cls.owner).at(span)
+    found[rule.field] = value
+
+
+def take_option_name(cursor: Cursor, cls: type[Options]) -> OptionRule:
     """Step over the longest option name that fits. Raises UnknownOption if none does."""
-    length = _count_words(cursor, table.longest())
+    known = _by_words(cls)
+    length = _count_words(cursor, max(map(len, known)))
     for count in range(length, 0, -1):
         words = tuple(w for t in cursor.tokens[cursor.index : cursor.index + count] for w in _words(t.word))
-        rule = table.rule(words)
+        rule = known.get(words)
         if rule is not None:
             cursor.index += count
             return rule
@@ -178,10 +237,9 @@ def take_option_name(cursor: Cursor, table: OptionTable) -> OptionRule:
         cursor.expecting("an option")
         raise cursor.unexpected()
     written = cursor.tokens[cursor.index : cursor.index + length]
-    name = shortened(" ".join(token.value for token in written))
-    similar = similar_names(name, table.names()) or similar_names(written[0].value, table.names())
-    problem = UnknownOption(name, table.owner, table.names(), similar)
-    raise problem.at(Span(written[0].start, written[-1].end))
+    name, names = shortened(" ".join(token.value for token in written)), option_names(cls)
+    similar = similar_names(name, names) or similar_names(written[0].value, names)
+    raise UnknownOption(name, cls.owner, names, similar).at(Span(written[0].start, written[-1].end))
 
 
 def _count_words(cursor: Cursor, most: int) -> int:
@@ -195,165 +253,163 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(name.upper().replace("_", " ").split())
 
 
-_WHOLE = re.compile(r"[+-]?[0-9]+\Z")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,4000}\Z")  # Python refuses to read longer numbers
 _LARGEST_OFFSET = 2**63 - 1
 
 
-def options(cursor: Cursor, table: OptionTable) -> tuple[Option, ...]:
-    """Read the options in parentheses that must come next."""
-    return unique(table, ((cursor.token.span, one_option(cursor, table)) for _ in items(cursor)))
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """Reads the value of one option."""
 
+    cursor: Cursor
+    owner: str
+    rule: OptionRule
 
-def with_options(cursor: Cursor, table: OptionTable) -> tuple[Option, ...]:
-    """``[WITH (…)]``."""
-    return options(cursor, table) if cursor.take("WITH") else ()
+    def read(self) -> object:
+        match self.rule.kind:
+            case ValueKind.STRING:
+                return self._string()
+            case ValueKind.INTERVAL:
+                self.cursor.take("INTERVAL")
+                return self._string()
+            case ValueKind.INTEGER:
+                return self._number()
+            case ValueKind.TIMESTAMP:
+                return self._timestamp()
+            case ValueKind.BOOLEAN:
+                return self._boolean()
+            case ValueKind.CHOICE:
+                return self._choice()
+            case ValueKind.SECRET:
+                taken = self.cursor.take("SECRET")
+                return SecretReference(object_name(self.cursor)) if taken else self._string()
+            case ValueKind.STRINGS:
+                return self._strings()
+            case ValueKind.OFFSETS:
+                return self._offsets()
+            case ValueKind.SEED_OFFSETS:
+                return self._list(self._offset) if self._opens_list() else self._refuse()
+            case ValueKind.MAP:
+                return read_map(self.cursor)
+            case ValueKind.EXPRESSION:
+                return read_expression(self.cursor)
 
-
-def one_option(cursor: Cursor, table: OptionTable) -> Option:
-    """``NAME [=] value``."""
-    rule = take_option_name(cursor, table)
-    cursor.take("=")
-    return Option(rule.name, _value(cursor, table, rule))
-
-
-def _value(cursor: Cursor, table: OptionTable, rule: OptionRule) -> Value:
-    match rule.kind:
-        case ValueKind.STRING | ValueKind.INTERVAL:
-            return _string(cursor, table, rule)
-        case ValueKind.INTEGER | ValueKind.TIMESTAMP:
-            return _number(cursor, table, rule)
-        case ValueKind.BOOLEAN:
-            return _boolean(cursor, table, rule)
-        case ValueKind.CHOICE:
-            return Choice(_choice(cursor, table, rule))
-        case ValueKind.SECRET:
-            return (
-                SecretReference(object_name(cursor))
-                if cursor.take("SECRET")
-                else _string(cursor, table, rule)
-            )
-        case ValueKind.STRINGS | ValueKind.OFFSETS | ValueKind.SEED_OFFSETS:
-            return _list(cursor, table, rule)
-        case ValueKind.MAP:
-            return map_literal(cursor)
-        case ValueKind.EXPRESSION:
-            return read_expression(cursor)
-
-
-def _string(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral:
-    start = cursor.token
-    if rule.kind is ValueKind.INTERVAL:
-        cursor.take("INTERVAL")
-    value = cursor.take_string()
-    if value is None:
-        raise _wrong(cursor, table, rule)
-    if rule.choices:
+    def _string(self) -> str:
+        start = self.cursor.token
+        value = self.cursor.take_string()
+        if value is None:
+            raise self._wrong()
+        choices = self.rule.choices
+        if not choices:
+            return value
         folded = value.casefold()
-        if folded not in rule.choices:
-            quoted = tuple(f"'{choice}'" for choice in rule.choices)
-            problem = UnknownChoice(rule.name, table.owner, quoted, similar_names(folded, rule.choices))
+        if folded not in choices:
+            quoted = tuple(f"'{choice}'" for choice in choices)
+            problem = UnknownChoice(self.rule.name, self.owner, quoted, similar_names(folded, choices))
             raise problem.at(start.span)
-        return StringLiteral(folded)
-    return StringLiteral(value)
+        return folded
+
+    def _timestamp(self) -> int | str:
+        token = self.cursor.token
+        if token.kind is TokenKind.STRING and not _WHOLE.match(token.value):
+            return self.cursor.string()
+        return self._number()
+
+    def _number(self) -> int:
+        """Read a whole number, also one in a string, as ksqlDB allows."""
+        start = self.cursor.token
+        if start.kind is TokenKind.STRING and _WHOLE.match(start.value):
+            self.cursor.step()
+            return int(start.value)
+        sign = start.word if start.word in ("-", "+") else ""
+        number = self.cursor.tokens[self.cursor.index + 1] if sign else start
+        if number.kind is not TokenKind.NUMBER or not _WHOLE.match(number.value):
+            raise self._invalid(describe_token(start)).at(start.span)
+        self.cursor.index += 2 if sign else 1
+        return int(sign + number.value)
+
+    def _boolean(self) -> bool:
+        """Read true or false, also in a string. An option without a value is true."""
+        token = self.cursor.token
+        written = token.word or token.value.upper()
+        if token.kind in (TokenKind.WORD, TokenKind.STRING) and written in ("TRUE", "FALSE"):
+            self.cursor.step()
+            return written == "TRUE"
+        if token.word in (",", ")") and self.cursor.tokens[self.cursor.index - 1].word != "=":
+            return True
+        raise self._wrong()
+
+    def _choice(self) -> str:
+        token, choices = self.cursor.token, self.rule.choices
+        if token.kind is TokenKind.STRING and token.value.upper().replace("-", "_") in choices:
+            return self.cursor.step().value.upper().replace("-", "_")
+        chosen = self.cursor.choose(*choices)
+        if chosen is None:
+            written = token.value if token.kind is TokenKind.WORD else ""
+            problem = UnknownChoice(self.rule.name, self.owner, choices, similar_names(written, choices))
+            raise problem.at(token.span)
+        return chosen
+
+    def _strings(self) -> tuple[str, ...]:
+        return self._list(self._name) if self._opens_list() else (self._name(),)
+
+    def _name(self) -> str:
+        """A list of strings may also contain names without quotes: ``SCHEMAS (public, sales)``."""
+        return str(object_name(self.cursor)) if self.cursor.at_name() else self._string()
+
+    def _offsets(self) -> Offsets:
+        match self.cursor.choose("EARLIEST", "LATEST"):
+            case "EARLIEST":
+                return "EARLIEST"
+            case "LATEST":
+                return "LATEST"
+        return self._list(self._offset) if self._opens_list() else self._offset()
+
+    def _offset(self) -> int:
+        """Read an offset from 0 on. Kafka's -1 and -2 are written LATEST and EARLIEST; as numbers they would silently mean the start."""
+        start = self.cursor.token
+        number = self._number()
+        if not 0 <= number <= _LARGEST_OFFSET:
+            raise self._invalid(f"number {number}").at(start.span)
+        return number
+
+    def _opens_list(self) -> bool:
+        return self.cursor.token.word in ("(", "[")
+
+    def _list(self, item: Callable[[], Item]) -> tuple[Item, ...]:
+        close = ")" if self.cursor.step().word == "(" else "]"
+        found = [item()]
+        while self.cursor.take(","):
+            found.append(item())
+        self.cursor.expect(close)
+        return tuple(found)
+
+    def _refuse(self) -> NoReturn:
+        raise self._wrong()
+
+    def _wrong(self) -> HeadgateError:
+        # The token may be the password itself, without quotes.
+        token, sensitive = self.cursor.token, self.rule.sensitive
+        found = "something else" if sensitive else describe_token(token)
+        named = token.kind in (TokenKind.WORD, TokenKind.QUOTED) and self.rule.kind is ValueKind.STRING
+        return self._invalid(found, shortened(token.value) if named and not sensitive else None).at(
+            token.span
+        )
+
+    def _invalid(self, found: str, unquoted: str | None = None) -> HeadgateError:
+        return InvalidOptionValue(self.rule.name, self.owner, self.rule.kind.value, found, unquoted)
 
 
-def _number(cursor: Cursor, table: OptionTable, rule: OptionRule) -> NumberLiteral | StringLiteral:
-    """Read a number, also one in a string, as ksqlDB allows."""
-    start = cursor.token
-    if start.kind is TokenKind.STRING:
-        if _WHOLE.match(start.value):
-            cursor.step()
-            return NumberLiteral(start.value.removeprefix("+"))
-        if rule.kind is ValueKind.TIMESTAMP:
-            return StringLiteral(cursor.string())
-    number = _signed_number(cursor)
-    if number is None:
-        problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, describe_token(start))
-        raise problem.at(start.span)
-    return NumberLiteral(number)
-
-
-def _signed_number(cursor: Cursor) -> str | None:
-    """Read a whole number with an optional sign. A plus is dropped."""
-    sign = cursor.token.word if cursor.token.word in ("-", "+") else ""
-    number = cursor.tokens[cursor.index + 1] if sign else cursor.token
-    if number.kind is not TokenKind.NUMBER or not _WHOLE.match(number.value):
-        return None
-    cursor.index += 2 if sign else 1
-    return sign.replace("+", "") + number.value
-
-
-def _boolean(cursor: Cursor, table: OptionTable, rule: OptionRule) -> BooleanLiteral:
-    """Read true or false, also in a string. An option without a value is true."""
-    token = cursor.token
-    written = token.word or token.value.upper()
-    if token.kind in (TokenKind.WORD, TokenKind.STRING) and written in ("TRUE", "FALSE"):
-        cursor.step()
-        return BooleanLiteral(written == "TRUE")
-    if token.word in (",", ")") and cursor.tokens[cursor.index - 1].word != "=":
-        return BooleanLiteral(True)
-    raise _wrong(cursor, table, rule)
-
-
-def _choice(cursor: Cursor, table: OptionTable, rule: OptionRule) -> str:
-    token = cursor.token
-    if token.kind is TokenKind.STRING and token.value.upper().replace("-", "_") in rule.choices:
-        return cursor.step().value.upper().replace("-", "_")
-    chosen = cursor.choose(*rule.choices)
-    if chosen is None:
-        written = token.value if token.kind is TokenKind.WORD else ""
-        problem = UnknownChoice(rule.name, table.owner, rule.choices, similar_names(written, rule.choices))
-        raise problem.at(token.span)
-    return chosen
-
-
-def _list(cursor: Cursor, table: OptionTable, rule: OptionRule) -> ListLiteral | Choice | NumberLiteral:
-    if rule.kind is ValueKind.OFFSETS:
-        chosen = cursor.choose("EARLIEST", "LATEST")
-        if chosen is not None:
-            return Choice(chosen)
-    close = {"(": ")", "[": "]"}.get(cursor.token.word)
-    if close is None:
-        if rule.kind is ValueKind.SEED_OFFSETS:
-            raise _wrong(cursor, table, rule)
-        # One offset applies to all partitions, a list has one for each.
-        item = _list_item(cursor, table, rule)
-        return item if isinstance(item, NumberLiteral) else ListLiteral((item,))
-    cursor.step()
-    found = [_list_item(cursor, table, rule)]
-    while cursor.take(","):
-        found.append(_list_item(cursor, table, rule))
-    cursor.expect(close)
-    return ListLiteral(tuple(found))
-
-
-def _list_item(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral | NumberLiteral:
-    if rule.kind in (ValueKind.OFFSETS, ValueKind.SEED_OFFSETS):
-        return _offset(cursor, table, rule)
-    # A list of strings may also contain names without quotes: SCHEMAS (public, sales).
-    return StringLiteral(str(object_name(cursor))) if cursor.at_name() else _string(cursor, table, rule)
-
-
-def _offset(cursor: Cursor, table: OptionTable, rule: OptionRule) -> StringLiteral | NumberLiteral:
-    """Read an offset from 0 on. Kafka's -1 and -2 are written LATEST and EARLIEST; as numbers they would silently mean the start."""
-    start = cursor.token
-    number = _number(cursor, table, rule)
-    if isinstance(number, NumberLiteral) and not 0 <= int(number.text) <= _LARGEST_OFFSET:
-        problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, f"number {number.text}")
-        raise problem.at(start.span)
-    return number
-
-
-def map_literal(cursor: Cursor) -> MapLiteral:
+def read_map(cursor: Cursor) -> Map:
     cursor.expect("MAP")
     cursor.expect("[")
     if cursor.take("]"):
-        return MapLiteral(())
+        return ()
     entries = [_entry(cursor)]
     while cursor.take(","):
         entries.append(_entry(cursor))
     cursor.expect("]")
-    return MapLiteral(tuple(entries))
+    return tuple(entries)
 
 
 def _entry(cursor: Cursor) -> tuple[str, str]:
@@ -362,53 +418,53 @@ def _entry(cursor: Cursor) -> tuple[str, str]:
     return key, cursor.string()
 
 
-def _wrong(cursor: Cursor, table: OptionTable, rule: OptionRule) -> HeadgateError:
-    # The token may be the password itself, without quotes.
-    found = "something else" if rule.sensitive else describe_token(cursor.token)
-    named = cursor.token.kind in (TokenKind.WORD, TokenKind.QUOTED) and rule.kind is ValueKind.STRING
-    unquoted = shortened(cursor.token.value) if named and not rule.sensitive else None
-    problem = InvalidOptionValue(rule.name, table.owner, rule.kind.value, found, unquoted)
-    return problem.at(cursor.token.span)
+def given_options(node: Options) -> list[tuple[OptionRule, object]]:
+    """The options that differ from their default, with their values."""
+    values = ((rule, getattr(node, rule.field)) for rule in rules(type(node)))
+    return [(rule, value) for rule, value in values if value != rule.default]
 
 
-ON_ERROR = OptionRule("ON ERROR", ValueKind.CHOICE, ("HALT", "QUARANTINE", "SKIP"), aliases=("ON INVALID",))
-ON_SCHEMA_CHANGE = OptionRule("ON SCHEMA CHANGE", ValueKind.CHOICE, ("PIN", "FOLLOW", "HALT"))
-CONFIRM = OptionRule("CONFIRM", ValueKind.BOOLEAN)
-
-# A change that narrows a type or rewrites data needs CONFIRM.
-CHANGE_OPTIONS = OptionTable("the change", (CONFIRM,))
-
-
-def print_value(node: Value) -> str:
-    match node:
-        case StringLiteral(text):
-            return print_string(text)
-        case NumberLiteral(text) | Choice(text) | Expression(text):
-            return text
-        case BooleanLiteral(truth):
-            return "TRUE" if truth else "FALSE"
-        case SecretReference(secret):
-            return f"SECRET {print_name(secret)}"
-        case ListLiteral(items):
-            return "(" + ", ".join([print_value(item) for item in items]) + ")"
-        case MapLiteral(entries):
-            return print_map(entries)
-        case _:
-            assert_never(node)
+def _print_value(rule: OptionRule, value: Any) -> str:
+    match rule.kind:
+        case ValueKind.STRING | ValueKind.INTERVAL:
+            return print_string(value)
+        case ValueKind.TIMESTAMP:
+            return print_string(value) if isinstance(value, str) else str(value)
+        case ValueKind.INTEGER | ValueKind.CHOICE:
+            return str(value)
+        case ValueKind.BOOLEAN:
+            return "TRUE" if value else "FALSE"
+        case ValueKind.SECRET:
+            return (
+                f"SECRET {print_name(value.name)}"
+                if isinstance(value, SecretReference)
+                else print_string(value)
+            )
+        case ValueKind.STRINGS:
+            return "(" + ", ".join([print_string(item) for item in value]) + ")"
+        case ValueKind.OFFSETS | ValueKind.SEED_OFFSETS:
+            return "(" + ", ".join(map(str, value)) + ")" if isinstance(value, tuple) else str(value)
+        case ValueKind.MAP:
+            return print_map(value)
+        case ValueKind.EXPRESSION:
+            return str(value.text)
 
 
 def print_map(entries: Iterable[tuple[str, str]]) -> str:
     return "MAP[" + ", ".join([f"{print_string(key)} => {print_string(text)}" for key, text in entries]) + "]"
 
 
-def print_option(node: Option) -> str:
-    return f"{node.name} = {print_value(node.value)}"
+def print_each_option(node: Options) -> list[str]:
+    return [f"{rule.name} = {_print_value(rule, value)}" for rule, value in given_options(node)]
 
 
-def print_options(nodes: Iterable[Option]) -> str:
-    return block([print_option(node) for node in nodes])
+def print_options(node: Options) -> str:
+    """``(…)``, or nothing if all options have their defaults."""
+    given = print_each_option(node)
+    return block(given) if given else ""
 
 
-def print_with_options(nodes: tuple[Option, ...]) -> str:
+def print_with_options(node: Options) -> str:
     """``WITH (…)``, or nothing."""
-    return f"WITH {print_options(nodes)}" if nodes else ""
+    given = print_options(node)
+    return f"WITH {given}" if given else ""

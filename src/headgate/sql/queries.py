@@ -29,6 +29,7 @@ from headgate.text.lexer import Token, TokenKind, shortened
 class Select(Statement):
     """A query that runs once or, with ``emit_changes``, until ``limit`` changes have been returned or the client stops."""
 
+    words = "SELECT"
     query: Query
     emit_changes: bool = False
     limit: int | None = None
@@ -44,6 +45,7 @@ class Select(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Subscribe(Statement):
+    words = "SUBSCRIBE"
     relation: ObjectName
 
     def sql(self) -> str:
@@ -52,6 +54,7 @@ class Subscribe(Statement):
 
 @dataclass(frozen=True, slots=True)
 class InsertValues(Statement):
+    words = "INSERT INTO"
     relation: ObjectName
     rows: tuple[tuple[Expression, ...], ...]
     columns: tuple[Identifier, ...] = ()
@@ -66,6 +69,7 @@ class InsertValues(Statement):
 
 @dataclass(frozen=True, slots=True)
 class InsertQuery(Statement):
+    words = "INSERT INTO"
     relation: ObjectName
     query: Query
     columns: tuple[Identifier, ...] = ()
@@ -79,6 +83,7 @@ class InsertQuery(Statement):
 class SetSearchPath(Statement):
     """The schemas in their order. No schema means DEFAULT."""
 
+    words = "SET"
     path: tuple[ObjectName, ...]
 
     def sql(self) -> str:
@@ -88,6 +93,8 @@ class SetSearchPath(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowSearchPath(Statement):
+    words = "SHOW"
+
     def sql(self) -> str:
         return "SHOW search_path"
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.errors import Span
 from headgate.sql.errors import MissingRegistry, RegistryGivenTwice, RepeatedClause, RepeatedOption
 from headgate.sql.options import (
-    Option,
-    OptionRule,
-    OptionTable,
-    ValueKind,
+    Options,
     items,
-    map_literal,
-    one_option,
+    option,
+    print_each_option,
     print_map,
-    print_option,
+    read_map,
+    take_option,
 )
 from headgate.sql.statement import (
+    Kind,
     ObjectName,
     block,
     column_name,
+    names,
     object_name,
     print_name,
     print_string,
@@ -60,16 +59,32 @@ class SchemaStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingId:
+    """The id that a registry will give to the schema that an earlier statement of the script registers for a subject.
+    ``registry`` is the id of the connection's object."""
+
+    registry: int
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
 class FrozenSchema:
     """A schema as the registry returned it: ``SEED KEY SCHEMA ID 3 '…'``.
 
-    ``references`` are pairs of name and schema. A schema comes after those that it needs.
+    ``references`` are pairs of name and schema. A schema comes after those that it needs. ``past`` marks an earlier version
+    than the one that the source was created with; it is kept for the defaults of its fields. The id is pending only
+    between planning and doing; the catalog never stores a pending one.
     """
 
     side: Side
-    id: int
+    id: int | PendingId
     schema: str
     references: tuple[tuple[str, str], ...] = ()
+    past: bool = False
+
+    @property
+    def known_id(self) -> int | None:
+        return self.id if isinstance(self.id, int) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +102,41 @@ class DocOn:
     doc: str
 
 
-FormatOption: TypeAlias = Option | DocOn | SchemaStrategy | FrozenSchema
+_SEEDS = ("CONFLUENT SCHEMA REGISTRY", "SEED KEY SCHEMA", "SEED VALUE SCHEMA")
+Level: TypeAlias = Literal[
+    "BACKWARD_TRANSITIVE", "BACKWARD", "FORWARD_TRANSITIVE", "FORWARD", "FULL_TRANSITIVE", "FULL", "NONE"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class InlineFormatOptions(Options):
+    owner: ClassVar[str] = "the format"
+    confluent_wire_format: bool = option(True)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFormatOptions(InlineFormatOptions):
+    also: ClassVar[tuple[str, ...]] = ("KEY STRATEGY", "VALUE STRATEGY", *_SEEDS)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFormatOptions(Options):
+    owner: ClassVar[str] = "the format"
+    also: ClassVar[tuple[str, ...]] = (
+        "DOC ON TYPE", "DOC ON COLUMN", "KEY DOC ON TYPE", "KEY DOC ON COLUMN", "VALUE DOC ON TYPE",
+        "VALUE DOC ON COLUMN", *_SEEDS,
+    )  # fmt: skip
+    avro_key_fullname: str | None = option(aliases=("KEY FULLNAME",))
+    avro_value_fullname: str | None = option(aliases=("VALUE FULLNAME",))
+    null_defaults: bool = option(False)
+    key_compatibility_level: Level | None = option()
+    value_compatibility_level: Level | None = option()
+    key_schema_id: int | None = option()
+    value_schema_id: int | None = option()
+    ignore_comments: bool = option(False)
+
+
+FormatOptions: TypeAlias = ReadFormatOptions | WriteFormatOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,52 +149,21 @@ class RegistryFormat:
     """A format whose schemas are in a registry, given by connection or URL. ``message`` picks one of a Protobuf file."""
 
     kind: RegistryKind
-    registry: ObjectName | RegistryUrl
-    options: tuple[FormatOption, ...] = ()
+    registry: ObjectName | RegistryUrl = field(metadata=names(Kind.CONNECTION))
+    options: FormatOptions
+    strategies: tuple[SchemaStrategy, ...] = ()
+    docs: tuple[DocOn, ...] = ()
+    frozen: tuple[FrozenSchema, ...] = ()
     message: str | None = None
 
+    def strategy(self, side: Side) -> LatestStrategy | IdStrategy | InlineStrategy | None:
+        return next((given.strategy for given in self.strategies if given.side == side), None)
 
-READ_FORMAT_OPTIONS = OptionTable(
-    "the format",
-    (OptionRule("CONFLUENT WIRE FORMAT", ValueKind.BOOLEAN),),
-    also=(
-        "KEY STRATEGY",
-        "VALUE STRATEGY",
-        "CONFLUENT SCHEMA REGISTRY",
-        "SEED KEY SCHEMA",
-        "SEED VALUE SCHEMA",
-    ),
-)
-
-
-_LEVELS = (
-    "BACKWARD_TRANSITIVE",
-    "BACKWARD",
-    "FORWARD_TRANSITIVE",
-    "FORWARD",
-    "FULL_TRANSITIVE",
-    "FULL",
-    "NONE",
-)
-
-
-WRITE_FORMAT_OPTIONS = OptionTable(
-    "the format",
-    (
-        OptionRule("AVRO KEY FULLNAME", ValueKind.STRING, aliases=("KEY FULLNAME",)),
-        OptionRule("AVRO VALUE FULLNAME", ValueKind.STRING, aliases=("VALUE FULLNAME",)),
-        OptionRule("NULL DEFAULTS", ValueKind.BOOLEAN),
-        OptionRule("KEY COMPATIBILITY LEVEL", ValueKind.CHOICE, _LEVELS),
-        OptionRule("VALUE COMPATIBILITY LEVEL", ValueKind.CHOICE, _LEVELS),
-        OptionRule("KEY SCHEMA ID", ValueKind.INTEGER),
-        OptionRule("VALUE SCHEMA ID", ValueKind.INTEGER),
-        OptionRule("IGNORE COMMENTS", ValueKind.BOOLEAN),
-    ),
-    also=(
-        "DOC ON TYPE", "DOC ON COLUMN", "KEY DOC ON TYPE", "KEY DOC ON COLUMN", "VALUE DOC ON TYPE",
-        "VALUE DOC ON COLUMN", "CONFLUENT SCHEMA REGISTRY", "SEED KEY SCHEMA", "SEED VALUE SCHEMA",
-    ),
-)  # fmt: skip
+    @property
+    def write_options(self) -> WriteFormatOptions:
+        """The options of a sink's format."""
+        assert isinstance(self.options, WriteFormatOptions)
+        return self.options
 
 
 def registry_kind(cursor: Cursor) -> RegistryKind:
@@ -168,22 +186,25 @@ def side(cursor: Cursor) -> Side:
 
 
 def registry_format(
-    cursor: Cursor, kind: RegistryKind, table: OptionTable, message: str | None = None
+    cursor: Cursor, kind: RegistryKind, cls: type[FormatOptions], message: str | None = None
 ) -> RegistryFormat:
     start = cursor.tokens[cursor.index - 1].start
     registry = _registry(cursor, listed=False) if cursor.take("USING CONFLUENT SCHEMA REGISTRY") else None
     if registry is None and not cursor.at("("):
         cursor.expecting("(")
         raise cursor.unexpected()
-    listed, found = _format_options(cursor, table) if cursor.at("(") else (None, [])
-    if registry is not None and listed is not None:
+    listed = _FormatOptions(cls)
+    if cursor.at("("):
+        listed.read(cursor)
+    if registry is not None and listed.registry is not None:
         raise RegistryGivenTwice().at(cursor.span_from(start))
-    registry = registry or listed
+    registry = registry or listed.registry
     if registry is None:
         raise MissingRegistry(kind).at(cursor.span_from(start))
     while cursor.at("KEY", "STRATEGY") or cursor.at("VALUE", "STRATEGY"):
-        found.append((cursor.token.span, _strategy(cursor)))
-    return RegistryFormat(kind, registry, _distinct(table, found), message)
+        span = cursor.token.span
+        listed.add(_strategy(cursor), span)
+    return listed.format(kind, registry, message)
 
 
 def _registry(cursor: Cursor, listed: bool) -> ObjectName | RegistryUrl:
@@ -198,33 +219,80 @@ def _registry(cursor: Cursor, listed: bool) -> ObjectName | RegistryUrl:
     return object_name(cursor)
 
 
-Found = list[tuple[Span, FormatOption]]
+class _FormatOptions:
+    """Collects the items of a format's list. Refuses an item that may occur only once and is there already."""
+
+    def __init__(self, cls: type[FormatOptions]) -> None:
+        self.cls = cls
+        self.registry: ObjectName | RegistryUrl | None = None
+        self.options: dict[str, Any] = {}
+        self.others: list[SchemaStrategy | DocOn | FrozenSchema] = []
+
+    def read(self, cursor: Cursor) -> None:
+        for _ in items(cursor):
+            start = cursor.token.start
+            if cursor.take("CONFLUENT SCHEMA REGISTRY"):
+                cursor.take("=")
+                if self.registry is not None:
+                    raise RepeatedClause("CONFLUENT SCHEMA REGISTRY").at(cursor.span_from(start))
+                self.registry = _registry(cursor, listed=True)
+            elif (other := self._other(cursor)) is not None:
+                self.add(other, cursor.span_from(start))
+            else:
+                take_option(cursor, self.cls, self.options)
+
+    def _other(self, cursor: Cursor) -> SchemaStrategy | DocOn | FrozenSchema | None:
+        if cursor.at("SEED"):
+            return _seed(cursor)
+        if self.cls is WriteFormatOptions and at_doc(cursor):
+            return doc_on(cursor)
+        if self.cls is ReadFormatOptions and (cursor.at("KEY", "STRATEGY") or cursor.at("VALUE", "STRATEGY")):
+            return _strategy(cursor)
+        return None
+
+    def add(self, item: SchemaStrategy | DocOn | FrozenSchema, span: Span) -> None:
+        if any(self._clash(item, other) for other in self.others):
+            raise RepeatedOption(_item_name(item), self.cls.owner).at(span)
+        self.others.append(item)
+
+    def _clash(self, item: object, other: object) -> bool:
+        match item, other:
+            case DocOn(target), DocOn(same):
+                return target == same
+            case SchemaStrategy(side), SchemaStrategy(same_side):
+                return side == same_side
+            case FrozenSchema(side, number), FrozenSchema(same_side, same_number):
+                # A source keeps every schema that it followed.
+                reads = self.cls is ReadFormatOptions
+                return side == same_side and (number == same_number or not reads)
+            case _:
+                return False
+
+    def format(
+        self, kind: RegistryKind, registry: ObjectName | RegistryUrl, message: str | None
+    ) -> RegistryFormat:
+        return RegistryFormat(
+            kind,
+            registry,
+            self.cls(**self.options),
+            tuple(o for o in self.others if isinstance(o, SchemaStrategy)),
+            tuple(o for o in self.others if isinstance(o, DocOn)),
+            tuple(o for o in self.others if isinstance(o, FrozenSchema)),
+            message,
+        )
 
 
-def _format_options(cursor: Cursor, table: OptionTable) -> tuple[ObjectName | RegistryUrl | None, Found]:
-    registry: ObjectName | RegistryUrl | None = None
-    found: Found = []
-    for _ in items(cursor):
-        start = cursor.token.start
-        if cursor.take("CONFLUENT SCHEMA REGISTRY"):
-            cursor.take("=")
-            if registry is not None:
-                raise RepeatedClause("CONFLUENT SCHEMA REGISTRY").at(cursor.span_from(start))
-            registry = _registry(cursor, listed=True)
-        else:
-            option = _format_option(cursor, table)
-            found.append((cursor.span_from(start), option))
-    return registry, found
-
-
-def _format_option(cursor: Cursor, table: OptionTable) -> FormatOption:
-    if cursor.at("SEED"):
-        return _seed(cursor)
-    if table is WRITE_FORMAT_OPTIONS and at_doc(cursor):
-        return doc_on(cursor)
-    if table is READ_FORMAT_OPTIONS and (cursor.at("KEY", "STRATEGY") or cursor.at("VALUE", "STRATEGY")):
-        return _strategy(cursor)
-    return one_option(cursor, table)
+def _item_name(item: SchemaStrategy | DocOn | FrozenSchema) -> str:
+    match item:
+        case DocOn(target):
+            prefix = f"{target.side} " if target.side else ""
+            return f"{prefix}DOC ON {target.on} {target.name}"
+        case SchemaStrategy(side):
+            return f"{side} STRATEGY"
+        case FrozenSchema(side):
+            return f"SEED {side} SCHEMA"
+        case _:
+            assert_never(item)
 
 
 def _strategy(cursor: Cursor) -> SchemaStrategy:
@@ -245,11 +313,12 @@ def _strategy(cursor: Cursor) -> SchemaStrategy:
 def _seed(cursor: Cursor) -> FrozenSchema:
     cursor.expect("SEED")
     of = side(cursor)
+    past = bool(cursor.take("PAST"))
     cursor.expect("SCHEMA ID")
     number = cursor.whole_number()
     schema = cursor.string()
-    references = map_literal(cursor).entries if cursor.take("REFERENCES") else ()
-    return FrozenSchema(of, number, schema, references)
+    references = read_map(cursor) if cursor.take("REFERENCES") else ()
+    return FrozenSchema(of, number, schema, references, past)
 
 
 def at_doc(cursor: Cursor) -> bool:
@@ -271,34 +340,6 @@ def doc_target(cursor: Cursor) -> DocTarget:
     return DocTarget(of, "TYPE", object_name(cursor))
 
 
-def _distinct(table: OptionTable, found: Found) -> tuple[FormatOption, ...]:
-    seen: set[Hashable] = set()
-    for span, option in found:
-        once, name = identity(option)
-        if table is READ_FORMAT_OPTIONS and isinstance(
-            option, FrozenSchema
-        ):  # what a source followed stays with it
-            once = (once, option.id)
-        if once in seen:
-            raise RepeatedOption(name, table.owner).at(span)
-        seen.add(once)
-    return tuple(option for _, option in found)
-
-
-def identity(option: FormatOption) -> tuple[Hashable, str]:
-    """A key that may occur only once in the list, and the option's name in errors."""
-    match option:
-        case DocOn(target):
-            prefix = f"{target.side} " if target.side else ""
-            return target, f"{prefix}DOC ON {target.on} {target.name}"
-        case SchemaStrategy(of, _):
-            return ("STRATEGY", of), f"{of} STRATEGY"
-        case FrozenSchema(of, _, _, _):
-            return ("SEED", of), f"SEED {of} SCHEMA"
-        case Option(name, _):
-            return name, name
-
-
 def print_registry_format(node: RegistryFormat) -> str:
     message = f"MESSAGE {print_string(node.message)}" if node.message is not None else ""
     registry = (
@@ -306,23 +347,20 @@ def print_registry_format(node: RegistryFormat) -> str:
         if isinstance(node.registry, RegistryUrl)
         else f"CONNECTION {print_name(node.registry)}"
     )
-    listed = block([print_format_option(given) for given in node.options]) if node.options else ""
-    return words(node.kind, message, "USING CONFLUENT SCHEMA REGISTRY", registry, listed)
+    listed = [
+        *print_each_option(node.options),
+        *(f"{given.side} STRATEGY = {_print_strategy(given.strategy)}" for given in node.strategies),
+        *map(print_doc_on, node.docs),
+        *map(_print_seed, node.frozen),
+    ]
+    shown = block(listed) if listed else ""
+    return words(node.kind, message, "USING CONFLUENT SCHEMA REGISTRY", registry, shown)
 
 
-def print_format_option(node: FormatOption) -> str:
-    match node:
-        case Option():
-            return print_option(node)
-        case DocOn():
-            return print_doc_on(node)
-        case SchemaStrategy(side, strategy):
-            return f"{side} STRATEGY = {_print_strategy(strategy)}"
-        case FrozenSchema(side, number, schema, references):
-            seed = f"SEED {side} SCHEMA ID {number} {print_string(schema)}"
-            return words(seed, f"REFERENCES {print_map(references)}" if references else "")
-        case _:
-            assert_never(node)
+def _print_seed(node: FrozenSchema) -> str:
+    past = " PAST" if node.past else ""
+    seed = f"SEED {node.side}{past} SCHEMA ID {node.known_id or 0} {print_string(node.schema)}"
+    return words(seed, f"REFERENCES {print_map(node.references)}" if node.references else "")
 
 
 def _print_strategy(node: LatestStrategy | IdStrategy | InlineStrategy) -> str:

@@ -115,7 +115,7 @@ ALTER: dict[Kind, tuple[Action, ...]] = {
     Kind.SCHEMA: (rename,),
     Kind.SECRET: (connections.alter_secret, rename),
     Kind.CONNECTION: (connections.alter_connection, rename),
-    Kind.SOURCE: (sources.accept_schema_change, rename),
+    Kind.SOURCE: (sources.accept_schema_change, sources.rename_column, rename),
     Kind.TYPE: (rename,),
     Kind.VIEW: (rename,),
     Kind.MATERIALIZED_VIEW: (change_state, rename),

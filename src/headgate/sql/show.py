@@ -41,6 +41,7 @@ class ShowObjects(Statement):
     ``within``: only those of this schema. ``subject``: only those about this object. ``like``: a pattern for the name.
     """
 
+    words = "SHOW"
     what: Listing
     within: ObjectName | None = None
     subject: ObjectName | None = None
@@ -57,6 +58,7 @@ class ShowObjects(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowCreate(Statement):
+    words = "SHOW CREATE"
     kind: Kind
     name: ObjectName
 
@@ -66,6 +68,7 @@ class ShowCreate(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowLineage(Statement):
+    words = "SHOW LINEAGE"
     name: ObjectName
     kind: Kind | None = None
 
@@ -78,12 +81,17 @@ class ShowCollectionSchema(Statement):
     which: CollectionSchema
     name: ObjectName
 
+    @property
+    def words(self) -> str:
+        return f"SHOW {self.which} SCHEMA"
+
     def sql(self) -> str:
         return f"SHOW {self.which} SCHEMA FOR COLLECTION {print_name(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
 class ShowSchemaHistory(Statement):
+    words = "SHOW SCHEMA HISTORY"
     name: ObjectName
     kind: Kind | None = None
 
@@ -93,6 +101,7 @@ class ShowSchemaHistory(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Describe(Statement):
+    words = "DESCRIBE"
     name: ObjectName
     kind: Kind | None = None
     extended: bool = False
@@ -108,6 +117,7 @@ class Describe(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ReplayQuarantine(Statement):
+    words = "REPLAY QUARANTINE"
     name: ObjectName
     kind: Kind | None = None
 
@@ -119,6 +129,7 @@ class ReplayQuarantine(Statement):
 class Explain(Statement):
     """Shows how a query, or the query of a statement, would run."""
 
+    words = "EXPLAIN"
     statement: Statement
 
     def sql(self) -> str:
@@ -132,6 +143,10 @@ class ExplainObject(Statement):
     kind: Kind
     name: ObjectName
 
+    @property
+    def words(self) -> str:
+        return f"EXPLAIN {self.kind.words}"
+
     def sql(self) -> str:
         return f"EXPLAIN {self.kind.words} {print_name(self.name)}"
 
@@ -140,6 +155,7 @@ class ExplainObject(Statement):
 class ExplainSchema(Statement):
     """Shows the schema that a sink publishes or would publish."""
 
+    words = "EXPLAIN SCHEMA"
     side: Side
     sink: ObjectName | CreateSink
 
@@ -154,6 +170,10 @@ class ExplainChange(Statement):
 
     statement: Statement
 
+    @property
+    def words(self) -> str:
+        return f"EXPLAIN CHANGE {self.statement.words}"
+
     def sql(self) -> str:
         return f"EXPLAIN CHANGE {self.statement.sql()}"
 
@@ -162,6 +182,7 @@ class ExplainChange(Statement):
 class ExplainSubjectChange(Statement):
     """Shows what a new schema of a registry's subject would do."""
 
+    words = "EXPLAIN CHANGE SUBJECT"
     subject: str
     schema: str
 

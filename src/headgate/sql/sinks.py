@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Formats, formats, print_formats
-from headgate.sql.kafka import WRITE_OPTIONS, Kafka, kafka, print_kafka
+from headgate.sql.kafka import Kafka, WriteOptions, kafka, print_kafka
 from headgate.sql.objects import Target
 from headgate.sql.options import (
-    CHANGE_OPTIONS,
-    ON_ERROR,
-    Option,
-    OptionRule,
-    OptionTable,
-    ValueKind,
+    ChangeOptions,
+    OnError,
+    Options,
     items,
+    option,
     print_with_options,
     with_options,
 )
 from headgate.sql.registry_formats import (
-    WRITE_FORMAT_OPTIONS,
     DocOn,
     DocTarget,
     RegistryKind,
+    WriteFormatOptions,
     doc_on,
     doc_target,
     print_doc_on,
@@ -32,17 +30,18 @@ from headgate.sql.registry_formats import (
     registry_kind,
 )
 from headgate.sql.statement import (
+    RELATIONS,
+    Alter,
+    Create,
     Kind,
     ObjectName,
-    Statement,
     block,
     clauses,
     if_not_exists,
+    names,
     object_name,
     print_identifier,
     print_identifiers,
-    print_if_exists,
-    print_if_not_exists,
     print_name,
     words,
 )
@@ -59,23 +58,31 @@ class SinkKey:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSink(Statement):
-    """CREATE SINK. Without a name, the sink is named after its relation."""
+class SinkOptions(Options):
+    owner: ClassVar[str] = "the sink"
+    key_in_value: bool = option(True)
+    snapshot: bool = option(True)
+    delivery: Literal["at least once", "exactly once"] = option("at least once")
+    latency: Literal["real time"] | None = option()
+    on_error: OnError = option("HALT", aliases=("ON INVALID",))
 
-    name: ObjectName | None
-    relation: ObjectName
-    kafka: Kafka
+
+@dataclass(frozen=True, slots=True)
+class CreateSink(Create):
+    """CREATE SINK. The parser gives a sink without a name the name of its relation and ``_sink``."""
+
+    kind = Kind.SINK
+    relation: ObjectName = field(metadata=names(*RELATIONS))
+    kafka: Kafka[WriteOptions]
     formats: Formats
     key: SinkKey | None = None
     headers: Identifier | None = None
     envelope: SinkEnvelope | None = None
-    with_options: tuple[Option, ...] = ()
-    if_not_exists: bool = False
+    with_options: SinkOptions = SinkOptions()
 
     def sql(self) -> str:
-        own = print_name(self.name) if self.name is not None else ""
         return clauses(
-            words("CREATE SINK", print_if_not_exists(self.if_not_exists), own),
+            self.head(),
             f"FROM {print_name(self.relation)}",
             f"INTO {print_kafka(self.kafka)}",
             _print_key(self.key) if self.key is not None else "",
@@ -105,34 +112,24 @@ DocChange: TypeAlias = AddDoc | DropDoc | RefreshDocs
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSinkDocs(Statement):
-    name: ObjectName
+class AlterSinkDocs(Alter):
     format: RegistryKind
     changes: tuple[DocChange, ...]
-    if_exists: bool = False
 
     def sql(self) -> str:
         changes = block([_print_doc_change(change) for change in self.changes])
-        return words(
-            "ALTER SINK",
-            print_if_exists(self.if_exists),
-            print_name(self.name),
-            "FORMAT",
-            self.format,
-            changes,
-        )
+        return words(self.head(), "FORMAT", self.format, changes)
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSinkFrom(Statement):
-    name: ObjectName
-    relation: ObjectName
-    with_options: tuple[Option, ...] = ()
-    if_exists: bool = False
+class AlterSinkFrom(Alter):
+    relation: ObjectName = field(metadata=names(*RELATIONS))
+    with_options: ChangeOptions = ChangeOptions()
 
     def sql(self) -> str:
-        target = words("ALTER SINK", print_if_exists(self.if_exists), print_name(self.name))
-        return words(target, f"SET FROM {print_name(self.relation)}", print_with_options(self.with_options))
+        return words(
+            self.head(), f"SET FROM {print_name(self.relation)}", print_with_options(self.with_options)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,48 +141,34 @@ class PolicyScope:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSinkPolicy(Statement):
-    name: ObjectName
+class CreateSinkPolicy(Create):
+    kind = Kind.SINK_POLICY
     format: RegistryKind
     requires: tuple[Documented, ...]
     scope: PolicyScope | None = None
-    if_not_exists: bool = False
 
     def sql(self) -> str:
         return clauses(
-            words("CREATE SINK POLICY", print_if_not_exists(self.if_not_exists), print_name(self.name)),
+            self.head(),
             _print_requirements(self.format, self.requires),
             f"ON {self.scope.kind.words} {print_name(self.scope.name)}" if self.scope is not None else "",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSinkPolicy(Statement):
+class AlterSinkPolicy(Alter):
     """Replaces the requirements of the policy."""
 
-    name: ObjectName
     format: RegistryKind
     requires: tuple[Documented, ...]
-    if_exists: bool = False
 
     def sql(self) -> str:
-        target = words("ALTER SINK POLICY", print_if_exists(self.if_exists), print_name(self.name))
-        return words(target, _print_requirements(self.format, self.requires))
+        return words(self.head(), _print_requirements(self.format, self.requires))
 
 
-SINK_OPTIONS = OptionTable(
-    "the sink",
-    (
-        OptionRule("KEY IN VALUE", ValueKind.BOOLEAN),
-        OptionRule("SNAPSHOT", ValueKind.BOOLEAN),
-        OptionRule("DELIVERY", ValueKind.STRING, ("at least once", "exactly once")),
-        OptionRule("LATENCY", ValueKind.STRING, ("real time",)),
-        ON_ERROR,
-    ),
-)
 _ENVELOPES: tuple[SinkEnvelope, ...] = ("UPSERT", "DEBEZIUM", "NONE")
 
-TABLES = {"sink option": SINK_OPTIONS}
+OPTION_LISTS: dict[str, type[Options]] = {"sink option": SinkOptions}
 RULES = {
     "kafka target": "KAFKA {CONNECTION <name> (<write option> [, ...])"
     " | BROKER <string> TOPIC <string> [(<write option> [, ...])]}",
@@ -220,16 +203,21 @@ def create_sink(cursor: Cursor) -> CreateSink:
     relation = object_name(cursor)
     cursor.expect("INTO KAFKA")
     return CreateSink(
-        name=name,
+        name=name or _default_name(relation),
         relation=relation,
-        kafka=kafka(cursor, WRITE_OPTIONS),
+        kafka=kafka(cursor, WriteOptions),
         key=_key(cursor),
         headers=cursor.identifier() if cursor.take("HEADERS") else None,
-        formats=formats(cursor, WRITE_FORMAT_OPTIONS),
+        formats=formats(cursor, WriteFormatOptions),
         envelope=_envelope(cursor),
-        with_options=with_options(cursor, SINK_OPTIONS),
+        with_options=with_options(cursor, SinkOptions),
         if_not_exists=exists,
     )
+
+
+def _default_name(relation: ObjectName) -> ObjectName:
+    *above, last = relation.parts
+    return ObjectName((*above, Identifier(f"{last.name}_sink", last.quoted)), span=relation.span)
 
 
 def _key(cursor: Cursor) -> SinkKey | None:
@@ -254,7 +242,7 @@ def alter_sink_docs(cursor: Cursor, target: Target) -> AlterSinkDocs | None:
         return None
     format_ = registry_kind(cursor)
     changes = tuple(_doc_change(cursor) for _ in items(cursor))
-    return AlterSinkDocs(target.name, format_, changes, target.if_exists)
+    return AlterSinkDocs(target.kind, target.name, format_, changes, if_exists=target.if_exists)
 
 
 def _doc_change(cursor: Cursor) -> DocChange:
@@ -272,9 +260,9 @@ def _doc_change(cursor: Cursor) -> DocChange:
 def alter_sink_from(cursor: Cursor, target: Target) -> AlterSinkFrom | None:
     if not cursor.take("SET FROM"):
         return None
-    return AlterSinkFrom(
-        target.name, object_name(cursor), with_options(cursor, CHANGE_OPTIONS), target.if_exists
-    )
+    relation = object_name(cursor)
+    change = with_options(cursor, ChangeOptions)
+    return AlterSinkFrom(target.kind, target.name, relation, change, if_exists=target.if_exists)
 
 
 def create_sink_policy(cursor: Cursor) -> CreateSinkPolicy:
@@ -283,13 +271,15 @@ def create_sink_policy(cursor: Cursor) -> CreateSinkPolicy:
     cursor.expect("FORMAT")
     format_ = registry_kind(cursor)
     requires = _requirements(cursor)
-    return CreateSinkPolicy(name, format_, requires, _scope(cursor), exists)
+    return CreateSinkPolicy(name, format_, requires, _scope(cursor), if_not_exists=exists)
 
 
 def alter_sink_policy(cursor: Cursor, target: Target) -> AlterSinkPolicy | None:
     if not cursor.take("FORMAT"):
         return None
-    return AlterSinkPolicy(target.name, registry_kind(cursor), _requirements(cursor), target.if_exists)
+    format_ = registry_kind(cursor)
+    requires = _requirements(cursor)
+    return AlterSinkPolicy(target.kind, target.name, format_, requires, if_exists=target.if_exists)
 
 
 def _requirements(cursor: Cursor) -> tuple[Documented, ...]:

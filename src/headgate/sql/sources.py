@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Formats, formats, print_formats
-from headgate.sql.kafka import READ_OPTIONS, Kafka, kafka, print_kafka
+from headgate.sql.kafka import Kafka, ReadOptions, kafka, print_kafka
 from headgate.sql.objects import Target
 from headgate.sql.options import (
-    CHANGE_OPTIONS,
-    ON_ERROR,
-    ON_SCHEMA_CHANGE,
-    Option,
-    OptionTable,
+    ChangeOptions,
+    OnError,
+    OnSchemaChange,
+    Options,
     items,
+    option,
     print_with_options,
     with_options,
 )
-from headgate.sql.registry_formats import READ_FORMAT_OPTIONS
+from headgate.sql.registry_formats import ReadFormatOptions
 from headgate.sql.statement import (
+    Alter,
+    Create,
     Kind,
-    ObjectName,
-    Statement,
     block,
     clauses,
     if_not_exists,
@@ -31,9 +31,6 @@ from headgate.sql.statement import (
     optional_columns,
     print_identifier,
     print_identifiers,
-    print_if_exists,
-    print_if_not_exists,
-    print_name,
     print_string,
     words,
 )
@@ -83,20 +80,27 @@ SourceEnvelope: TypeAlias = NoneEnvelope | UpsertEnvelope | DebeziumEnvelope
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSource(Statement):
-    name: ObjectName
-    kafka: Kafka
+class SourceOptions(Options):
+    """Without ON SCHEMA CHANGE, the format decides."""
+
+    owner: ClassVar[str] = "the source"
+    on_schema_change: OnSchemaChange | None = option()
+    on_error: OnError = option("HALT", aliases=("ON INVALID",))
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource(Create):
+    kind = Kind.SOURCE
+    kafka: Kafka[ReadOptions]
     formats: Formats
     columns: tuple[Identifier, ...] = ()
     include: tuple[Include, ...] = ()
     envelope: SourceEnvelope | None = None
-    with_options: tuple[Option, ...] = ()
-    if_not_exists: bool = False
+    with_options: SourceOptions = SourceOptions()
 
     def sql(self) -> str:
-        columns = print_identifiers(self.columns) if self.columns else ""
         return clauses(
-            words("CREATE SOURCE", print_if_not_exists(self.if_not_exists), print_name(self.name), columns),
+            words(self.head(), print_identifiers(self.columns) if self.columns else ""),
             f"FROM {print_kafka(self.kafka)}",
             print_formats(self.formats),
             "INCLUDE " + ", ".join([_print_include(item) for item in self.include]) if self.include else "",
@@ -106,22 +110,28 @@ class CreateSource(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptSchemaChange(Statement):
-    kind: Kind
-    name: ObjectName
-    with_options: tuple[Option, ...] = ()
-    if_exists: bool = False
+class AcceptSchemaChange(Alter):
+    with_options: ChangeOptions = ChangeOptions()
 
     def sql(self) -> str:
-        target = words(f"ALTER {self.kind.words}", print_if_exists(self.if_exists), print_name(self.name))
-        return words(target, "ACCEPT SCHEMA CHANGE", print_with_options(self.with_options))
+        return words(self.head(), "ACCEPT SCHEMA CHANGE", print_with_options(self.with_options))
 
 
-SOURCE_OPTIONS = OptionTable("the source", (ON_SCHEMA_CHANGE, ON_ERROR))
+@dataclass(frozen=True, slots=True)
+class RenameColumn(Alter):
+    """ALTER SOURCE … RENAME COLUMN a TO b."""
+
+    column: Identifier
+    new_name: Identifier
+
+    def sql(self) -> str:
+        column, new = print_identifier(self.column), print_identifier(self.new_name)
+        return words(self.head(), f"RENAME COLUMN {column} TO {new}")
+
 
 _METADATA: tuple[Metadata, ...] = ("KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC", "HEADERS")
 
-TABLES = {"source option": SOURCE_OPTIONS, "change option": CHANGE_OPTIONS}
+OPTION_LISTS: dict[str, type[Options]] = {"source option": SourceOptions, "change option": ChangeOptions}
 RULES = {
     "kafka origin": "KAFKA {CONNECTION <name> (<read option> [, ...])"
     " | BROKER <string> TOPIC <string> [(<read option> [, ...])]}",
@@ -136,7 +146,8 @@ SYNOPSES = {
         " [INCLUDE <include> [, ...]] [ENVELOPE <source envelope>] [WITH (<source option> [, ...])]"
     ),
     "ALTER SOURCE": (
-        "ALTER SOURCE [IF EXISTS] <name> {ACCEPT SCHEMA CHANGE [WITH (<change option>)] | RENAME TO <new name>}"
+        "ALTER SOURCE [IF EXISTS] <name> {ACCEPT SCHEMA CHANGE [WITH (<change option>)]"
+        " | RENAME COLUMN <column> TO <column> | RENAME TO <new name>}"
     ),
 }
 
@@ -149,11 +160,11 @@ def create_source(cursor: Cursor) -> CreateSource:
     return CreateSource(
         name=name,
         columns=columns,
-        kafka=kafka(cursor, READ_OPTIONS),
-        formats=formats(cursor, READ_FORMAT_OPTIONS),
+        kafka=kafka(cursor, ReadOptions),
+        formats=formats(cursor, ReadFormatOptions),
         include=_include(cursor),
         envelope=_envelope(cursor),
-        with_options=with_options(cursor, SOURCE_OPTIONS),
+        with_options=with_options(cursor, SourceOptions),
         if_not_exists=exists,
     )
 
@@ -230,9 +241,16 @@ def _inline(cursor: Cursor) -> Identifier | None:
 def accept_schema_change(cursor: Cursor, target: Target) -> AcceptSchemaChange | None:
     if not cursor.take("ACCEPT SCHEMA CHANGE"):
         return None
-    return AcceptSchemaChange(
-        target.kind, target.name, with_options(cursor, CHANGE_OPTIONS), target.if_exists
-    )
+    change = with_options(cursor, ChangeOptions)
+    return AcceptSchemaChange(target.kind, target.name, change, if_exists=target.if_exists)
+
+
+def rename_column(cursor: Cursor, target: Target) -> RenameColumn | None:
+    if not cursor.take("RENAME COLUMN"):
+        return None
+    column = cursor.identifier()
+    cursor.expect("TO")
+    return RenameColumn(target.kind, target.name, column, cursor.identifier(), if_exists=target.if_exists)
 
 
 def _print_include(node: Include) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field
+from typing import Any, ClassVar
 
 from headgate.errors import Span
 from headgate.schema.names import force_quotes, quote_literal
@@ -21,22 +22,67 @@ from headgate.text.lexer import shortened
 NO_SPAN = Span(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ObjectName:
-    """``[[database.]schema.]object``, or for a column the name of its object and its own."""
+    """``[[database.]schema.]object``, or for a column the name of its object and its own.
+
+    ``id`` is the object that a resolved name means. Resolved names are equal if their ids are, others if they are
+    spelled alike.
+    """
 
     parts: tuple[Identifier, ...]
+    id: int | None = None
     span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectName) and self._meaning() == other._meaning()
+
+    def __hash__(self) -> int:
+        return hash(self._meaning())
+
+    def _meaning(self) -> object:
+        return self.parts if self.id is None else self.id
 
     def __str__(self) -> str:
         return ".".join(part.name for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
+class Reference:
+    """A name in the text of a query, from offset ``start`` to ``end``, and what it means.
+
+    ``of`` is the offset of the name in FROM that this name repeats before a column; None for a name in FROM. ``called``
+    is the relation's own name when the query was written. A relation of the system has no id, and ``name`` is then its
+    full name.
+    """
+
+    start: int
+    end: int
+    name: ObjectName
+    called: str
+    of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenType:
+    """A type in the text of a query that names types of the catalog: as it is written, and with their full names."""
+
+    start: int
+    end: int
+    written: Type
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """The body of a query: its text from the first to the last token. `headgate.sql.query` reads it later."""
+    """The body of a query: its text from the first to the last token. `headgate.sql.query` reads it later.
+
+    A stored query has what the names in it mean: ``references`` to relations, and ``types``.
+    """
 
     text: str
+    references: tuple[Reference, ...] = ()
+    types: tuple[WrittenType, ...] = ()
     span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
 
 
@@ -73,15 +119,79 @@ class Kind(enum.StrEnum):
         return self.value.upper()
 
 
+RELATIONS = (
+    Kind.COLLECTION,
+    Kind.MATERIALIZED_VIEW,
+    Kind.SOURCE,
+    Kind.STREAM,
+    Kind.TABLE,
+    Kind.VIEW,
+)  # the kinds that have rows
+
+
+def names(*kinds: Kind) -> dict[str, tuple[Kind, ...]]:
+    """The metadata of a field that names another object, of one of these kinds."""
+    return {"names": kinds}
+
+
+def kinds_named(declared: Field[Any] | None) -> tuple[Kind, ...]:
+    """The kinds that a name in the field may mean; none if it names no other object."""
+    kinds: tuple[Kind, ...] = () if declared is None else declared.metadata.get("names", ())
+    return kinds
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The base of all statements. ``span`` is its place in the script, without the semicolon."""
+    """The base of all statements. ``span`` is where it is in the script, without the semicolon."""
 
     span: Span = field(default=NO_SPAN, compare=False, kw_only=True)
+
+    @property
+    def words(self) -> str:
+        """The words that name the statement in messages, plans and tags, such as CREATE SOURCE."""
+        raise NotImplementedError
 
     def sql(self) -> str:
         """The statement in its normal form, without a semicolon. The parser reads it back as the same statement."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Create(Statement):
+    """A statement that creates an object of the class's ``kind``."""
+
+    kind: ClassVar[Kind]
+    name: ObjectName
+    if_not_exists: bool = field(default=False, kw_only=True)
+    or_replace: bool = field(default=False, kw_only=True)
+
+    @property
+    def words(self) -> str:
+        return f"CREATE {self.kind.words}"
+
+    def head(self) -> str:
+        """The statement up to the name."""
+        create = "CREATE OR REPLACE" if self.or_replace else "CREATE"
+        return words(
+            create, self.kind.words, "IF NOT EXISTS" if self.if_not_exists else "", print_name(self.name)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Alter(Statement):
+    """A statement that changes an existing object."""
+
+    kind: Kind
+    name: ObjectName
+    if_exists: bool = field(default=False, kw_only=True)
+
+    @property
+    def words(self) -> str:
+        return f"ALTER {self.kind.words}"
+
+    def head(self) -> str:
+        """The statement up to the name."""
+        return words("ALTER", self.kind.words, print_if_exists(self.if_exists), print_name(self.name))
 
 
 def print_statement(statement: Statement) -> str:
@@ -186,10 +296,6 @@ def clauses(*lines: str) -> str:
 def words(*parts: str) -> str:
     """Join the words of one clause, without the empty ones."""
     return " ".join([part for part in parts if part])
-
-
-def print_if_not_exists(flag: bool) -> str:
-    return "IF NOT EXISTS" if flag else ""
 
 
 def print_if_exists(flag: bool) -> str:

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from headgate.schema.types import Type
-from headgate.sql.options import (
-    CONFIRM,
-    ON_ERROR,
-    ON_SCHEMA_CHANGE,
-    Option,
-    OptionRule,
-    OptionTable,
-    ValueKind,
-    print_with_options,
-    with_options,
-)
+from headgate.sql.options import Options, option, print_with_options, with_options
 from headgate.sql.queries import read_expression, read_query, take_emit_changes
 from headgate.sql.statement import (
+    Create,
     Expression,
     Kind,
-    ObjectName,
     Query,
-    Statement,
     block,
     clauses,
     column_type,
     if_not_exists,
     object_name,
     print_identifier,
-    print_if_not_exists,
-    print_name,
     print_string,
     words,
 )
@@ -51,73 +38,78 @@ class StreamColumn:
     header: str | None = None
 
 
+StreamFormat: TypeAlias = Literal["avro", "protobuf", "json_sr", "json", "kafka", "delimited", "none"]
+
+
 @dataclass(frozen=True, slots=True)
-class CreateStream(Statement):
-    kind: Kind
-    name: ObjectName
+class StreamProperties(Options):
+    """The properties of a stream or table, with the names of ksqlDB."""
+
+    owner: ClassVar[str] = "the stream or table"
+    upper: ClassVar[bool] = False
+    kafka_topic: str | None = option()
+    partitions: int | None = option()
+    replicas: int | None = option()
+    retention_ms: int | None = option()
+    format: StreamFormat | None = option()
+    key_format: StreamFormat | None = option()
+    value_format: StreamFormat | None = option()
+    key_schema_id: int | None = option()
+    value_schema_id: int | None = option()
+    key_schema_full_name: str | None = option()
+    value_schema_full_name: str | None = option(aliases=("value_avro_schema_full_name",))
+    wrap_single_value: bool | None = option()
+    key_delimiter: str | None = option()
+    value_delimiter: str | None = option()
+    timestamp: str | None = option()
+    timestamp_format: str | None = option()
+    on_error: Literal["halt", "quarantine", "skip"] = option("halt", aliases=("on_invalid",))
+    on_schema_change: Literal["pin", "follow", "halt"] | None = option()
+    connection: str | None = option()
+    registry: str | None = option()
+    confirm: bool = option(False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream(Create):
+    kind = Kind.STREAM
     columns: tuple[StreamColumn, ...] = ()
-    properties: tuple[Option, ...] = ()
-    or_replace: bool = False
-    if_not_exists: bool = False
+    properties: StreamProperties = StreamProperties()
 
     def sql(self) -> str:
         columns = block([_print_column(column) for column in self.columns]) if self.columns else ""
-        return clauses(words(_print_head(self), columns), print_with_options(self.properties))
+        return clauses(words(self.head(), columns), print_with_options(self.properties))
 
 
 @dataclass(frozen=True, slots=True)
-class CreateStreamAs(Statement):
-    kind: Kind
-    name: ObjectName
+class CreateTable(CreateStream):
+    kind = Kind.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStreamAs(Create):
+    kind = Kind.STREAM
     query: Query
-    properties: tuple[Option, ...] = ()
+    properties: StreamProperties = StreamProperties()
     partition_by: tuple[Expression, ...] = ()
-    or_replace: bool = False
-    if_not_exists: bool = False
 
     def sql(self) -> str:
-        head = _print_head(self)
+        given = print_with_options(self.properties)
         partition_by = ", ".join([expression.text for expression in self.partition_by])
         return clauses(
-            head if self.properties else f"{head} AS",
-            f"{print_with_options(self.properties)} AS" if self.properties else "",
+            self.head() if given else f"{self.head()} AS",
+            f"{given} AS" if given else "",
             self.query.text,
             f"PARTITION BY {partition_by}" if partition_by else "",
         )
 
 
-_FORMATS = ("avro", "protobuf", "json_sr", "json", "kafka", "delimited", "none")
+@dataclass(frozen=True, slots=True)
+class CreateTableAs(CreateStreamAs):
+    kind = Kind.TABLE
 
-PROPERTIES = OptionTable(
-    "the stream or table",
-    (
-        OptionRule("kafka_topic", ValueKind.STRING),
-        OptionRule("partitions", ValueKind.INTEGER),
-        OptionRule("replicas", ValueKind.INTEGER),
-        OptionRule("retention_ms", ValueKind.INTEGER),
-        OptionRule("format", ValueKind.STRING, _FORMATS),
-        OptionRule("key_format", ValueKind.STRING, _FORMATS),
-        OptionRule("value_format", ValueKind.STRING, _FORMATS),
-        OptionRule("key_schema_id", ValueKind.INTEGER),
-        OptionRule("value_schema_id", ValueKind.INTEGER),
-        OptionRule("key_schema_full_name", ValueKind.STRING),
-        OptionRule("value_schema_full_name", ValueKind.STRING, aliases=("value_avro_schema_full_name",)),
-        OptionRule("wrap_single_value", ValueKind.BOOLEAN),
-        OptionRule("key_delimiter", ValueKind.STRING),
-        OptionRule("value_delimiter", ValueKind.STRING),
-        OptionRule("timestamp", ValueKind.STRING),
-        OptionRule("timestamp_format", ValueKind.STRING),
-        OptionRule(
-            "on_error", ValueKind.STRING, tuple(c.lower() for c in ON_ERROR.choices), aliases=("on_invalid",)
-        ),
-        OptionRule("on_schema_change", ValueKind.STRING, tuple(c.lower() for c in ON_SCHEMA_CHANGE.choices)),
-        OptionRule("connection", ValueKind.STRING),
-        OptionRule("registry", ValueKind.STRING),
-        OptionRule("confirm", CONFIRM.kind),
-    ),
-)
 
-TABLES = {"property": PROPERTIES}
+OPTION_LISTS: dict[str, type[Options]] = {"property": StreamProperties}
 RULES = {
     "stream column": "<column> <type> [KEY | HEADERS | HEADER (<string>)]",
     "table column": "<column> <type> [PRIMARY KEY | HEADERS | HEADER (<string>)]",
@@ -141,24 +133,26 @@ SYNOPSES = {
 
 
 def create_stream(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStreamAs:
-    return _create(cursor, Kind.STREAM, or_replace)
+    return _create(cursor, or_replace, CreateStream, CreateStreamAs)
 
 
 def create_table(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStreamAs:
-    return _create(cursor, Kind.TABLE, or_replace)
+    return _create(cursor, or_replace, CreateTable, CreateTableAs)
 
 
-def _create(cursor: Cursor, kind: Kind, or_replace: bool) -> CreateStream | CreateStreamAs:
+def _create(
+    cursor: Cursor, or_replace: bool, plain: type[CreateStream], as_select: type[CreateStreamAs]
+) -> CreateStream | CreateStreamAs:
     exists = if_not_exists(cursor, or_replace)
     name = object_name(cursor)
     columns = _columns(cursor)
-    properties = with_options(cursor, PROPERTIES)
+    properties = with_options(cursor, StreamProperties)
     if columns or not cursor.take("AS"):
-        return CreateStream(kind, name, columns, properties, or_replace, exists)
+        return plain(name, columns, properties, or_replace=or_replace, if_not_exists=exists)
     query = read_query(cursor, before_partition_by=True)
     partition_by = _partition_by(cursor)
     take_emit_changes(cursor)
-    return CreateStreamAs(kind, name, query, properties, partition_by, or_replace, exists)
+    return as_select(name, query, properties, partition_by, or_replace=or_replace, if_not_exists=exists)
 
 
 def _columns(cursor: Cursor) -> tuple[StreamColumn, ...]:
@@ -196,11 +190,6 @@ def _partition_by(cursor: Cursor) -> tuple[Expression, ...]:
     while cursor.take(","):
         expressions.append(read_expression(cursor))
     return tuple(expressions)
-
-
-def _print_head(node: CreateStream | CreateStreamAs) -> str:
-    create = f"CREATE OR REPLACE {node.kind.words}" if node.or_replace else f"CREATE {node.kind.words}"
-    return words(create, print_if_not_exists(node.if_not_exists), print_name(node.name))
 
 
 def _print_column(node: StreamColumn) -> str:

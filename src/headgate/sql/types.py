@@ -9,15 +9,13 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Text, Type
 from headgate.sql.errors import MapKeyNotText
 from headgate.sql.statement import (
-    ObjectName,
-    Statement,
+    Create,
+    Kind,
     block,
     column_type,
     if_not_exists,
     object_name,
     print_identifier,
-    print_if_not_exists,
-    print_name,
     words,
 )
 from headgate.text.cursor import Cursor, Identifier
@@ -58,19 +56,12 @@ TypeBody: TypeAlias = RecordBody | ListBody | MapBody | OtherBody
 
 
 @dataclass(frozen=True, slots=True)
-class CreateType(Statement):
-    name: ObjectName
+class CreateType(Create):
+    kind = Kind.TYPE
     body: TypeBody
-    if_not_exists: bool = False
 
     def sql(self) -> str:
-        return words(
-            "CREATE TYPE",
-            print_if_not_exists(self.if_not_exists),
-            print_name(self.name),
-            "AS",
-            _print_body(self.body),
-        )
+        return words(self.head(), "AS", _print_body(self.body))
 
 
 SYNOPSES = {
@@ -86,7 +77,7 @@ def create_type(cursor: Cursor) -> CreateType:
     exists = if_not_exists(cursor)
     name = object_name(cursor)
     cursor.expect("AS")
-    return CreateType(name, _body(cursor), exists)
+    return CreateType(name, _body(cursor), if_not_exists=exists)
 
 
 def _body(cursor: Cursor) -> TypeBody:

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from headgate.errors import Span
 from headgate.sql.options import (
-    CHANGE_OPTIONS,
-    CONFIRM,
-    ON_ERROR,
-    Option,
-    OptionTable,
+    ChangeOptions,
+    OnError,
+    Options,
+    find_rule,
     items,
-    one_option,
-    print_option,
+    option,
+    print_each_option,
     print_with_options,
-    unique,
+    take_option,
     with_options,
 )
 from headgate.sql.queries import read_query, take_emit_changes
 from headgate.sql.statement import (
-    ObjectName,
+    Create,
+    Kind,
     Query,
-    Statement,
     block,
     clauses,
     if_not_exists,
@@ -30,53 +29,51 @@ from headgate.sql.statement import (
     optional_columns,
     print_identifier,
     print_identifiers,
-    print_if_not_exists,
-    print_name,
     words,
 )
 from headgate.text.cursor import Cursor, Identifier
 
 
 @dataclass(frozen=True, slots=True)
-class CreateView(Statement):
-    name: ObjectName
-    query: Query
-    columns: tuple[Identifier, ...] = ()
-    with_options: tuple[Option, ...] = ()
-    or_replace: bool = False
-    if_not_exists: bool = False
-
-    def sql(self) -> str:
-        create = "CREATE OR REPLACE VIEW" if self.or_replace else "CREATE VIEW"
-        columns = print_identifiers(self.columns) if self.columns else ""
-        head = words(create, print_if_not_exists(self.if_not_exists), print_name(self.name), columns)
-        return clauses(words(head, print_with_options(self.with_options), "AS"), self.query.text)
+class MaterializedViewOptions(Options):
+    owner: ClassVar[str] = "the materialized view"
+    also: ClassVar[tuple[str, ...]] = ("ASSERT NOT NULL",)
+    on_error: OnError = option("HALT", aliases=("ON INVALID",))
+    confirm: bool = option(False)
 
 
 @dataclass(frozen=True, slots=True)
-class CreateMaterializedView(Statement):
-    name: ObjectName
+class CreateView(Create):
+    kind = Kind.VIEW
+    query: Query
+    columns: tuple[Identifier, ...] = ()
+    with_options: ChangeOptions = ChangeOptions()
+
+    def sql(self) -> str:
+        columns = print_identifiers(self.columns) if self.columns else ""
+        return clauses(
+            words(self.head(), columns, print_with_options(self.with_options), "AS"), self.query.text
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMaterializedView(Create):
+    kind = Kind.MATERIALIZED_VIEW
     query: Query
     columns: tuple[Identifier, ...] = ()
     assert_not_null: tuple[Identifier, ...] = ()
-    with_options: tuple[Option, ...] = ()
-    or_replace: bool = False
-    if_not_exists: bool = False
+    with_options: MaterializedViewOptions = MaterializedViewOptions()
 
     def sql(self) -> str:
-        create = "CREATE OR REPLACE MATERIALIZED VIEW" if self.or_replace else "CREATE MATERIALIZED VIEW"
-        columns = print_identifiers(self.columns) if self.columns else ""
-        head = words(create, print_if_not_exists(self.if_not_exists), print_name(self.name), columns)
+        head = words(self.head(), print_identifiers(self.columns) if self.columns else "")
         given = [f"ASSERT NOT NULL {print_identifier(column)}" for column in self.assert_not_null]
-        given += [print_option(item) for item in self.with_options]
+        given += print_each_option(self.with_options)
         if not given:
             return clauses(f"{head} AS", self.query.text)
         return clauses(head, f"WITH {block(given)} AS", self.query.text)
 
 
-VIEW_OPTIONS = OptionTable("the materialized view", (ON_ERROR, CONFIRM), also=("ASSERT NOT NULL",))
-
-TABLES = {"plain view option": VIEW_OPTIONS}
+OPTION_LISTS: dict[str, type[Options]] = {"plain view option": MaterializedViewOptions}
 RULES = {"view option": "{ASSERT NOT NULL <column> | <plain view option>}"}
 SYNOPSES = {
     "CREATE VIEW": (
@@ -96,39 +93,40 @@ def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
     exists = if_not_exists(cursor, or_replace)
     name = object_name(cursor)
     columns = optional_columns(cursor)
-    options = with_options(cursor, CHANGE_OPTIONS)
+    options = with_options(cursor, ChangeOptions)
     cursor.expect("AS")
     query = read_query(cursor)
     take_emit_changes(cursor)
-    return CreateView(name, query, columns, options, or_replace, exists)
+    return CreateView(name, query, columns, options, or_replace=or_replace, if_not_exists=exists)
 
 
 def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterializedView:
     exists = if_not_exists(cursor, or_replace)
     name = object_name(cursor)
     columns = optional_columns(cursor)
-    asserted, options = _view_options(cursor) if cursor.take("WITH") else ((), ())
+    asserted, options = _view_options(cursor) if cursor.take("WITH") else ((), MaterializedViewOptions())
     cursor.expect("AS")
     query = read_query(cursor)
     take_emit_changes(cursor)
-    return CreateMaterializedView(name, query, columns, asserted, options, or_replace, exists)
+    return CreateMaterializedView(
+        name, query, columns, asserted, options, or_replace=or_replace, if_not_exists=exists
+    )
 
 
-def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], tuple[Option, ...]]:
+def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], MaterializedViewOptions]:
     """Read ``ASSERT NOT NULL c`` any number of times. After the first, further column names may follow without the words."""
     asserted: list[Identifier] = []
-    found: list[tuple[Span, Option]] = []
+    found: dict[str, Any] = {}
     for _ in items(cursor):
-        start = cursor.token.span
         if cursor.take("ASSERT NOT NULL"):
             asserted.extend(cursor.identifiers() if cursor.at("(") else (cursor.identifier(),))
         elif asserted and not found and _at_lone_column(cursor):
             asserted.append(cursor.identifier())
         else:
-            found.append((start, one_option(cursor, VIEW_OPTIONS)))
-    return tuple(asserted), unique(VIEW_OPTIONS, found)
+            take_option(cursor, MaterializedViewOptions, found)
+    return tuple(asserted), MaterializedViewOptions(**found)
 
 
 def _at_lone_column(cursor: Cursor) -> bool:
-    is_option = VIEW_OPTIONS.rule((cursor.token.word,)) is not None
+    is_option = find_rule(MaterializedViewOptions, cursor.token.word) is not None
     return cursor.at_name() and not is_option and cursor.tokens[cursor.index + 1].word in (",", ")")

@@ -15,6 +15,7 @@ from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Field, Record
 from headgate.sql.query.functions import signatures, spark_functions
 from headgate.sql.query.select import analyse
+from headgate.sql.query.tree_sql import spark_sql
 from tests.sql.query.corpus import QUERIES
 from tests.sql.query.relations import RELATIONS, find_relation, resolve
 
@@ -82,6 +83,13 @@ def with_relations(session: SparkSession) -> SparkSession:
 @pytest.mark.parametrize("query", QUERIES)
 def test_columns_of_a_query(spark: SparkSession, query: str) -> None:
     agree(spark, query)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_tree_of_a_query_has_columns_of_the_same_types(spark: SparkSession, query: str) -> None:
+    ours = analyse(query, find_relation, resolve)
+    whole, printed = spark.sql(ours.spark_sql).schema, spark.sql(spark_sql(ours.tree)).schema
+    assert [f.dataType.simpleString() for f in printed] == [f.dataType.simpleString() for f in whole]
 
 
 @pytest.mark.parametrize("name", sorted(signatures()))

@@ -32,7 +32,7 @@ from headgate.sql.query.functions import (
 )
 from headgate.sql.query.json import from_lambda
 from headgate.sql.query.operators import row, shared_type
-from headgate.sql.query.scope import Column, Scope, Visitor, all_columns, call
+from headgate.sql.query.scope import Column, Notes, Scope, Visitor, all_columns, call, note
 from headgate.sql.query.text import FUNCTION_MARK
 from headgate.sql.query.types import UNKNOWN, Typed
 from headgate.text.cursor import Identifier
@@ -57,7 +57,9 @@ def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
     node.set("this", name)
     arguments = _arguments(visitor, node, name, scope)
     visitor.stateful = visitor.stateful or name in AGGREGATES
-    return _known_result(name, arguments, node) or UNKNOWN
+    typed = _known_result(name, arguments, node) or UNKNOWN
+    note(node, Notes(typed=typed))
+    return typed
 
 
 def _has_window(node: exp.Expr) -> bool:

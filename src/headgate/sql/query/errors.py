@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from headgate.text.errors import SqlError
 
-SHOWN_COLUMNS = 20  # The most that a hint lists if no name is similar.
-
 _INSTEAD_OF_ARROWS = {
     "text": "Write (x::json) -> 'key' if the text holds JSON.",
     "record": "Write x.field or (x).field.",
@@ -39,12 +37,7 @@ class UnknownColumn(SqlError, code="SQL-0403"):
     columns: tuple[str, ...] = ()
     MESSAGE = 'column "{column}" does not exist'
     DETAIL = "Looked in {relations:list}."
-    HINT = "The columns are {shown}."
-
-    @property
-    def shown(self) -> str:
-        more = ", …" if len(self.columns) > SHOWN_COLUMNS else ""
-        return ", ".join(self.columns[:SHOWN_COLUMNS]) + more
+    HINT = "The columns are {columns:list}."
 
     def detail(self) -> str:
         return super().detail() or "The query has no FROM."

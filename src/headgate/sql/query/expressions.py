@@ -20,6 +20,7 @@ from headgate.sql.query import scope as names
 from headgate.sql.query.errors import UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.scope import Column, RelationReference, Scope
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
+from headgate.sql.query.tree import Ref
 from headgate.sql.query.types import UNKNOWN, Typed
 
 Subquery = Callable[[exp.Expr, Scope], tuple[Column, ...]]
@@ -35,6 +36,12 @@ class Expressions:
         self.subquery = subquery
         self.stateful = False
         self.references: dict[int, RelationReference] = {}
+        self.columns_made = 0
+
+    def ref(self, name: str) -> Ref:
+        """A new column of the query's tree."""
+        self.columns_made += 1
+        return Ref(name, self.columns_made)
 
     def visit(self, node: exp.Expr, scope: Scope) -> Typed:
         """Return the type of an expression and rewrite the expression for Spark in place."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, Span
 from headgate.schema.names import Found, find
 from headgate.schema.render import print_type
 from headgate.sql.query.calls import columns_of, function_name
@@ -18,12 +18,16 @@ from headgate.sql.query.scope import (
     USING,
     Column,
     FindRelation,
+    FromEntry,
+    Notes,
     Relation,
     RelationReference,
     Scope,
     Source,
     identifier,
     name_part,
+    note,
+    notes,
     spark_column,
     written_span,
 )
@@ -44,12 +48,12 @@ class FromClause:
 
     def read(self, node: exp.Select, scope: Scope) -> None:
         if from_ := node.args.get("from_"):
-            scope.add(self._source(from_.this, scope))
+            scope.add(self._entry(from_, scope))
             self._own_joins(from_.this, scope)
         for join in node.args.get("joins") or ():
             self._join(join, scope)
         for lateral in node.args.get("laterals") or ():
-            scope.add(self._lateral(lateral, scope))
+            scope.add(self._noted(self._lateral(lateral, scope), lateral))
 
     def _own_joins(self, node: exp.Expr, scope: Scope) -> None:
         for join in node.args.get("joins") or ():
@@ -60,7 +64,7 @@ class FromClause:
     def _join(self, join: exp.Join, scope: Scope) -> None:
         side, kind = join.side.upper(), join.kind.upper()
         _refuse_join(join, side)
-        right = self._source(join.this, scope)
+        right = self._entry(join, scope)
         lateral = isinstance(join.this, exp.Lateral | exp.Unnest)
         self.expressions.stateful = self.expressions.stateful or not lateral
         keeps_right = kind not in ("SEMI", "ANTI")
@@ -92,8 +96,9 @@ class FromClause:
                     raise Scope(sources=[right]).unknown_column(left.name).at(self.expressions.span(join))
             _require_equal_types(left, other)
             conditions.append(exp.EQ(this=spark_column(source, left), expression=spark_column(right, other)))
-            owners = source.merges.get(left.name, (source.alias,))
-            merges[left.name] = {"RIGHT": (right.alias,), "FULL": (*owners, right.alias)}.get(side, owners)
+            owners = source.merges.get(left.name, ((source.alias, left.ref),))
+            owner = (right.alias, other.ref)
+            merges[left.name] = {"RIGHT": (owner,), "FULL": (*owners, owner)}.get(side, owners)
             kept = other if side == "RIGHT" else left
             columns.append(replace(left, nullable=kept.nullable or side == "FULL"))
         join.set("using", None)
@@ -101,6 +106,20 @@ class FromClause:
         return Source(USING, tuple(columns), merges=merges)
 
     # sources
+
+    def _entry(self, holder: exp.Expr, scope: Scope) -> Source:
+        """The source that a FROM or a JOIN holds. The holder is needed because a source may replace its own node."""
+        source = self._source(holder.this, scope)
+        return self._noted(source, holder.this)
+
+    def _noted(self, source: Source, node: exp.Expr) -> Source:
+        """Give the columns of a source their refs, and note the source at its node for the tree."""
+        columns = tuple(replace(c, ref=self.expressions.ref(c.name)) for c in source.columns)
+        hidden = tuple(replace(c, ref=self.expressions.ref(c.name)) for c in source.hidden)
+        known = notes(node).entry or FromEntry()
+        entry = replace(known, alias=source.alias, columns=columns, hidden=hidden)
+        note(node, replace(notes(node), entry=entry))
+        return replace(source, columns=columns, hidden=hidden)
 
     def _source(self, node: exp.Expr, scope: Scope) -> Source:
         match node:
@@ -127,6 +146,7 @@ class FromClause:
             if node.args.get(name):
                 raise UnsupportedQuery(what)
         parts = tuple(name_part(part) for part in node.parts)
+        span = written_span(self.expressions, node.parts)
         relation = scope.table(parts[0]) if len(parts) == 1 else None
         reference = None
         if relation is None:
@@ -139,7 +159,7 @@ class FromClause:
         named = alias is not None and alias.this is not None
         name = _alias_name(alias, "") if named else last
         columns = self.renamed(relation.columns, alias, f'"{name}"')
-        self._point(node, relation, name, columns)
+        self._point(node, relation, name, columns, span)
         source = Source(name, columns, relation.hidden, hints=relation.hints, withheld=relation.withheld)
         return source if named else replace(source, written=parts, reference=reference)
 
@@ -161,12 +181,16 @@ class FromClause:
         self.relations.append(relation.name)
         return relation
 
-    def _point(self, node: exp.Table, relation: Relation, name: str, columns: tuple[Column, ...]) -> None:
+    def _point(
+        self, node: exp.Table, relation: Relation, name: str, columns: tuple[Column, ...], span: Span | None
+    ) -> None:
         """Put the name of Spark's view. Columns are renamed in a subquery, because Spark's own column list would have to name the hidden ones too."""
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", identifier(relation.spark_name))
         node.set("alias", exp.TableAlias(this=identifier(name)))
+        entry = FromEntry(relation=relation, span=span)
+        note(node, Notes(entry=entry))
         if columns == relation.columns:
             return
         pairs = [*zip(relation.columns, columns, strict=True), *((c, c) for c in relation.hidden)]
@@ -175,11 +199,11 @@ class FromClause:
         ]
         inner = exp.Table(this=identifier(relation.spark_name))
         select = exp.Select(expressions=chosen, from_=exp.From(this=inner))
-        node.replace(
-            exp.Subquery(
-                this=select, alias=exp.TableAlias(this=identifier(name)), joins=node.args.get("joins")
-            )
+        subquery = exp.Subquery(
+            this=select, alias=exp.TableAlias(this=identifier(name)), joins=node.args.get("joins")
         )
+        note(subquery, Notes(entry=entry))
+        node.replace(subquery)
 
     def _derived(self, node: exp.Expr, columns: tuple[Column, ...]) -> Source:
         alias = node.args.get("alias")

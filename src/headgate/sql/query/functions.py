@@ -192,7 +192,13 @@ _GENERATORS = """
 explode explode_outer posexplode posexplode_outer inline inline_outer stack json_tuple variant_explode
 variant_explode_outer
 """
-_NONDETERMINISTIC = "rand random randn randstr uniform uuid shuffle monotonically_increasing_id"
+_RANDOM = """
+rand random randn randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name
+input_file_block_start input_file_block_length java_method reflect try_reflect
+"""
+_CLOCK = """
+now current_timestamp current_date current_time curdate localtimestamp unix_timestamp today tomorrow yesterday
+"""
 _WINDOWS = "row_number rank dense_rank percent_rank cume_dist ntile lag lead nth_value"
 
 AGGREGATES = frozenset(_AGGREGATES.split())
@@ -201,7 +207,10 @@ GENERATORS = frozenset(_GENERATORS.split())
 # Functions that need OVER (...).
 WINDOWS = frozenset(_WINDOWS.split())
 # Results that differ from one run to the next, so that a replayed batch would not compute the same rows.
-NONDETERMINISTIC = frozenset(_NONDETERMINISTIC.split())
+RANDOM = frozenset(_RANDOM.split())
+# Results that depend on the time of the run: unix_timestamp does without an argument, and the last three and now are
+# words that Spark reads as a time where a literal is cast to one.
+CLOCK = frozenset(_CLOCK.split())
 
 
 def lambda_parameter_types(function: str, before: list[Typed]) -> list[Typed]:

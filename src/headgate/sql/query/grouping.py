@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -11,7 +13,7 @@ from headgate.sql.query.errors import MisplacedAggregate, UngroupedColumn
 from headgate.sql.query.functions import AGGREGATES
 from headgate.sql.query.scope import Scope
 
-_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _LISTS = (exp.Group, exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Paren)
 
 
@@ -31,9 +33,63 @@ def has_sets(group: exp.Expr) -> bool:
     )
 
 
+def grouping_sets(group: exp.Expr, positions: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The sets of keys by which rows are grouped, or none if there is only the set of all.
+
+    ``positions`` are the keys of the expressions of `group_items`, in its order. Lists beside each other multiply;
+    `a, b WITH ROLLUP` and `a, b GROUPING SETS (…)` are about the keys before them.
+    """
+    if not has_sets(group):
+        return ()
+    rest = iter(positions)
+    plain = [_sets_of(each, rest) for each in group.expressions]
+    after = [each for name in ("rollup", "cube", "grouping_sets") for each in group.args.get(name) or ()]
+    if any(each.expressions for each in after):
+        plain = [_sets_of(each, rest) for each in after]
+    elif after:
+        keys = [sets[0] for sets in plain]
+        plain = [_rolled_up(keys) if isinstance(after[0], exp.Rollup) else _subsets(keys)]
+    return tuple(_joined(chosen) for chosen in product(*plain))
+
+
+_Sets: TypeAlias = list[tuple[int, ...]]
+
+
+def _sets_of(node: exp.Expr, rest: Iterator[int]) -> _Sets:
+    match node:
+        case exp.Rollup():
+            return _rolled_up([_joined(_sets_of(each, rest)) for each in node.expressions])
+        case exp.Cube():
+            return _subsets([_joined(_sets_of(each, rest)) for each in node.expressions])
+        case exp.GroupingSets():
+            return [each for child in node.expressions for each in _sets_of(child, rest)]
+        case exp.Tuple():
+            return [_joined(_joined(_sets_of(each, rest)) for each in node.expressions)]
+        case exp.Paren():
+            return _sets_of(node.this, rest)
+        case _:
+            return [(next(rest),)]
+
+
+def _rolled_up(keys: _Sets) -> _Sets:
+    return [_joined(keys[:count]) for count in range(len(keys), -1, -1)]
+
+
+def _subsets(keys: _Sets) -> _Sets:
+    return [
+        _joined(key for key, kept in zip(keys, chosen, strict=True) if kept)
+        for chosen in product((True, False), repeat=len(keys))
+    ]
+
+
+def _joined(sets: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """One set of all the keys, each once."""
+    return tuple(dict.fromkeys(key for each in sets for key in each))
+
+
 def aggregates(node: exp.Expr) -> list[exp.Anonymous]:
     """The aggregates of an expression that work on groups: not those over windows or inside subqueries."""
-    found = [node] if _is_aggregate(node) else []
+    found = [node] if is_aggregate(node) else []
     inner = [] if isinstance(node, exp.Query) else list(node.iter_expressions())
     if isinstance(node, exp.Window):
         inner = [part for part in inner if part is not node.this]
@@ -63,7 +119,7 @@ def check_grouped(node: exp.Select, scope: Scope, span: Callable[[exp.Expr], Spa
 
 def _loose(node: exp.Expr, keys: set[str], own: set[str]) -> Iterator[exp.Column]:
     """Columns of this query's sources that are neither in a group nor in an aggregate."""
-    if node.sql() in keys or _is_aggregate(_called(node)) or isinstance(node, exp.Query):
+    if node.sql() in keys or is_aggregate(called(node)) or isinstance(node, exp.Query):
         return
     if isinstance(node, exp.Column):
         if node.table in own:
@@ -89,16 +145,16 @@ def _value(expression: exp.Expr) -> exp.Expr:
     return value
 
 
-def _called(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, _AROUND):
+def called(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, AROUND):
         node = node.this
     return node
 
 
-def _is_aggregate(node: exp.Expr) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() not in AGGREGATES:
         return False
     parent = node.parent
-    while isinstance(parent, _AROUND):
+    while isinstance(parent, AROUND):
         parent = parent.parent
     return not isinstance(parent, exp.Window)

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from sqlglot import exp
 
-from headgate.errors import HeadgateError, Span, similar_names
+from headgate.errors import HeadgateError, Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, find, print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Type
@@ -26,6 +26,7 @@ from headgate.sql.query.errors import (
     UnsupportedQuery,
 )
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
+from headgate.sql.query.tree import NO_ROWS, Node, Ref
 from headgate.sql.query.types import UNKNOWN, Typed
 from headgate.text.cursor import Identifier
 
@@ -43,6 +44,7 @@ class Column:
     doc: str | None = None
     origin: tuple[str, str] | None = None  # relation and column, if the query passes them on unchanged
     null: bool = False
+    ref: Ref | None = field(default=None, compare=False)  # the column of the query's tree; None in a relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ class AnalysedQuery:
 
     ``relations`` are the names of the relations that it reads, each once. A column without a type is the result of a
     function that is not in our table; Spark types it later. ``row_by_row`` is true if every output row depends on one
-    input row of one relation. ``references`` and ``types`` are in the order of the text.
+    input row of one relation. ``references`` and ``types`` are in the order of the text. ``tree`` is the same query node
+    by node; its columns are those of the query, in their order.
     """
 
     columns: tuple[Column, ...]
@@ -103,7 +106,39 @@ class AnalysedQuery:
     row_by_row: bool
     references: tuple[RelationReference, ...] = ()
     types: tuple[TypeReference, ...] = ()
+    build_tree: Callable[[], Node] = field(default=lambda: NO_ROWS, compare=False, repr=False)
 
+    @property
+    def tree(self) -> Node:
+        """Built when it is first asked for, because most analyses only need the columns."""
+        return self.build_tree()
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What the analysis notes at a node of sqlglot, for the tree that is built afterwards.
+
+    ``ref``: of a column. ``typed``: of a call. ``columns``: of a query. ``entry``: of an entry of FROM.
+    """
+
+    ref: Ref | None = None
+    typed: Typed = UNKNOWN
+    columns: tuple[Column, ...] = ()
+    entry: FromEntry | None = None
+
+    def __deepcopy__(self, _memo: object) -> Notes:
+        return self  # sqlglot copies what is noted at a node with the node, and this never changes
+
+
+def notes(node: exp.Expr) -> Notes:
+    return node.meta.get("notes") or NO_NOTES
+
+
+def note(node: exp.Expr, noted: Notes) -> None:
+    node.meta["notes"] = noted
+
+
+NO_NOTES = Notes()
 
 USING = ""  # alias of the source that holds the columns merged by USING; no user can write an empty name
 
@@ -112,7 +147,8 @@ USING = ""  # alias of the source that holds the columns merged by USING; no use
 class Source:
     """One entry of FROM: its alias and its columns.
 
-    ``merged`` are the columns that USING removed from `*`. ``merges`` maps a merged column to the aliases that have it.
+    ``merged`` are the columns that USING removed from `*`. ``merges`` maps a merged column to the aliases that have it,
+    with its ref in each.
     ``written`` is the name of a relation without an alias, so that `schema.relation.column` finds it, and ``reference``
     is where it stands.
     """
@@ -122,7 +158,7 @@ class Source:
     hidden: tuple[Column, ...] = ()
     merged: frozenset[str] = frozenset()
     hints: tuple[tuple[str, str], ...] = ()
-    merges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    merges: Mapping[str, tuple[tuple[str, Ref | None], ...]] = field(default_factory=dict)
     written: tuple[Identifier, ...] = ()
     reference: RelationReference | None = None
     withheld: tuple[tuple[str, HeadgateError], ...] = ()
@@ -137,6 +173,17 @@ class Source:
             columns=tuple(replace(c, nullable=True) for c in self.columns),
             hidden=tuple(replace(c, nullable=True) for c in self.hidden),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FromEntry:
+    """An entry of FROM as the tree needs it. ``relation`` is what it reads, unless it is a subquery or a function."""
+
+    alias: str = ""
+    columns: tuple[Column, ...] = ()
+    hidden: tuple[Column, ...] = ()
+    relation: Relation | None = None
+    span: Span | None = None
 
 
 @dataclass(slots=True)
@@ -219,7 +266,7 @@ class Scope:
         every = [c.name for source in self.chain() for c in source.all_columns()]
         advice = next((why for s in self.chain() for n, why in s.hints if n.lower() == name.lower()), None)
         aliases = tuple(dict.fromkeys(f'"{source.alias}"' for source in self.chain() if source.alias))
-        return UnknownColumn(name, aliases, similar_names(name, every), advice)
+        return UnknownColumn(name, aliases, similar_names(name, every), advice, if_few(every))
 
     def unknown_alias(self, alias: str) -> UnknownAlias:
         return UnknownAlias(alias, similar_names(alias, (source.alias for source in self.chain())))
@@ -268,6 +315,8 @@ class Visitor(Protocol):
 
     def span(self, node: exp.Expr) -> Span | None: ...
 
+    def ref(self, name: str) -> Ref: ...
+
     def children(self, node: exp.Expr, scope: Scope) -> list[Typed]: ...
 
 
@@ -291,10 +340,17 @@ def name_part(node: exp.Expr) -> Identifier:
 def spark_column(source: Source | None, column: Column) -> exp.Expr:
     """The column for Spark, with its exact name and source. A column merged by USING is the first one that is not NULL."""
     if source is None:
-        return exp.column(identifier(column.name))
-    owners = source.merges.get(column.name, (source.alias,))
-    sides = [exp.column(identifier(column.name), table=identifier(owner)) for owner in owners]
+        return _referring(exp.column(identifier(column.name)), column.ref)
+    owners = source.merges.get(column.name, ((source.alias, column.ref),))
+    sides = [_referring(exp.column(identifier(column.name), table=identifier(a)), ref) for a, ref in owners]
     return sides[0] if len(sides) == 1 else call("coalesce", *sides)
+
+
+def _referring(node: exp.Expr, ref: Ref | None) -> exp.Expr:
+    """Note at a column which one it is, for the tree that is built at the end."""
+    if ref is not None:
+        note(node, Notes(ref))
+    return node
 
 
 def resolve(parts: list[Identifier], scope: Scope) -> tuple[Source | None, Column, list[Identifier]]:

@@ -6,8 +6,9 @@ In one walk over sqlglot's tree, names are found, expressions typed and rewritte
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 
 from sqlglot import exp
 
@@ -33,6 +34,7 @@ from headgate.sql.query.scope import (
     AnalysedQuery,
     Column,
     FindRelation,
+    Notes,
     Relation,
     Scope,
     Source,
@@ -41,10 +43,13 @@ from headgate.sql.query.scope import (
     field_of,
     identifier,
     name_part,
+    note,
+    notes,
     record_reference,
     resolve,
 )
-from headgate.sql.query.text import Normalised, normalise, parse, with_room
+from headgate.sql.query.text import Normalised, normalise, on_big_stack, parse, with_room
+from headgate.sql.query.tree_builder import TreeBuilder
 from headgate.sql.query.types import Typed, common
 from headgate.text.cursor import Identifier
 
@@ -87,16 +92,24 @@ class _Analyser:
             if column.null:
                 _make_text(tree, number)
         relations = self.from_clause.relations
+        builder = TreeBuilder(self.expressions.span, self.expressions.ref)
+        spark_sql = _without_variables(tree.sql(dialect="spark", comments=False))
         return AnalysedQuery(
             columns=tuple(replace(c, type=Text(), null=False) if c.null else c for c in columns),
             relations=tuple(dict.fromkeys(relations)),
-            spark_sql=_without_variables(tree.sql(dialect="spark", comments=False)),
+            spark_sql=spark_sql,
             row_by_row=len(relations) == 1 and not self.expressions.stateful,
             references=tuple(m for _, m in sorted(self.expressions.references.items())),
             types=tuple(map(TypeReference, self.normalised.type_spans, self.normalised.types)),
+            build_tree=cache(lambda: on_big_stack(lambda: builder.query(tree))),
         )
 
     def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
+        columns = self._query(node, outer)
+        note(node, replace(notes(node), columns=columns))
+        return columns
+
+    def _query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
         scope = Scope(outer=outer)
         if with_ := node.args.get("with_"):
             self._common_tables(with_, scope)
@@ -140,7 +153,7 @@ class _Analyser:
         if len(left) != len(right):
             raise WrongColumnCount(f"the right side of {what}", len(left), len(right))
         self.expressions.stateful = True
-        columns = tuple(_merged(what, a, b) for a, b in zip(left, right, strict=True))
+        columns = self._with_refs(_merged(what, a, b) for a, b in zip(left, right, strict=True))
         self._order_and_limit(node, Scope(outer=scope, outputs=columns))
         return columns
 
@@ -152,7 +165,11 @@ class _Analyser:
         for values in rows:
             if len(values) != len(rows[0]):
                 raise WrongColumnCount("a row of VALUES", len(rows[0]), len(values))
-        return tuple(_column_of_values(n, list(v)) for n, v in enumerate(zip(*rows, strict=True), start=1))
+        by_column = enumerate(zip(*rows, strict=True), start=1)
+        return self._with_refs(_column_of_values(n, list(v)) for n, v in by_column)
+
+    def _with_refs(self, columns: Iterable[Column]) -> tuple[Column, ...]:
+        return tuple(replace(column, ref=self.expressions.ref(column.name)) for column in columns)
 
     def _select(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
         _refuse(node)
@@ -179,7 +196,7 @@ class _Analyser:
     def _projections(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
         found = [p for expression in list(node.expressions) for p in self._projection(expression, scope)]
         node.set("expressions", [expression for expression, _ in found])
-        return tuple(column for _, columns in found for column in columns)
+        return self._with_refs(column for _, columns in found for column in columns)
 
     def _projection(self, node: exp.Expr, scope: Scope) -> list[Projection]:
         inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
@@ -296,6 +313,7 @@ class _Analyser:
             output = scope.output(name_part(value.this))
             if output is not None:
                 value.set("this", identifier(output.name))
+                note(value, Notes(output.ref))
                 return
         self.expressions.visit(item, scope)
 

@@ -17,6 +17,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 import sqlglot
@@ -260,12 +261,13 @@ def with_room(depth: int, work: Callable[[], Result]) -> Result:
         except RecursionError:
             pass
     try:
-        return _on_big_stack(work)
+        return on_big_stack(work)
     except RecursionError:
         raise QueryTooDeep(MAX_DEPTH) from None
 
 
-def _on_big_stack(work: Callable[[], Result]) -> Result:
+def on_big_stack(work: Callable[[], Result]) -> Result:
+    """Do the work once, in a thread whose stack is large enough for the deepest query."""
     done: list[Result] = []
     failed: list[BaseException] = []
 
@@ -288,3 +290,14 @@ def _on_big_stack(work: Callable[[], Result]) -> Result:
     if failed:
         raise failed[0]
     return done[0]
+
+
+@lru_cache(maxsize=4096)
+def is_plain_name(name: str) -> bool:
+    """Whether a query can name a relation so without quotes. Some words are names in statements and none in queries."""
+    try:
+        tree = parse(normalise(f"SELECT {name}.a FROM {name}"))
+    except HeadgateError:
+        return False
+    tables = list(tree.find_all(exp.Table))
+    return len(tables) == 1 and tables[0].name == name and len(list(tree.find_all(exp.Column))) == 1

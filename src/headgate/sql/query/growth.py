@@ -1,0 +1,411 @@
+"""How the rows of a query come, and the key that tells them apart: derived from its tree, node by node.
+
+Two questions are asked of every node. Does its result stay, only grow, or change when its inputs do? And which sets of
+its columns are a key, that is, never equal in two rows at the same time? A result that does not change is *append*, one
+that changes and has a key is *keyed*, and one that changes without a key is *changing*.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import TypeAlias
+
+from headgate.sql.query.functions import CLOCK
+from headgate.sql.query.stability import Stability, Unstable
+from headgate.sql.query.tree import (
+    Aggregate,
+    Call,
+    Distinct,
+    Expr,
+    Filter,
+    Generate,
+    Join,
+    Limit,
+    Node,
+    Project,
+    Ref,
+    Scan,
+    SetOperation,
+    Sort,
+    Subquery,
+    Values,
+    Window,
+    columns_of,
+    expressions_of,
+)
+
+# A join of relations with many keys has the product of them. A few are enough to find one that is kept.
+MAX_KEYS = 8
+_ONE_ROW_EACH = frozenset({"json_tuple"})
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Rows are only added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Rows come, change and go, and the columns at these positions tell them apart. Without any there is at most one row."""
+
+    key: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """Rows come and go, and no key is known.
+
+    ``why`` is a sentence. ``keep`` are columns with which there would be a key; ``cure`` says more if that is not all.
+    """
+
+    why: str
+    keep: tuple[str, ...] = ()
+    cure: str = ""
+
+
+Growth: TypeAlias = Append | Keyed | Changing
+GrowthOf: TypeAlias = Callable[[str], Growth]
+"""The growth of a relation that the query reads."""
+
+
+def derive(tree: Node, growth_of: GrowthOf, stability: Stability | None = None) -> Growth:
+    """The growth of a query, with the positions of the key among its columns."""
+    stability = stability or Stability(tree, lambda _: Unstable())
+    facts = _Derivation(growth_of, stability).facts(tree)
+    if facts.change is not Change.CHANGES:
+        return Append()
+    if facts.keys:
+        key = facts.keys[0]
+        return Keyed(tuple(at for at, ref in enumerate(columns_of(tree)) if ref in key))
+    return facts.lost
+
+
+class Change(enum.IntEnum):
+    """What happens to a result when its inputs get new rows."""
+
+    STAYS = 0
+    GROWS = 1
+    CHANGES = 2
+
+
+Key: TypeAlias = frozenset[Ref]
+_UNKNOWN = Changing("No key is known.")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """``keys`` are keys of the result, the preferred one first. ``lost`` says why there is none.
+
+    ``labels`` are columns that can only have these constants, with which UNION ALL can tell its sides apart.
+    """
+
+    change: Change
+    keys: tuple[Key, ...] = ()
+    lost: Changing = _UNKNOWN
+    not_null: frozenset[Ref] = frozenset()
+    labels: Mapping[Ref, frozenset[str | int]] = field(default_factory=dict)
+
+    def changing(self, why: str) -> Facts:
+        """The same rows, but they come and go, unless nothing below ever does."""
+        return self if self.change is Change.STAYS else self.changed(why)
+
+    def changed(self, why: str) -> Facts:
+        lost = Changing(why) if self.change is not Change.CHANGES else self.lost
+        return replace(self, change=Change.CHANGES, lost=lost)
+
+    def without_key(self, why: str, keep: Iterable[str] = ()) -> Facts:
+        return replace(self, keys=(), lost=Changing(why, tuple(keep)))
+
+
+class _Derivation:
+    def __init__(self, growth_of: GrowthOf, stability: Stability) -> None:
+        self.growth_of = growth_of
+        self.stability = stability
+
+    def facts(self, node: Node) -> Facts:
+        match node:
+            case Scan():
+                return self._scan(node)
+            case Values():
+                return Facts(Change.STAYS, (frozenset(),) if len(node.rows) <= 1 else ())
+            case Filter():
+                return self._filter(node)
+            case Project():
+                return self._project(node)
+            case Generate():
+                return self._generate(node)
+            case Aggregate():
+                return self._aggregate(node)
+            case Join():
+                return self._join(node)
+            case Window():
+                return self._window(node)
+            case Distinct():
+                below = self.facts(node.input)
+                return replace(below, keys=_bounded([*below.keys, frozenset(columns_of(node))]))
+            case SetOperation():
+                return self._set_operation(node)
+            case Sort():
+                return self.facts(node.input)
+            case Limit():
+                return self.facts(node.input).changing("LIMIT drops rows when others come.")
+            case Subquery():
+                return _renamed(self.facts(node.input), columns_of(node.input), node.columns)
+
+    def _scan(self, node: Scan) -> Facts:
+        not_null = frozenset(o.ref for o in node.columns if not o.value.nullable)
+        match self.growth_of(node.relation):
+            case Append():
+                return Facts(Change.GROWS, not_null=not_null)
+            case Keyed(positions):
+                key = frozenset(node.columns[at].ref for at in positions)
+                return Facts(Change.CHANGES, (key,), not_null=not_null)
+            case Changing() as lost:
+                return Facts(Change.CHANGES, lost=lost, not_null=not_null)
+
+    def _affected(self, below: Facts, expressions: Iterable[Expr]) -> Facts:
+        """The rows also change when a subquery of an expression does."""
+        inner = [self.facts(s) for expression in expressions for s in expression.subqueries]
+        if any(each.change is not Change.STAYS for each in inner):
+            return below.changed("It depends on a subquery, whose rows change.")
+        return below
+
+    def _chosen(self, below: Facts, condition: Expr) -> Facts:
+        """Rows that a condition chooses by the time go again; those that it chooses at random have no steady key."""
+        unstable = self.stability.of(condition)
+        if unstable & CLOCK:
+            return below.changed("A condition depends on the time at which it is computed.")
+        why = "A condition gives another result each time it is computed."
+        return below.without_key(why) if unstable else below
+
+    def _filter(self, node: Filter) -> Facts:
+        below = self._chosen(self._affected(self.facts(node.input), (node.condition,)), node.condition)
+        reduced = (key - frozenset(node.constant) for key in below.keys)
+        below = replace(below, keys=_bounded([*below.keys, *reduced]))
+        return _with_equal(below, node.equal)
+
+    def _project(self, node: Project) -> Facts:
+        below = self._affected(self.facts(node.input), (o.value for o in node.columns))
+        kept: dict[Ref, list[Ref]] = {}
+        for output in node.columns:
+            if output.value.column is not None:
+                kept.setdefault(output.value.column, []).append(output.ref)
+        firsts = {ref: made[0] for ref, made in kept.items()}
+        keys = [frozenset(firsts[ref] for ref in key) for key in below.keys if key <= firsts.keys()]
+        not_null = frozenset(o.ref for o in node.columns if not o.value.nullable)
+        facts = replace(below, keys=tuple(keys), not_null=not_null, labels=_labels(node, below))
+        if below.keys and not keys:
+            names = _names(below.keys[0])
+            return facts.without_key(f"Its key {_listed(names)} is not kept.", names)
+        return facts
+
+    def _generate(self, node: Generate) -> Facts:
+        below = self.facts(node.input)
+        if node.function in _ONE_ROW_EACH or not below.keys:
+            return below
+        if node.unique:
+            return replace(below, keys=_bounded(k | {ref} for k in below.keys for ref in node.unique))
+        names = _names(below.keys[0])
+        why = f"{node.function} gives several rows for one key {_listed(names)}."
+        cure = f"Write posexplode, and keep its position beside {_listed(names)}."
+        elements = node.function.removesuffix("_outer") in ("explode", "inline")
+        return replace(below, keys=(), lost=Changing(why, names, cure if elements else ""))
+
+    def _aggregate(self, node: Aggregate) -> Facts:
+        below = self._affected(self.facts(node.input), expressions_of(node))
+        not_null = frozenset(key.ref for key in node.keys if not key.value.nullable)
+        key = frozenset(key.ref for key in node.keys)
+        facts = replace(below, keys=(key,), not_null=not_null).changing("Its groups change.")
+        if any(self.stability.of(each.value) for each in node.keys):
+            return facts.without_key("It is grouped by what differs each time it is computed.")
+        return facts if not node.sets else _with_sets(node, facts, key)
+
+    def _window(self, node: Window) -> Facts:
+        below = self._affected(self.facts(node.input), (call.value for call in node.calls))
+        below = below.changing("The result of a window function changes when other rows come.")
+        numbered = [_numbered(call) for call in node.calls]
+        return replace(below, keys=_bounded([*below.keys, *(key for key in numbered if key is not None)]))
+
+    def _set_operation(self, node: SetOperation) -> Facts:
+        left = _renamed(self.facts(node.left), columns_of(node.left), node.columns)
+        right = _renamed(self.facts(node.right), columns_of(node.right), node.columns)
+        change = max(left.change, right.change)
+        whole = () if node.all else (frozenset(node.columns),)
+        not_null = left.not_null & right.not_null
+        match node.operator:
+            case "union":
+                apart, labels = _told_apart(node, left, right)
+                return Facts(change, _bounded([*apart, *whole]), _SIDES, not_null, labels)
+            case "intersect":
+                lost = left.lost if left.lost is not _UNKNOWN else right.lost
+                keys = _bounded([*left.keys, *right.keys, *whole])
+                return Facts(change, keys, lost, left.not_null | right.not_null)
+            case "except":
+                left = replace(left, keys=_bounded([*left.keys, *whole]))
+                why = "EXCEPT drops rows when they come on its right side."
+                return left if right.change is Change.STAYS else left.changed(why)
+
+    def _join(self, node: Join) -> Facts:
+        left, right = self.facts(node.left), self.facts(node.right)
+        facts = _joined(node, left, right)
+        if node.on is None:
+            return facts
+        return self._chosen(self._affected(facts, (node.on,)), node.on)
+
+
+_SIDES = Changing(
+    "UNION ALL may have two rows of one key, one of each side.",
+    cure="Give each side a column with a constant of its own, and keep it beside the keys of both.",
+)
+
+
+def _labels(node: Project, below: Facts) -> dict[Ref, frozenset[str | int]]:
+    constants = {o.ref: frozenset((o.value.literal,)) for o in node.columns if o.value.literal is not None}
+    passed = {
+        o.ref: below.labels[o.value.column]
+        for o in node.columns
+        if o.value.column is not None and o.value.column in below.labels
+    }
+    return {**constants, **passed}
+
+
+def _told_apart(
+    node: SetOperation, left: Facts, right: Facts
+) -> tuple[list[Key], dict[Ref, frozenset[str | int]]]:
+    """The keys of a UNION whose sides have different constants in a column, and the constants of its columns."""
+    both = {
+        c: left.labels[c] | right.labels[c] for c in node.columns if c in left.labels and c in right.labels
+    }
+    apart = [
+        column
+        for column, constants in both.items()
+        if not left.labels[column] & right.labels[column] and len({type(each) for each in constants}) == 1
+    ]
+    return [a | b | {column} for column in apart for a, b in product(left.keys, right.keys)], both
+
+
+def _joined(node: Join, left: Facts, right: Facts) -> Facts:
+    both = max(left.change, right.change)
+    match node.kind:
+        case "semi":
+            semi = left.changed("It depends on rows that change.") if both is Change.CHANGES else left
+            return replace(semi, change=both)
+        case "anti":
+            why = "Rows go when a row that they are compared with comes."
+            return left if right.change is Change.STAYS else left.changed(why)
+        case "inner" | "cross":
+            keys, lost = _joined_keys(node, left, right)
+            return _with_equal(Facts(both, keys, lost, left.not_null | right.not_null), node.equal)
+        case "left":
+            change = left.change if right.change is Change.STAYS else Change.CHANGES
+            return Facts(change, *_joined_keys(node, left, right, one_to_one="left"), left.not_null)
+        case "right":
+            change = right.change if left.change is Change.STAYS else Change.CHANGES
+            return Facts(change, *_joined_keys(node, left, right, one_to_one="right"), right.not_null)
+        case "full":
+            change = both if both is Change.STAYS else Change.CHANGES
+            return Facts(change, *_full_keys(left, right))
+
+
+def _joined_keys(
+    node: Join, left: Facts, right: Facts, one_to_one: str = "both"
+) -> tuple[tuple[Key, ...], Changing]:
+    """A row of the left side has at most one partner if a key of the right side is compared with its columns.
+
+    ``one_to_one`` is the side whose own key may be enough: the side whose rows an outer join keeps.
+    """
+    keys: list[Key] = []
+    if one_to_one in ("both", "left") and _compared(right, {b for _, b in node.equal}):
+        keys += left.keys
+    if one_to_one in ("both", "right") and _compared(left, {a for a, _ in node.equal}):
+        keys += right.keys
+    keys += [a | b for a, b in product(left.keys, right.keys)]
+    return _bounded(keys), _missing(node, left, right)
+
+
+def _full_keys(left: Facts, right: Facts) -> tuple[tuple[Key, ...], Changing]:
+    """Both keys. One of them must have a column that is never NULL: otherwise a row without a partner on the left and
+    one without a partner on the right may both have nothing but NULL."""
+    told_apart = left.not_null | right.not_null
+    keys = [a | b for a, b in product(left.keys, right.keys) if (a | b) & told_apart]
+    return _bounded(keys), Changing("A FULL JOIN has rows without a partner, whose keys may be NULL.")
+
+
+def _missing(node: Join, left: Facts, right: Facts) -> Changing:
+    side, other = (left, node.left) if not left.keys else (right, node.right)
+    if side.keys or side.lost is not _UNKNOWN:
+        return side.lost
+    return Changing(f"It joins {_called(other)}, which has no key.")
+
+
+def _called(node: Node) -> str:
+    match node:
+        case Scan():
+            return f'"{node.relation.rpartition(".")[2]}"'
+        case Subquery():
+            return f'"{node.alias}"'
+        case _:
+            return "a relation"
+
+
+def _compared(facts: Facts, columns: set[Ref]) -> bool:
+    return any(key <= columns for key in facts.keys)
+
+
+def _with_equal(facts: Facts, equal: Sequence[tuple[Ref, Ref]]) -> Facts:
+    """In a key, a column may be replaced by one that is equal to it."""
+    keys = list(facts.keys)
+    for a, b in equal:
+        for key in list(keys):
+            keys += [(key - {old}) | {new} for old, new in ((a, b), (b, a)) if old in key]
+    return replace(facts, keys=_bounded(keys))
+
+
+def _bounded(keys: Iterable[Key]) -> tuple[Key, ...]:
+    """Each key once, without those that hold a key before them, and not too many."""
+    known: list[Key] = []
+    for key in keys:
+        if not any(each <= key for each in known):
+            known.append(key)
+    return tuple(known[:MAX_KEYS])
+
+
+def _numbered(call: Call) -> Key | None:
+    """row_number() counts the rows of a partition: with the partition it is a key."""
+    columns = [part.column for part in call.partition]
+    if call.function != "row_number" or None in columns:
+        return None
+    return frozenset((*(c for c in columns if c is not None), call.ref))
+
+
+def _with_sets(node: Aggregate, facts: Facts, key: Key) -> Facts:
+    """A row of a smaller grouping set has NULL in the columns that the set lacks, as a group of NULLs has."""
+    if len({frozenset(each) for each in node.sets}) < len(node.sets):
+        return facts.without_key("A grouping set occurs twice.")
+    facts = replace(facts, not_null=frozenset())
+    if all(not each.value.nullable for each in node.keys):
+        return facts
+    ids = [c.ref for c in node.calls if c.function == "grouping_id" and not c.arguments]
+    if ids:
+        return replace(facts, keys=(key | {ids[0]},))
+    why = "A group of NULLs is not told from a larger group without grouping_id()."
+    return facts.without_key(why, (*_names(key), "grouping_id()"))
+
+
+def _renamed(facts: Facts, old: Sequence[Ref], new: Sequence[Ref]) -> Facts:
+    names = dict(zip(old, new, strict=False))
+    keys = tuple(frozenset(names[ref] for ref in key) for key in facts.keys)
+    not_null = frozenset(names[ref] for ref in facts.not_null if ref in names)
+    labels = {names[ref]: constants for ref, constants in facts.labels.items() if ref in names}
+    return replace(facts, keys=keys, not_null=not_null, labels=labels)
+
+
+def _names(key: Key) -> tuple[str, ...]:
+    return tuple(ref.name for ref in sorted(key, key=lambda ref: ref.number))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"({', '.join(names)})"
