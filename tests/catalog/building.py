@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from headgate.catalog.apply import apply
-from headgate.catalog.catalog import Catalog, empty_catalog
+from headgate.catalog.catalog import Catalog, CatalogBuilder, empty_catalog
 from headgate.catalog.changes import Change, ObjectCreated
-from headgate.catalog.objects import Column, Dependency, DependencyKind, Object
+from headgate.catalog.objects import Column, Dependency, DependencyKind, Object, with_comment
 from headgate.catalog.secrets import FromEnvironment
+from headgate.schema.parse import parse_type
 from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 
@@ -46,7 +48,7 @@ def created(
         NOW,
         statement=f"CREATE {kind.upper()} {name}",
         columns=numbered(*columns),
-        body=body,
+        body=None if body is None else parse_type(body),
         dependencies=uses,
     )
     return ObjectCreated(made, FromEnvironment("PASSWORD") if kind is Kind.SECRET else None)
@@ -54,7 +56,7 @@ def created(
 
 def numbered(*columns: str) -> tuple[Column, ...]:
     pairs = (column.split(" ", 1) for column in columns)
-    return tuple(Column(i, name, type_) for i, (name, type_) in enumerate(pairs, 1))
+    return tuple(Column(i, name, parse_type(type_)) for i, (name, type_) in enumerate(pairs, 1))
 
 
 class Building:
@@ -81,3 +83,12 @@ class Building:
 
     def do(self, *changes: Change) -> None:
         self.catalog = apply(self.catalog, *changes)
+
+    def imported(self, id_: int, column: int | None, text: str) -> None:
+        """Give the object or its column the doc that the source's schema would bring."""
+        target = self.catalog.get(id_)
+        place = target if column is None else target.column(column)
+        assert place is not None
+        builder = CatalogBuilder(self.catalog)
+        builder.put(with_comment(target, column, replace(place.comment, imported=text)))
+        self.catalog = builder.view()

@@ -12,7 +12,6 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
-    CommentImported,
     CommentSet,
     DefinitionChanged,
     ObjectCreated,
@@ -24,7 +23,6 @@ from headgate.catalog.changes import (
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.objects import (
-    RELATIONS,
     Column,
     ColumnRef,
     Comment,
@@ -35,8 +33,11 @@ from headgate.catalog.objects import (
     Object,
 )
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource
-from headgate.schema.names import print_name
-from headgate.sql.statement import Kind
+from headgate.schema.parse import parse_type
+from headgate.schema.types import Named
+from headgate.sql.statement import RELATIONS, Kind, ObjectName, Query
+from headgate.sql.views import CreateView
+from headgate.text.cursor import Identifier
 from tests.catalog.building import NOW, START
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -45,6 +46,9 @@ names = st.sampled_from(
 )
 types = st.sampled_from(
     ["integer", "bigint", "decimal(10,2)", "record(a integer, b text)", "array<text>", "enum('x')"]
+).map(parse_type)
+definitions = st.builds(
+    CreateView, st.just(ObjectName((Identifier("v"),))), texts.map(lambda text: Query(text))
 )
 secrets: st.SearchStrategy[SecretSource] = st.one_of(
     st.builds(EncryptedSecret, texts), st.builds(FromEnvironment, texts), st.builds(FromFile, texts)
@@ -96,8 +100,8 @@ def _creations(draw: st.DrawFn, catalog: Catalog) -> Sequence[Change]:
         draw(names),
         NOW.replace(microsecond=draw(st.integers(0, 999_999))),
         draw(texts),
-        '{"n": 1}',
-        (*columns, *(Column(90, f"typed{t.id}", print_name(catalog.path(t.id))) for t in named)),
+        draw(st.none() | definitions),
+        (*columns, *(Column(90, f"typed{t.id}", Named(catalog.path(t.id))) for t in named)),
         draw(st.sampled_from(Growth)) if kind in RELATIONS else None,
         dependencies=(*draw(_dependencies(catalog)), *(Dependency(t.id, DependencyKind.TYPE) for t in named)),
         comment=draw(comments),
@@ -153,7 +157,6 @@ def _alterations(draw: st.DrawFn, catalog: Catalog) -> Sequence[Change]:
     generic: list[st.SearchStrategy[Change]] = [
         st.builds(ObjectRenamed, st.just(target.id), names),
         st.builds(CommentSet, st.just(target.id), st.just(column), st.none() | texts),
-        st.builds(CommentImported, st.just(target.id), st.just(column), st.none() | texts),
     ]
     return (draw(draw(st.sampled_from([*_special(catalog, target) * 2, *generic]))),)
 
@@ -186,4 +189,4 @@ def _redefinitions(draw: st.DrawFn, catalog: Catalog, target: Object) -> Change:
     )  # its columns may mention them
     dependencies = (*draw(_dependencies(catalog)), *typed)
     columns = draw(_evolved(catalog, target))
-    return DefinitionChanged(target.id, draw(texts), "{}", dependencies, columns, target.growth)
+    return DefinitionChanged(target.id, draw(texts), draw(definitions), dependencies, columns, target.growth)

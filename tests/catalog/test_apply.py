@@ -22,8 +22,10 @@ from headgate.catalog.objects import Column, Dependency, DependencyKind, Desired
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile
 from headgate.errors import InternalError
 from headgate.schema.types import Array, Bigint, Field, Named, Record, Text
-from headgate.sql.statement import Kind
-from tests.catalog.building import NOW, PUBLIC, START, Building, created, numbered
+from headgate.sql.connections import CreateSecret, SecretText
+from headgate.sql.statement import Kind, Query
+from headgate.sql.views import CreateView
+from tests.catalog.building import NOW, PUBLIC, START, Building, created, numbered, written
 
 pytestmark = pytest.mark.unit
 
@@ -33,8 +35,12 @@ def building() -> Building:
     return Building()
 
 
+DEFINITION = CreateView(written("v"), Query("SELECT 1"))
+HUNTER = CreateSecret(written("s"), SecretText("hunter2"))
+
+
 def redefined(id_: int, *reads: int) -> DefinitionChanged:
-    return DefinitionChanged(id_, "CREATE VIEW", "{}", tuple(Dependency(i) for i in reads), ())
+    return DefinitionChanged(id_, "CREATE VIEW", DEFINITION, tuple(Dependency(i) for i in reads), ())
 
 
 def test_a_snapshot_does_not_change_when_the_next_is_made(building: Building) -> None:
@@ -108,12 +114,12 @@ def test_a_chain_longer_than_the_stack_can_be_dropped(building: Building) -> Non
 def test_a_disabled_binding_lets_its_collection_go(building: Building) -> None:
     collection = building.add(Kind.COLLECTION, "docs")
     capture = building.add(Kind.CAPTURE, "c")
-    writes = Dependency(collection, DependencyKind.WRITES)
-    building.do(DefinitionChanged(capture, "CREATE CAPTURE", "{}", (writes,), ()))
+    writes = Dependency(collection, DependencyKind.READS)
+    building.do(DefinitionChanged(capture, "CREATE CAPTURE", DEFINITION, (writes,), ()))
     with pytest.raises(InUse):
         building.do(ObjectDropped(collection))
-    disabled = Dependency(collection, DependencyKind.WRITES, holds=False)
-    building.do(DefinitionChanged(capture, "CREATE CAPTURE", "{}", (disabled,), ()))
+    disabled = Dependency(collection, DependencyKind.READS, blocks_drop=False)
+    building.do(DefinitionChanged(capture, "CREATE CAPTURE", DEFINITION, (disabled,), ()))
     assert drop_order(building.catalog, (collection,)) == (building.catalog.get(collection),)
     building.do(ObjectDropped(collection))
     assert building.catalog.get(capture).dependencies == ()
@@ -167,8 +173,8 @@ def test_a_renamed_type_is_named_anew_in_every_column_that_has_it(building: Buil
     view = building.add(Kind.VIEW, "v", "p headgate.public.point", "n text", types=(point,))
     building.do(ObjectRenamed(point, "dot"), ObjectRenamed(PUBLIC, "main"))
     named = Named(("headgate", "main", "dot"))
-    assert building.catalog.get(path).definition() == Array(named)
-    assert [c.parsed for c in building.catalog.get(view).columns] == [named, Text()]
+    assert building.catalog.get(path).as_type() == Array(named)
+    assert [c.type for c in building.catalog.get(view).columns] == [named, Text()]
 
 
 def test_a_type_that_is_mentioned_must_be_among_the_dependencies(building: Building) -> None:
@@ -185,7 +191,7 @@ def test_column_ids_are_never_used_again(building: Building) -> None:
     assert building.catalog.get(view).next_column == 3
     with pytest.raises(InternalError):
         building.do(ColumnsChanged(view, numbered("a integer", "c text")))
-    building.do(ColumnsChanged(view, (*numbered("renamed bigint"), Column(3, "c", "text"))))
+    building.do(ColumnsChanged(view, (*numbered("renamed bigint"), Column(3, "c", Text()))))
     assert [(c.id, c.name) for c in building.catalog.get(view).columns] == [(1, "renamed"), (3, "c")]
 
 
@@ -197,7 +203,7 @@ def test_a_comment_follows_its_column_through_rename_and_widening(building: Buil
 
 
 def test_a_secret_is_stored_without_the_statement_that_carried_it(building: Building) -> None:
-    made = Object(3, Kind.SECRET, PUBLIC, "s", NOW, "CREATE SECRET s AS 'hunter2'", '{"value": "hunter2"}')
+    made = Object(3, Kind.SECRET, PUBLIC, "s", NOW, "CREATE SECRET s AS 'hunter2'", HUNTER)
     building.do(ObjectCreated(made, EncryptedSecret("token")))
     assert building.catalog.get(3).statement == "CREATE SECRET s AS '***'"
     assert "hunter2" not in repr(building.catalog)
@@ -246,22 +252,15 @@ def test_columns_of_a_record_take_its_docs_as_imported_comments() -> None:
     id_, note = columns_of(record, keys=frozenset({"id"}))
     assert (id_.id, id_.type, id_.nullable, id_.key, id_.comment.imported) == (
         1,
-        "bigint",
+        Bigint(),
         False,
         True,
         "the key",
     )
-    assert (note.id, note.parsed, note.nullable, note.key, note.comment.imported) == (
+    assert (note.id, note.type, note.nullable, note.key, note.comment.imported) == (
         2,
         Text(),
         True,
         False,
         None,
     )
-
-
-def test_the_purified_form_is_read_as_a_json_object() -> None:
-    held = Object(3, Kind.VIEW, PUBLIC, "v", NOW, purified='{"kind": "view", "n": [1]}')
-    assert held.purified_json() == {"kind": "view", "n": [1]}
-    with pytest.raises(InternalError):
-        Object(3, Kind.VIEW, PUBLIC, "v", NOW, purified="[]").purified_json()

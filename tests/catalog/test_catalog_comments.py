@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.catalog.changes import CommentImported, CommentSet, ObjectCreated, ObjectDropped
+from headgate.catalog.changes import CommentSet, ObjectCreated, ObjectDropped
 from headgate.catalog.comments import Effective, Origin, column_comment, effective_comment, object_comment
 from headgate.catalog.objects import Column, ColumnRef
 from headgate.sql.statement import Kind
@@ -37,7 +37,7 @@ def projection(building: Building, name: str, of: ColumnRef) -> int:
 def test_an_explicit_comment_outranks_an_imported_one(building: Building) -> None:
     source = building.add(Kind.SOURCE, "s", "a text")
     assert column_comment(building.catalog, column(building, source)) is None
-    building.do(CommentImported(source, 1, "from the schema"))
+    building.imported(source, 1, "from the schema")
     assert effective_comment(building.catalog, column(building, source)) == Effective(
         "from the schema", Origin.IMPORTED
     )
@@ -49,9 +49,10 @@ def test_an_explicit_comment_outranks_an_imported_one(building: Building) -> Non
 
 def test_is_null_silences_the_imported_comment_also_when_it_changes(building: Building) -> None:
     source = building.add(Kind.SOURCE, "s", "a text")
-    building.do(CommentImported(source, None, "old"), CommentSet(source, None, None))
+    building.imported(source, None, "old")
+    building.do(CommentSet(source, None, None))
     assert object_comment(building.catalog.get(source)) is None
-    building.do(CommentImported(source, None, "new"))
+    building.imported(source, None, "new")
     assert object_comment(building.catalog.get(source)) is None
     building.do(CommentSet(source, None, "mine"))
     assert object_comment(building.catalog.get(source)) == "mine"
@@ -59,7 +60,8 @@ def test_is_null_silences_the_imported_comment_also_when_it_changes(building: Bu
 
 def test_an_empty_comment_is_a_comment(building: Building) -> None:
     source = building.add(Kind.SOURCE, "s")
-    building.do(CommentImported(source, None, "imported"), CommentSet(source, None, ""))
+    building.imported(source, None, "imported")
+    building.do(CommentSet(source, None, ""))
     assert object_comment(building.catalog.get(source)) == ""
 
 
@@ -67,7 +69,7 @@ def test_a_comment_follows_a_column_through_projections_and_renames(building: Bu
     source = building.add(Kind.SOURCE, "s", "a text")
     first = projection(building, "v", ColumnRef(source, 1))
     second = projection(building, "w", ColumnRef(first, 1))
-    building.do(CommentImported(source, 1, "upstream"))
+    building.imported(source, 1, "upstream")
     assert effective_comment(building.catalog, column(building, second)) == Effective(
         "upstream", Origin.FOLLOWED
     )

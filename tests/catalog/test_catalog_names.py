@@ -264,7 +264,7 @@ def test_names_are_shown_as_short_as_the_default_path_finds_them(building: Build
     archive = building.add(Kind.DATABASE, "archive", parent=0)
     old = building.add(Kind.SCHEMA, "old", parent=archive)
     ids = [building.add(Kind.VIEW, "my view", parent=parent) for parent in (PUBLIC, staging, old)]
-    shown = [building.catalog.shown(i) for i in (*ids, staging, old, archive)]
+    shown = [building.catalog.display_name(i) for i in (*ids, staging, old, archive)]
     assert shown == [
         '"my view"',
         'staging."my view"',

@@ -8,7 +8,6 @@ from headgate.catalog.apply import apply_each
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
-    CommentImported,
     CommentSet,
     DefinitionChanged,
     ObjectRenamed,
@@ -18,10 +17,15 @@ from headgate.catalog.changes import (
 from headgate.catalog.history import EventKind, describe, event_of
 from headgate.catalog.objects import Column, DesiredTaskState
 from headgate.catalog.secrets import EncryptedSecret
-from headgate.sql.statement import Kind
-from tests.catalog.building import Building
+from headgate.schema.parse import parse_type
+from headgate.sql.statement import Kind, Query
+from headgate.sql.views import CreateView
+from tests.catalog.building import Building, written
 
 pytestmark = pytest.mark.unit
+
+
+DEFINITION = CreateView(written("v"), Query("SELECT 1"))
 
 
 def lines(building: Building, *changes: Change) -> list[str]:
@@ -33,10 +37,10 @@ def test_a_followed_schema_change_is_told_column_by_column() -> None:
     building = Building()
     source = building.add(Kind.SOURCE, "s", "id integer", "price integer", "note text", "old text")
     evolved = (
-        Column(1, "id", "bigint", nullable=False, key=True),
-        Column(3, "remark", "text"),
-        Column(2, "price", "decimal(10,2)"),
-        Column(5, "Extra", "record(a integer comment 'a doc')"),
+        Column(1, "id", parse_type("bigint"), nullable=False, key=True),
+        Column(3, "remark", parse_type("text")),
+        Column(2, "price", parse_type("decimal(10,2)")),
+        Column(5, "Extra", parse_type("record(a integer comment 'a doc')")),
     )
     assert lines(building, ColumnsChanged(source, evolved)) == [
         "column id changed from integer to bigint",
@@ -61,9 +65,8 @@ def test_comments_and_secrets_are_told_without_their_text() -> None:
         building,
         CommentSet(view, None, "confidential"),
         CommentSet(view, 1, None),
-        CommentImported(view, 1, "confidential"),
         SecretChanged(secret, EncryptedSecret("token")),
-    ) == ["comment set", "comment on column c removed", "comment on column c imported", "secret changed"]
+    ) == ["comment set", "comment on column c removed", "secret changed"]
 
 
 def test_other_changes_are_told_in_one_line() -> None:
@@ -73,7 +76,7 @@ def test_other_changes_are_told_in_one_line() -> None:
     assert lines(
         building,
         ObjectRenamed(view, "new name"),
-        DefinitionChanged(view, "CREATE …", "{}", (), columns),
+        DefinitionChanged(view, "CREATE …", DEFINITION, (), columns),
         TaskStateSet(view, DesiredTaskState.PAUSED),
         TaskStateSet(view, DesiredTaskState.RUNNING),
     ) == ['renamed from v to "new name"', "redefined materialized view", "paused", "resumed"]
@@ -82,10 +85,9 @@ def test_other_changes_are_told_in_one_line() -> None:
 def test_every_change_is_an_event() -> None:
     changes: dict[Change, EventKind] = {
         ObjectRenamed(3, "x"): EventKind.RENAMED,
-        DefinitionChanged(3, "", "{}", (), ()): EventKind.REDEFINED,
+        DefinitionChanged(3, "", DEFINITION, (), ()): EventKind.REDEFINED,
         ColumnsChanged(3, ()): EventKind.COLUMNS_CHANGED,
         CommentSet(3, None, "x"): EventKind.COMMENTED,
-        CommentImported(3, None, "x"): EventKind.COMMENTED,
         SecretChanged(3, EncryptedSecret("x")): EventKind.SECRET_CHANGED,
         TaskStateSet(3, DesiredTaskState.PAUSED): EventKind.PAUSED,
     }

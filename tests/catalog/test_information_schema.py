@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,19 +11,21 @@ import pytest
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
-    CommentImported,
     CommentSet,
+    DefinitionChanged,
     ObjectRenamed,
     TaskStateSet,
 )
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
-from headgate.catalog.objects import Column, DesiredTaskState
+from headgate.catalog.objects import Column, Comment, DesiredTaskState
+from headgate.catalog.positions import KafkaRecord
 from headgate.catalog.store.sqlite import SqliteStore
-from headgate.catalog.tasks import Quarantined, SchemaSeen, State, TaskStatus
-from headgate.schema.types import Bigint, Boolean, Bytes, Integer, Text, TimestampTz, Type
-from headgate.sql.statement import Kind
+from headgate.catalog.tasks import Quarantined, State, TaskStatus
+from headgate.schema.types import Bigint, Boolean, Bytes, Integer, Json, Text, TimestampTz, Type
+from headgate.sql.script import parse_statement
+from headgate.sql.statement import Create, Kind
 from tests.catalog.building import NOW, created, written
 
 pytestmark = pytest.mark.unit
@@ -33,7 +36,7 @@ COLUMNS_OF = {
     "tasks": "name kind state error batch rows skipped lag since",
     "events": "time object event detail",
     "history": "time object change cause position statement",
-    "quarantine": "object task topic partition offset time schema_id path expected reason raw",
+    "quarantine": "object task topic partition offset time schema_id path expected reason raw position",
 }
 PYTHON: dict[Type, type] = {
     Text(): str,
@@ -42,6 +45,7 @@ PYTHON: dict[Type, type] = {
     Boolean(): bool,
     TimestampTz(): type(NOW),
     Bytes(): bytes,
+    Json(): str,
 }
 
 
@@ -100,8 +104,15 @@ def test_every_value_is_of_its_columns_type(store: SqliteStore) -> None:
     sink = add(store, Kind.SINK, "s", reads=(source,))
     commit(store, CommentSet(source, 1, "the key"))
     store.report(TaskStatus(sink, State.HALTED, NOW, "RUN-0001", 1, 2, 3, 4))
-    store.quarantine([Quarantined(source, sink, "t", 0, 1, NOW, 7, "$.a", "text", "trailing bytes", b"x")])
-    store.saw([SchemaSeen("http://r", 7, "orders-value", 1, "AVRO", "{}")])
+    store.quarantine(
+        [Quarantined(source, sink, KafkaRecord("t", 0, 1), NOW, 7, "$.a", "text", "trailing bytes", b"x")]
+    )
+    definition = parse_statement(
+        "CREATE SOURCE orders FROM KAFKA BROKER 'b:1' TOPIC 'orders' FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY"
+        " 'http://r' (SEED VALUE SCHEMA ID 7 '{}')"
+    )
+    assert isinstance(definition, Create)
+    commit(store, DefinitionChanged(source, "", definition, (), store.load().get(source).columns))
     for relation in SYSTEM_RELATIONS:
         seen = list(relation.read(store.load(), store).rows)
         assert seen, relation.name
@@ -119,7 +130,9 @@ def test_quarantined_records_of_a_task_that_the_catalog_does_not_know_yet_are_le
     source = add(store, Kind.SOURCE, "orders")
     before = store.load()
     sink = add(store, Kind.SINK, "s", reads=(source,))
-    store.quarantine([Quarantined(source, sink, "t", 0, 1, NOW, None, None, None, "trailing bytes")])
+    store.quarantine(
+        [Quarantined(source, sink, KafkaRecord("t", 0, 1), NOW, None, None, None, "trailing bytes")]
+    )
     (relation,) = (r for r in SYSTEM_RELATIONS if r.name == "quarantine")
     assert list(relation.read(before, store).rows) == []
     assert len(list(relation.read(store.load(), store).rows)) == 1
@@ -127,7 +140,7 @@ def test_quarantined_records_of_a_task_that_the_catalog_does_not_know_yet_are_le
 
 def test_objects_lists_everything_with_its_home_and_comment(store: SqliteStore) -> None:
     view = add(store, Kind.VIEW, "v")
-    commit(store, CommentImported(view, None, "about v"))
+    commit(store, CommentSet(view, None, "about v"))
     assert rows(store, "headgate_catalog.objects") == [
         (1, None, None, "headgate", "database", NOW, None),
         (2, "headgate", None, "public", "schema", NOW, None),
@@ -135,13 +148,17 @@ def test_objects_lists_everything_with_its_home_and_comment(store: SqliteStore) 
     ]
 
 
+def _imported(column: Column) -> Column:
+    docs = {2: "from the schema", 3: "silenced"}
+    return replace(column, comment=Comment(imported=docs.get(column.id)))
+
+
 def test_columns_and_comments_show_what_holds(store: SqliteStore) -> None:
     view = add(store, Kind.VIEW, "v", "a integer", "b record(x integer comment 'a doc')", "c text")
     commit(
         store,
         CommentSet(view, 1, "by hand"),
-        CommentImported(view, 2, "from the schema"),
-        CommentImported(view, 3, "silenced"),
+        ColumnsChanged(view, tuple(_imported(c) for c in store.load().get(view).columns)),
         CommentSet(view, 3, None),
     )
     shown = rows(store, "headgate_catalog.columns", "position", "name", "type", "nullable", "key", "comment")
@@ -200,7 +217,7 @@ def test_tables_are_as_the_standard_has_them(store: SqliteStore) -> None:
 
 def test_columns_are_as_the_standard_has_them(store: SqliteStore) -> None:
     view = add(store, Kind.VIEW, "v", "a integer", "b decimal(10,2)", "c timestamptz", "d text")
-    strict = Column(1, "a", "integer", nullable=False)
+    strict = Column(1, "a", Integer(), nullable=False)
     commit(store, ColumnsChanged(view, (strict, *store.load().get(view).columns[1:])))
     shown = rows(
         store,

@@ -6,22 +6,20 @@ planner can get wrong (an id that is not there) raises `InternalError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from headgate.catalog.catalog import SYSTEM_SCHEMAS, Catalog, CatalogBuilder
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
-    CommentImported,
     CommentSet,
     DefinitionChanged,
     ObjectCreated,
     ObjectDropped,
     ObjectRenamed,
     SecretChanged,
-    StatementRespelled,
     TaskStateSet,
 )
 from headgate.catalog.errors import AlreadyExists, DependencyCycle, ReservedName
@@ -35,18 +33,20 @@ from headgate.catalog.objects import (
     DependencyKind,
     DesiredTaskState,
     Object,
-    read_type,
     with_comment,
 )
-from headgate.catalog.retype import retype
 from headgate.catalog.secrets import redacted_statement
 from headgate.errors import InternalError
+from headgate.schema.types import Named, Type, map_named
+from headgate.sql.rewrite import TYPES, Field, rewrite
 from headgate.sql.statement import Kind
+
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """One change and what it did to the object that it is about: None before it was created, after it was dropped."""
+    """A change, and its object before and after it. ``before`` is None for a new object, ``after`` for a dropped one."""
 
     change: Change
     before: Object | None
@@ -61,19 +61,19 @@ def apply(catalog: Catalog, *changes: Change) -> Catalog:
 
 
 def apply_each(catalog: Catalog, changes: Iterable[Change]) -> tuple[Catalog, tuple[AppliedChange, ...]]:
-    """As `apply`, with what each change did."""
+    """Like `apply`, and also returns what each change did."""
     draft = CatalogBuilder(catalog)
     done = tuple([_step(draft, change) for change in changes])
     return draft.view(), done
 
 
-def subject(change: Change) -> int:
-    """The id of the object that the change is about."""
+def object_id_of(change: Change) -> int:
+    """The id of the object that the change creates, changes or drops."""
     return change.object.id if isinstance(change, ObjectCreated) else change.id
 
 
 def _step(draft: CatalogBuilder, change: Change) -> AppliedChange:
-    id_ = subject(change)
+    id_ = object_id_of(change)
     before, name_before = draft.objects.get(id_), _shown(draft, id_)
     _apply(draft, change)
     draft.version += 1
@@ -82,7 +82,7 @@ def _step(draft: CatalogBuilder, change: Change) -> AppliedChange:
 
 
 def _shown(draft: CatalogBuilder, id_: int) -> str:
-    return draft.view().shown(id_) if id_ in draft.objects else ""
+    return draft.view().display_name(id_) if id_ in draft.objects else ""
 
 
 def _apply(draft: CatalogBuilder, change: Change) -> None:
@@ -95,16 +95,14 @@ def _apply(draft: CatalogBuilder, change: Change) -> None:
             _rename(draft, change)
         case DefinitionChanged():
             _redefine(draft, change)
-        case StatementRespelled():
-            _respell(draft, change)
         case ColumnsChanged():
             _change_columns(draft, change)
-        case CommentSet() | CommentImported():
+        case CommentSet():
             _comment(draft, change)
         case SecretChanged():
             _change_secret(draft, change)
         case TaskStateSet():
-            _tell(draft, change)
+            _set_task_state(draft, change)
         case _:
             assert_never(change)
 
@@ -118,7 +116,7 @@ def _create(draft: CatalogBuilder, change: ObjectCreated) -> None:
     _check_parent(view, new)
     _check_name(view, new)
     if change.secret is not None:
-        new = replace(new, statement=redacted_statement("CREATE", new.name, change.secret), purified="{}")
+        new = replace(new, statement=redacted_statement("CREATE", new.name, change.secret), definition=None)
         draft.secrets[new.id] = change.secret
     _check_definition(view, new)
     draft.put(new)
@@ -149,7 +147,23 @@ def _rename(draft: CatalogBuilder, change: ObjectRenamed) -> None:
     draft.put(new)
     names = {path: draft.view().path(id_) for id_, path in before.items()}
     for user in {i for id_ in before for i in draft.users.get(id_, ())}:
-        draft.put(retype(draft.objects[user], names))
+        draft.put(_with_type_names(draft.objects[user], names))
+
+
+def _with_type_names(user: Object, names: Mapping[Path, Path]) -> Object:
+    """The object with every old full name of a type in its columns and body replaced by the new one."""
+
+    def renamed(type_: Type) -> Type:
+        return map_named(type_, lambda named: Named(names[named.parts]) if named.parts in names else named)
+
+    def change(value: Any, field: Field | None) -> Any:
+        written = field is not None and field.name == "written"  # the text of a query stays as it is
+        return renamed(value) if isinstance(value, TYPES) and not written else value
+
+    columns = tuple(replace(c, type=renamed(c.type)) for c in user.columns)
+    body = None if user.body is None else renamed(user.body)
+    definition = user.definition and rewrite(user.definition, change)
+    return replace(user, columns=columns, body=body, definition=definition)
 
 
 def _redefine(draft: CatalogBuilder, change: DefinitionChanged) -> None:
@@ -159,7 +173,7 @@ def _redefine(draft: CatalogBuilder, change: DefinitionChanged) -> None:
     new = replace(
         old,
         statement=change.statement,
-        purified=change.purified,
+        definition=change.definition,
         dependencies=change.dependencies,
         columns=_merge_columns(old, change.columns),
         growth=change.growth,
@@ -169,16 +183,9 @@ def _redefine(draft: CatalogBuilder, change: DefinitionChanged) -> None:
     draft.put(new)
 
 
-def _respell(draft: CatalogBuilder, change: StatementRespelled) -> None:
-    old = draft.view().get(change.id)
-    if old.kind is Kind.SECRET:
-        raise InternalError("a secret names nothing")
-    draft.put(replace(old, statement=change.statement, purified=change.purified))
-
-
 def _change_columns(draft: CatalogBuilder, change: ColumnsChanged) -> None:
     old = draft.view().get(change.id)
-    new = replace(old, columns=_merge_columns(old, change.columns))
+    new = replace(old, columns=_merge_columns(old, change.columns), growth=change.growth or old.growth)
     _check_definition(draft.view(), new)
     draft.put(new)
 
@@ -192,22 +199,19 @@ def _merge_columns(old: Object, columns: tuple[Column, ...]) -> tuple[Column, ..
 
 
 def _keep_comment(old: Column | None, new: Column) -> Column:
-    """What a user said about a column changes only when the user says something else."""
+    """Only COMMENT ON changes what a user has said about a column."""
     if old is None:
         return new
     kept = Comment(old.comment.explicit, new.comment.imported, old.comment.suppressed)
     return replace(new, comment=kept)
 
 
-def _comment(draft: CatalogBuilder, change: CommentSet | CommentImported) -> None:
+def _comment(draft: CatalogBuilder, change: CommentSet) -> None:
     target = draft.view().get(change.id)
     place = target if change.column is None else target.column(change.column)
     if place is None:
         raise InternalError(f'{target.kind} "{target.name}" has no column with id {change.column}')
-    if isinstance(change, CommentSet):
-        comment = Comment(change.text, place.comment.imported, suppressed=change.text is None)
-    else:
-        comment = replace(place.comment, imported=change.text)
+    comment = Comment(change.text, place.comment.imported, suppressed=change.text is None)
     draft.put(with_comment(target, change.column, comment))
 
 
@@ -220,7 +224,7 @@ def _change_secret(draft: CatalogBuilder, change: SecretChanged) -> None:
     draft.put(replace(target, statement=statement))
 
 
-def _tell(draft: CatalogBuilder, change: TaskStateSet) -> None:
+def _set_task_state(draft: CatalogBuilder, change: TaskStateSet) -> None:
     target = draft.view().get(change.id)
     if target.kind not in CAN_BE_TASKS:
         raise InternalError(f'{target.kind} "{target.name}" is not a task')
@@ -240,13 +244,13 @@ def _check_parent(view: Catalog, new: Object) -> None:
 def _check_name(view: Catalog, new: Object) -> None:
     if new.kind is Kind.SCHEMA and new.name.lower() in SYSTEM_SCHEMAS:
         raise ReservedName(new.kind, new.name)
-    existing = view.exactly(new.parent, new.namespace, new.name)
+    existing = view.find_exact(new.parent, new.namespace, new.name)
     if existing is not None and existing.id != new.id:
         raise AlreadyExists(existing.kind, new.name, existing.name)
 
 
 def _check_definition(view: Catalog, new: Object) -> None:
-    """The object's columns are told apart by id and name, and all it uses is there and does not use it."""
+    """Check that columns have different ids and names, that everything the object uses exists, and that there is no cycle."""
     if len({c.id for c in new.columns}) < len(new.columns) or len({c.name for c in new.columns}) < len(
         new.columns
     ):
@@ -265,14 +269,14 @@ def _cycle(view: Catalog, new: Object) -> tuple[str, ...]:
         return new.name, new.name
     if new.id not in view.users:  # nobody uses it, so nothing it uses can lead back
         return ()
-    return tuple(view.shown(o.id) for o in find_cycle(view, new.id, new.dependencies))
+    return tuple(view.display_name(o.id) for o in find_cycle(view, new.id, new.dependencies))
 
 
 def _check_types_listed(view: Catalog, new: Object) -> None:
-    """Renames reach a type's users through the dependencies, so every type that is mentioned must be in them."""
+    """A rename finds the users of a type through their dependencies, so every type that is mentioned must be one."""
     listed = {d.on for d in new.dependencies if d.use is DependencyKind.TYPE}
-    texts = [c.type for c in new.columns] + ([new.body] if new.body is not None else [])
-    for path in (path for text in texts for path in named_types(read_type(text))):
+    types = [c.type for c in new.columns] + ([new.body] if new.body is not None else [])
+    for path in (path for type_ in types for path in named_types(type_)):
         used = type_by_path(view, path)
         if used is None or used.id not in listed:
             raise InternalError(

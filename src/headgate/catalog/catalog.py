@@ -34,7 +34,8 @@ def fold(name: str) -> str:
 class Catalog:
     """`version` counts the changes that led here; `next_id` was never the id of an object.
 
-    `desired` has an entry for every task. The two indexes follow from `objects`.
+    `desired` has an entry for every task. The two indexes follow from `objects`. `analyses` is a cache that a snapshot
+    shares with those made from it: whoever puts something in checks on each use that it still holds (`plan.relations`).
     """
 
     version: int
@@ -44,6 +45,7 @@ class Catalog:
     desired: Mapping[int, DesiredTaskState] = field(default_factory=dict)
     by_name: Mapping[NameKey, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
     users: Mapping[int, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
+    analyses: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
 
     def get(self, id_: int) -> Object:
         """The object with this id, which must exist."""
@@ -52,12 +54,12 @@ class Catalog:
             raise InternalError(f"there is no object with id {id_} in the catalog")
         return found
 
-    def same_folded(self, parent: int, namespace: Namespace, name: str) -> tuple[Object, ...]:
+    def find_any_case(self, parent: int, namespace: Namespace, name: str) -> tuple[Object, ...]:
         """Objects whose name differs from `name` at most by case, in the order of their ids."""
         return tuple(self.objects[i] for i in self.by_name.get((parent, namespace, fold(name)), ()))
 
-    def exactly(self, parent: int, namespace: Namespace, name: str) -> Object | None:
-        return next((o for o in self.same_folded(parent, namespace, name) if o.name == name), None)
+    def find_exact(self, parent: int, namespace: Namespace, name: str) -> Object | None:
+        return next((o for o in self.find_any_case(parent, namespace, name) if o.name == name), None)
 
     def children(self, parent: int) -> Iterator[Object]:
         return (o for o in self.objects.values() if o.parent == parent)
@@ -74,7 +76,7 @@ class Catalog:
             id_ = found.parent
         return tuple(reversed(parts))
 
-    def shown(self, id_: int) -> str:
+    def display_name(self, id_: int) -> str:
         """The name as the shortest text that finds the object on the default search path."""
         path, default = self.path(id_), (DEFAULT_DATABASE, DEFAULT_SCHEMA)
         if len(path) == 3:
@@ -95,11 +97,19 @@ class CatalogBuilder:
         self.desired = dict(base.desired)
         self.by_name = dict(base.by_name)
         self.users = dict(base.users)
+        self.analyses = base.analyses
 
     def view(self) -> Catalog:
         """The present state as a catalog, for queries. It changes with the builder."""
         return Catalog(
-            self.version, self.next_id, self.objects, self.secrets, self.desired, self.by_name, self.users
+            self.version,
+            self.next_id,
+            self.objects,
+            self.secrets,
+            self.desired,
+            self.by_name,
+            self.users,
+            self.analyses,
         )
 
     def put(self, new: Object) -> None:

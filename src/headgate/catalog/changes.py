@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 from headgate.catalog.objects import Column, Dependency, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
+from headgate.schema.types import Type
+from headgate.sql.statement import Create
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +23,15 @@ class ObjectCreated:
 
 @dataclass(frozen=True, slots=True)
 class ObjectDropped:
-    """What is disabled and still refers to the object lets go of it; whatever else uses it must go first."""
+    """Dependencies that do not block the drop are removed. Objects with other dependencies must be dropped first."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectRenamed:
-    """A renamed type, or one whose schema is renamed, keeps its users: their stored types name it anew."""
+    """Objects name each other by id, so a rename changes nothing else. Only types are stored with full names: those of
+    the users of a renamed type, or of a type in a renamed schema, are changed with it."""
 
     id: int
     name: str
@@ -36,49 +39,33 @@ class ObjectRenamed:
 
 @dataclass(frozen=True, slots=True)
 class DefinitionChanged:
-    """CREATE OR REPLACE and ALTER: another statement behind the same id."""
+    """CREATE OR REPLACE and ALTER: the object gets another definition and keeps its id."""
 
     id: int
     statement: str
-    purified: str
+    definition: Create
     dependencies: tuple[Dependency, ...]
     columns: tuple[Column, ...]
     growth: Growth | None = None
-    body: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StatementRespelled:
-    """Something that the object's statement names was renamed: it says the same with the new name."""
-
-    id: int
-    statement: str
-    purified: str
+    body: Type | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnsChanged:
-    """A schema change that was followed: all columns from now on, in order.
+    """A schema change that was followed, or a view whose query has another meaning: all columns from now on, in order.
+    Without ``growth``, rows come as before.
 
     Here and in `DefinitionChanged`, columns with a known id are the old ones, whatever they are called now.
     """
 
     id: int
     columns: tuple[Column, ...]
+    growth: Growth | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CommentSet:
-    """COMMENT ON … IS text; None is IS NULL, which also silences a comment that the source's schema brings."""
-
-    id: int
-    column: int | None
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class CommentImported:
-    """The doc that the source's schema has now; None where it has none."""
+    """COMMENT ON … IS text. None is IS NULL, which also suppresses a comment from the source's schema."""
 
     id: int
     column: int | None
@@ -100,14 +87,14 @@ class TaskStateSet:
 
 
 Change: TypeAlias = (
-    ObjectCreated | ObjectDropped | ObjectRenamed | DefinitionChanged | StatementRespelled | ColumnsChanged
-    | CommentSet | CommentImported | SecretChanged | TaskStateSet
+    ObjectCreated | ObjectDropped | ObjectRenamed | DefinitionChanged | ColumnsChanged
+    | CommentSet | SecretChanged | TaskStateSet
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """The changes of one statement, or of one schema change that was followed, with what the history says of them.
+class Commit:
+    """The changes of one statement, or of one schema change that is followed, and what the history records about them.
 
     `cause` is "statement" or what else brought them; `position` is the record that did, if one did.
     """

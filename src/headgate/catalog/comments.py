@@ -27,13 +27,13 @@ class Effective:
 
 
 def object_comment(target: Object) -> str | None:
-    """What is shown for the object itself."""
+    """The comment that is shown for the object."""
     found = own_comment(target.comment)
     return None if found is None else found.text
 
 
 def column_comment(catalog: Catalog, column: Column) -> str | None:
-    """What is shown for the column."""
+    """The comment that is shown for the column."""
     found = effective_comment(catalog, column)
     return None if found is None else found.text
 
@@ -52,7 +52,7 @@ def effective_comment(catalog: Catalog, column: Column) -> Effective | None:
 
 
 def own_comment(comment: Comment) -> Effective | None:
-    """What the comment itself says, upstream left aside."""
+    """The comment without those of columns upstream."""
     if comment.explicit is not None:
         return Effective(comment.explicit, Origin.EXPLICIT)
     if comment.imported is not None and not comment.suppressed:
@@ -61,7 +61,7 @@ def own_comment(comment: Comment) -> Effective | None:
 
 
 def _upstream(catalog: Catalog, column: Column) -> Iterator[Column]:
-    """The columns that this one is a projection of, nearest first; an origin that is gone ends the way."""
+    """The columns that this one is a projection of, nearest first. Stops at an origin that was dropped."""
     seen = set()
     at: Column | None = column
     while at is not None and at.origin is not None and at.origin not in seen:

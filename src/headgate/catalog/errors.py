@@ -64,7 +64,9 @@ class UnknownColumn(CatalogError, code="CAT-0105"):
     name: str
     similar: tuple[str, ...] = ()
     advice: str | None = None
+    columns: tuple[str, ...] = ()  # those of the object, if they are few
     MESSAGE = 'column "{column}" of {kind} "{name}" does not exist'
+    HINT = "The columns are {columns:list}."
 
     def hint(self) -> str | None:
         return self.advice or super().hint()
@@ -237,6 +239,17 @@ class CatalogTooOld(CatalogError, code="CAT-0308"):
     HINT = "Start an engine of this version on it once, which brings the file up to date."
 
 
+class CatalogNotConvertible(CatalogError, code="CAT-0310"):
+    """The catalog's file was written by a version before the first release, whose format is not read any more."""
+
+    path: str
+    version: int
+    wanted: int
+    MESSAGE = 'cannot open catalog "{path}": it was written by an older version of Headgate'
+    DETAIL = "The file has format {version}. This version reads format {wanted} and cannot convert the file."
+    HINT = "Start with a new project folder and run your scripts there. The file was not changed."
+
+
 class NotUnicode(CatalogError, code="CAT-0309"):
     """A name, comment or statement is not valid Unicode and cannot be stored."""
 
@@ -270,6 +283,29 @@ class LeaseLost(CatalogError, code="CAT-0402"):
     holder: str
     MESSAGE = 'cannot write catalog "{path}" any more: {holder} has taken it over'
     HINT = "Stop this engine and start it again. Nothing of the statement was stored."
+
+
+class LeaseExpired(CatalogError, code="CAT-0403"):
+    """This process could not renew its hold on the catalog in time: it was stopped, or the disk did not answer."""
+
+    path: str
+    seconds: int
+    MESSAGE = 'could not renew the lease of catalog "{path}" for {seconds} seconds'
+    DETAIL = "Another engine may take the catalog over, so this one has ended. Nothing is lost."
+    HINT = "Start the engine again. If it happens often, look for a slow disk or too little memory."
+
+
+class LedgerMoved(CatalogError, code="CAT-0404"):
+    """The progress of a task is not where the batch that wants to move it began: somebody else has moved it."""
+
+    retryable = True
+    task: int
+    expected: int | None  # number of a batch
+    found: int | None
+    MESSAGE = (
+        "could not record the progress of task {task}: it has moved from batch {expected} to batch {found}"
+    )
+    HINT = "The task continues from there by itself. If this repeats, look for a second engine."
 
 
 class KeyFileExposed(CatalogError, code="CAT-0501"):

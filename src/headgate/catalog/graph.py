@@ -19,7 +19,9 @@ CONTAINERS = (Kind.DATABASE, Kind.SCHEMA)
 def blocking_users(catalog: Catalog, id_: int) -> tuple[Object, ...]:
     """Objects that use this one and keep it from being dropped, in the order they were created."""
     users = (catalog.objects[i] for i in catalog.users.get(id_, ()))
-    return tuple(u for u in users if u.id != id_ and any(d.on == id_ and d.holds for d in u.dependencies))
+    return tuple(
+        u for u in users if u.id != id_ and any(d.on == id_ and d.blocks_drop for d in u.dependencies)
+    )
 
 
 def downstream(catalog: Catalog, id_: int) -> tuple[Object, ...]:
@@ -52,18 +54,18 @@ def drop_order(catalog: Catalog, ids: Iterable[int]) -> tuple[Object, ...]:
 
 
 def check_droppable(catalog: Catalog, id_: int) -> None:
-    """Raise if the object cannot go alone: something is in it, or something uses it."""
+    """Raises if the object cannot be dropped alone, because something is in it or uses it."""
     target = catalog.get(id_)
     inside = tuple(catalog.children(id_)) if target.kind in CONTAINERS else ()
     if inside:
-        raise NotEmpty(target.kind, catalog.shown(id_), _named(catalog, inside))
+        raise NotEmpty(target.kind, catalog.display_name(id_), _named(catalog, inside))
     if blocking_users(catalog, id_):
         users = [o for o in reversed(drop_order(catalog, (id_,))) if o.id != id_]
-        raise InUse(target.kind, catalog.shown(id_), _named(catalog, users))
+        raise InUse(target.kind, catalog.display_name(id_), _named(catalog, users))
 
 
 def find_cycle(catalog: Catalog, id_: int, dependencies: Iterable[Dependency]) -> tuple[Object, ...]:
-    """The way from the object back to itself, if it had these dependencies; empty if there is none."""
+    """The cycle through the object that these dependencies would close; empty if there is none."""
     came_from: dict[int, int] = {d.on: id_ for d in dependencies}
     open_ = list(came_from)
     while open_:
@@ -78,7 +80,7 @@ def find_cycle(catalog: Catalog, id_: int, dependencies: Iterable[Dependency]) -
 
 
 def named_types(type_: Type) -> Iterator[tuple[str, ...]]:
-    """The full names of the catalog's types that a type mentions, each place once."""
+    """The full name of every type of the catalog that a type mentions, once for each mention."""
     match type_:
         case Named():
             yield type_.parts
@@ -94,7 +96,7 @@ def named_types(type_: Type) -> Iterator[tuple[str, ...]]:
 
 
 def type_dependencies(catalog: Catalog, types: Iterable[Type]) -> tuple[Dependency, ...]:
-    """The dependencies that columns of these types bring, each type once; names unknown here are left out."""
+    """The dependencies of columns of these types, one for each named type. Unknown names are left out."""
     found = {path: type_by_path(catalog, path) for type_ in types for path in named_types(type_)}
     return tuple(Dependency(t.id, DependencyKind.TYPE) for t in found.values() if t is not None)
 
@@ -104,7 +106,7 @@ def type_by_path(catalog: Catalog, path: tuple[str, ...]) -> Object | None:
     parent, kinds = ROOT, (Kind.DATABASE, Kind.SCHEMA, Kind.TYPE)
     found: Object | None = None
     for kind, name in zip(kinds, path, strict=False):
-        found = catalog.exactly(parent, namespace_of(kind), name)
+        found = catalog.find_exact(parent, namespace_of(kind), name)
         if found is None:
             return None
         parent = found.id
@@ -136,4 +138,4 @@ def _way_back(catalog: Catalog, start: int, came_from: dict[int, int]) -> tuple[
 
 
 def _named(catalog: Catalog, objects: Iterable[Object]) -> tuple[tuple[str, str], ...]:
-    return tuple((o.kind.value, catalog.shown(o.id)) for o in objects)
+    return tuple((o.kind.value, catalog.display_name(o.id)) for o in objects)

@@ -16,14 +16,12 @@ from headgate.catalog.apply import AppliedChange
 from headgate.catalog.changes import (
     Change,
     ColumnsChanged,
-    CommentImported,
     CommentSet,
     DefinitionChanged,
     ObjectCreated,
     ObjectDropped,
     ObjectRenamed,
     SecretChanged,
-    StatementRespelled,
     TaskStateSet,
 )
 from headgate.catalog.objects import Column, DesiredTaskState, Object
@@ -56,11 +54,9 @@ def describe(step: AppliedChange) -> tuple[str, ...]:
             return (f"renamed from {step.name_before} to {step.name_after}",)
         case DefinitionChanged():
             return (f"redefined {step.after.kind}", *_columns(step.before, step.after))
-        case StatementRespelled():
-            return ("what it names is called otherwise",)
         case ColumnsChanged():
             return tuple(_columns(step.before, step.after)) or ("columns unchanged",)
-        case CommentSet() | CommentImported():
+        case CommentSet():
             return (_comment(step.change, step.after),)
         case SecretChanged():
             return ("secret changed",)
@@ -76,11 +72,10 @@ def _came_or_went(step: AppliedChange) -> str:
     return f"dropped {step.before.kind}" if step.before is not None else "nothing"
 
 
-def _comment(change: CommentSet | CommentImported, target: Object) -> str:
+def _comment(change: CommentSet, target: Object) -> str:
     column = target.column(change.column) if change.column is not None else None
     place = "comment" if column is None else f"comment on column {quote_identifier(column.name)}"
-    verb = "set" if isinstance(change, CommentSet) else "imported"
-    return f"{place} {verb if change.text is not None else 'removed'}"
+    return f"{place} {'set' if change.text is not None else 'removed'}"
 
 
 def _columns(before: Object, after: Object) -> Iterator[str]:
@@ -110,7 +105,7 @@ def _column(old: Column, new: Column) -> Iterator[str]:
 
 
 def _short(column: Column) -> str:
-    return print_type(column.parsed)
+    return print_type(column.type)
 
 
 class EventKind(enum.StrEnum):
@@ -120,7 +115,6 @@ class EventKind(enum.StrEnum):
     DROPPED = "dropped"
     RENAMED = "renamed"
     REDEFINED = "redefined"
-    RESPELLED = "respelled"
     COLUMNS_CHANGED = "columns changed"
     COMMENTED = "commented"
     SECRET_CHANGED = "secret changed"
@@ -150,11 +144,9 @@ def event_of(change: Change) -> EventKind:
             return EventKind.RENAMED
         case DefinitionChanged():
             return EventKind.REDEFINED
-        case StatementRespelled():
-            return EventKind.RESPELLED
         case ColumnsChanged():
             return EventKind.COLUMNS_CHANGED
-        case CommentSet() | CommentImported():
+        case CommentSet():
             return EventKind.COMMENTED
         case SecretChanged():
             return EventKind.SECRET_CHANGED

@@ -11,7 +11,7 @@ from headgate.catalog.catalog import SYSTEM_SCHEMAS, Catalog, fold
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import SearchPath, span_of
-from headgate.catalog.objects import RELATIONS, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.store import Reader
 from headgate.catalog.system_tables import HEADGATE_CATALOG, Row, SystemRelation, record
 from headgate.errors import similar_names
@@ -31,7 +31,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.statement import Kind, ObjectName
+from headgate.sql.statement import RELATIONS, Kind, ObjectName
 from headgate.text.cursor import Identifier
 
 _TABLE_TYPES = {
@@ -175,7 +175,7 @@ def _columns(catalog: Catalog, _: Reader) -> Iterator[Row]:
 def _columns_of(catalog: Catalog, relation: Object) -> Iterator[Row]:
     path = catalog.path(relation.id)
     for position, c in enumerate(relation.columns, 1):
-        yield _column(path, position, c.name, c.parsed, c.nullable, column_comment(catalog, c))
+        yield _column(path, position, c.name, c.type, c.nullable, column_comment(catalog, c))
 
 
 def _column(

@@ -1,4 +1,4 @@
-"""From a name as it is written to the object it means, by the search path and the rules of case.
+"""Find the object that a name means, by the search path and the rules of case.
 
 A name has one to three parts: `object`, `schema.object`, `database.schema.object`. One part is looked for in each
 schema of the search path in turn, two in the databases of the search path. Each part by itself follows the rule of
@@ -25,12 +25,12 @@ from headgate.catalog.errors import (
     UnknownObject,
     WrongKind,
 )
-from headgate.catalog.objects import RELATIONS, ROOT, Column, Namespace, Object, namespace_of
-from headgate.errors import Span, similar_names
+from headgate.catalog.objects import ROOT, Column, Namespace, Object, namespace_of
+from headgate.errors import Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, NotFound, force_quotes, print_name
 from headgate.schema.names import find as find_name
 from headgate.schema.types import Named
-from headgate.sql.statement import NO_SPAN, Kind, ObjectName
+from headgate.sql.statement import NO_SPAN, RELATIONS, Kind, ObjectName
 from headgate.text.cursor import Identifier
 
 Name = Sequence[Identifier]
@@ -38,7 +38,7 @@ Name = Sequence[Identifier]
 
 @dataclass(frozen=True, slots=True)
 class SearchPath:
-    """Schemas by exact database and name, in the order they are looked through. New objects go into the first."""
+    """Schemas by exact database and name, in the order in which they are searched. New objects go into the first."""
 
     entries: tuple[tuple[str, str], ...] = ((DEFAULT_DATABASE, DEFAULT_SCHEMA),)
 
@@ -50,7 +50,7 @@ DEFAULT_PATH = SearchPath()
 
 
 def resolve(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) -> Object:
-    """The object that the name means, of one of the kinds (of any, if none is given), or an error that says why not."""
+    """The object that the name means. It must be of one of the kinds, if any are given. Raises if there is none."""
     with _at(name):
         schemas = list(_schemas(catalog, path, name.parts, must_exist=True))
         found = _find_in(catalog, schemas, name.parts, kinds)
@@ -58,12 +58,12 @@ def resolve(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) 
             return found
         other = _find_in(catalog, schemas, name.parts, ())
         if other is not None:
-            raise WrongKind(catalog.shown(other.id), other.kind, tuple(k.value for k in kinds))
+            raise WrongKind(catalog.display_name(other.id), other.kind, tuple(k.value for k in kinds))
         raise UnknownObject(_kind_word(kinds), str(name), _similar(catalog, schemas, name.parts[-1], kinds))
 
 
 def find(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) -> Object | None:
-    """As `resolve`, for IF EXISTS: None where nothing has that name among these kinds."""
+    """Like `resolve`, but returns None if no object of these kinds has the name. It is for IF EXISTS."""
     with _at(name):
         return _find_in(catalog, _schemas(catalog, path, name.parts, must_exist=False), name.parts, kinds)
 
@@ -80,7 +80,7 @@ def resolve_database(catalog: Catalog, name: ObjectName) -> Object:
 
 
 def search_path(catalog: Catalog, path: SearchPath, names: Iterable[ObjectName]) -> SearchPath:
-    """The path that SET search_path asks for; none asks for the default. Every schema must exist."""
+    """The search path that SET search_path sets. No names mean the default. Every schema must exist."""
     entries = []
     for name in names:
         if len(name.parts) == 1 and fold(name.parts[0].name) in SYSTEM_SCHEMAS:
@@ -94,7 +94,7 @@ def search_path(catalog: Catalog, path: SearchPath, names: Iterable[ObjectName])
 def resolve_column_of(
     catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind
 ) -> tuple[Object, Column]:
-    """A column named by its object's name and its own, as COMMENT ON COLUMN and DOC ON COLUMN have it."""
+    """The object and the column of ``object.column``, as in COMMENT ON COLUMN."""
     if len(name.parts) < 2:
         raise ColumnWithoutObject(str(name)).at(span_of(name))
     relation = resolve(catalog, path, ObjectName(name.parts[:-1], span=name.span), *kinds)
@@ -105,15 +105,17 @@ def resolve_column_of(
 def resolve_column(catalog: Catalog, relation: Object, column: Identifier) -> Column:
     """The column of a relation or record type that the identifier means."""
     if not relation.columns:
-        raise NoColumns(relation.kind, catalog.shown(relation.id))
+        raise NoColumns(relation.kind, catalog.display_name(relation.id))
     match find_name(column.name, column.quoted, (c.name for c in relation.columns)):
         case Found(name):
             return next(c for c in relation.columns if c.name == name)
         case Ambiguous(candidates):
             quoted = tuple(force_quotes(c) for c in candidates)
-            raise AmbiguousColumn(column.name, relation.kind, catalog.shown(relation.id), quoted)
+            raise AmbiguousColumn(column.name, relation.kind, catalog.display_name(relation.id), quoted)
         case NotFound(similar):
-            raise UnknownColumn(column.name, relation.kind, catalog.shown(relation.id), similar)
+            columns = if_few(c.name for c in relation.columns)
+            shown = catalog.display_name(relation.id)
+            raise UnknownColumn(column.name, relation.kind, shown, similar, columns=columns)
 
 
 def parent_and_name(catalog: Catalog, path: SearchPath, name: ObjectName, kind: Kind) -> tuple[int, str]:
@@ -126,7 +128,7 @@ def parent_and_name(catalog: Catalog, path: SearchPath, name: ObjectName, kind: 
         parent, new = _parent(catalog, path, name.parts, kind), name.parts[-1]
         if kind is Kind.SCHEMA and fold(new.name) in SYSTEM_SCHEMAS:
             raise ReservedName(kind, new.name)
-        same = catalog.same_folded(parent, namespace_of(kind), new.name)
+        same = catalog.find_any_case(parent, namespace_of(kind), new.name)
         taken = [o for o in same if o.name == new.name] or ([] if new.quoted else same)
         if taken:
             raise AlreadyExists(taken[0].kind, new.name, taken[0].name)
@@ -154,7 +156,7 @@ def _schema(catalog: Catalog, path: SearchPath, name: Name) -> Object:
     databases = [_database(catalog, name[:1])] if len(name) == 2 else _databases(catalog, path)
     for database in databases:
         found = _match_case(
-            catalog, catalog.same_folded(database.id, Namespace.SCHEMA, name[-1].name), name[-1]
+            catalog, catalog.find_any_case(database.id, Namespace.SCHEMA, name[-1].name), name[-1]
         )
         if found is not None:
             return found
@@ -164,7 +166,7 @@ def _schema(catalog: Catalog, path: SearchPath, name: Name) -> Object:
 
 def _database(catalog: Catalog, name: Name) -> Object:
     _check_parts(name, most=1)
-    found = _match_case(catalog, catalog.same_folded(ROOT, Namespace.DATABASE, name[0].name), name[0])
+    found = _match_case(catalog, catalog.find_any_case(ROOT, Namespace.DATABASE, name[0].name), name[0])
     if found is None:
         known = (o.name for o in catalog.children(ROOT))
         raise UnknownObject("database", name[0].name, similar_names(name[0].name, known))
@@ -172,12 +174,12 @@ def _database(catalog: Catalog, name: Name) -> Object:
 
 
 def _schemas(catalog: Catalog, path: SearchPath, name: Name, *, must_exist: bool) -> Iterator[Object]:
-    """The schemas to look through. Entries of the search path that do not exist are passed over."""
+    """The schemas to search. Entries of the search path that do not exist are skipped."""
     _check_parts(name, most=3)
     if len(name) == 1:
         for database, schema in path.entries:
-            above = catalog.exactly(ROOT, Namespace.DATABASE, database)
-            found = above and catalog.exactly(above.id, Namespace.SCHEMA, schema)
+            above = catalog.find_exact(ROOT, Namespace.DATABASE, database)
+            found = above and catalog.find_exact(above.id, Namespace.SCHEMA, schema)
             if found:
                 yield found
         return
@@ -189,10 +191,10 @@ def _schemas(catalog: Catalog, path: SearchPath, name: Name, *, must_exist: bool
 
 
 def _find_in(catalog: Catalog, schemas: Iterable[Object], name: Name, kinds: Sequence[Kind]) -> Object | None:
-    """The first schema that has the name decides, even if what it has is of another kind."""
+    """The object in the first schema that has the name. Raises WrongKind if that object is of another kind."""
     namespaces = tuple(dict.fromkeys(namespace_of(k) for k in kinds)) or tuple(Namespace)
     for schema in schemas:
-        same = (catalog.same_folded(schema.id, namespace, name[-1].name) for namespace in namespaces)
+        same = (catalog.find_any_case(schema.id, namespace, name[-1].name) for namespace in namespaces)
         found = [
             o for o in (_match_case(catalog, candidates, name[-1]) for candidates in same) if o is not None
         ]
@@ -200,7 +202,7 @@ def _find_in(catalog: Catalog, schemas: Iterable[Object], name: Name, kinds: Seq
         if fitting:
             return fitting[0]
         if found:
-            raise WrongKind(catalog.shown(found[0].id), found[0].kind, tuple(k.value for k in kinds))
+            raise WrongKind(catalog.display_name(found[0].id), found[0].kind, tuple(k.value for k in kinds))
     return None
 
 
@@ -217,25 +219,25 @@ def _match_case(catalog: Catalog, same: Sequence[Object], written: Identifier) -
 
 
 def _databases(catalog: Catalog, path: SearchPath) -> list[Object]:
-    found = (catalog.exactly(ROOT, Namespace.DATABASE, database) for database in path.databases())
+    found = (catalog.find_exact(ROOT, Namespace.DATABASE, database) for database in path.databases())
     return [database for database in found if database is not None]
 
 
 def _similar(
     catalog: Catalog, schemas: Sequence[Object], written: Identifier, kinds: Sequence[Kind]
 ) -> tuple[str, ...]:
-    """Names near to the one written in the schemas looked through, or the same name in some other schema."""
+    """Similar names in the schemas that were searched, otherwise the same name in other schemas."""
     ids, wanted = {s.id for s in schemas}, kinds or tuple(Kind)
     near = similar_names(written.name, (o.name for o in catalog.of_kind(*wanted) if o.parent in ids))
     if near:
         return near
     elsewhere = (o for o in catalog.of_kind(*wanted) if fold(o.name) == fold(written.name))
-    return tuple(catalog.shown(o.id) for o in elsewhere)[:3]
+    return tuple(catalog.display_name(o.id) for o in elsewhere)[:3]
 
 
 def _quoted_name(catalog: Catalog, candidate: Object) -> str:
     """The candidate's name, its last part in quotes, so that it can be copied into the statement."""
-    above = catalog.shown(candidate.id)
+    above = catalog.display_name(candidate.id)
     bare = print_name((candidate.name,))
     return above[: len(above) - len(bare)] + force_quotes(candidate.name)
 
@@ -252,7 +254,7 @@ def _quoted(names: Iterable[str]) -> list[Identifier]:
 
 @contextmanager
 def _at(name: ObjectName) -> Iterator[None]:
-    """Errors within point at the name in the statement."""
+    """Give errors that are raised inside the span of the name."""
     try:
         yield
     except CatalogError as error:
@@ -261,7 +263,7 @@ def _at(name: ObjectName) -> Iterator[None]:
 
 
 def span_of(name: ObjectName) -> Span | None:
-    """The place of a name that was written; None for one that was made."""
+    """The span of a name in the statement; None for a name that was not written by a user."""
     return None if name.span == NO_SPAN else name.span
 
 

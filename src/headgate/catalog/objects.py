@@ -8,18 +8,17 @@ is its schema, a database has none.
 from __future__ import annotations
 
 import enum
-import json
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
+from typing import TypeVar
 
 from headgate.errors import InternalError
-from headgate.schema.parse import parse_type
-from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record, Type
-from headgate.sql.statement import Kind
+from headgate.sql.statement import RELATIONS, Create, Kind
 
 ROOT = 0  # the parent of databases
+
+Definition = TypeVar("Definition", bound=Create)
 
 
 class Namespace(enum.StrEnum):
@@ -37,9 +36,6 @@ class Namespace(enum.StrEnum):
 
 
 # Whatever has rows is a relation; whatever moves rows is a task.
-RELATIONS = frozenset(
-    {Kind.SOURCE, Kind.VIEW, Kind.MATERIALIZED_VIEW, Kind.STREAM, Kind.TABLE, Kind.COLLECTION}
-)
 TASKS = frozenset({Kind.SINK, Kind.MATERIALIZATION, Kind.CAPTURE, Kind.MATERIALIZED_VIEW})
 CAN_BE_TASKS = TASKS | {Kind.STREAM, Kind.TABLE, Kind.COLLECTION}  # these are when made with AS SELECT
 
@@ -50,24 +46,25 @@ def namespace_of(kind: Kind) -> Namespace:
 
 
 class Growth(enum.StrEnum):
-    """How the rows of a relation come: only more of them, or later ones in place of earlier ones by key."""
+    """How the rows of a relation come: only more of them; later ones in place of earlier ones by key; or they come and
+    go, and no key is known."""
 
     APPEND = "append"
     KEYED = "keyed"
+    CHANGING = "changing"
 
 
 class DesiredTaskState(enum.StrEnum):
-    """What a task is told to do; what it does is its state, which the engine reports."""
+    """The state that a user wants a task to be in. The engine reports the actual state."""
 
     RUNNING = "running"
     PAUSED = "paused"
 
 
 class DependencyKind(enum.StrEnum):
-    """What one object needs another for."""
+    """Why one object depends on another."""
 
     READS = "reads"
-    WRITES = "writes"
     CONNECTION = "connection"
     SECRET = "secret"
     TYPE = "type"
@@ -75,16 +72,16 @@ class DependencyKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """`on` cannot go while this stands. A disabled binding (`holds` false) does not keep its collection."""
+    """`on` is the id of the object that is used. `blocks_drop` is false for a disabled binding of a capture."""
 
     on: int
     use: DependencyKind = DependencyKind.READS
-    holds: bool = True
+    blocks_drop: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """What `COMMENT ON` said, what the source's schema said, and whether `IS NULL` silenced the latter."""
+    """The comment of `COMMENT ON`, the one from the source's schema, and whether `IS NULL` suppresses the latter."""
 
     explicit: str | None = None
     imported: str | None = None
@@ -96,7 +93,7 @@ NO_COMMENT = Comment()
 
 @dataclass(frozen=True, slots=True)
 class ColumnRef:
-    """A column by ids, whatever it and its object are called today."""
+    """A column by the ids of its object and of itself."""
 
     object: int
     column: int
@@ -104,29 +101,27 @@ class ColumnRef:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`type` is the full printed form, read back by `parsed`. `origin` is the column of which this one is a plain
-    projection, so that a comment written upstream is seen here."""
+    """A column. `origin` is the column of which this one is a plain projection, so that a comment written upstream is
+    seen here."""
 
     id: int
     name: str
-    type: str
+    type: Type
     nullable: bool = True
     key: bool = False
     origin: ColumnRef | None = None
     comment: Comment = NO_COMMENT
-
-    @property
-    def parsed(self) -> Type:
-        return read_type(self.type)
 
 
 @dataclass(frozen=True, slots=True)
 class Object:
     """One entry of the catalog.
 
-    `statement` is what the user wrote, `purified` the JSON text of the statement with every outside answer in it.
-    `created` is an instant in UTC. A type that is a record has its fields as columns, any other has a `body`;
-    both have no `growth`, as has whatever is no relation. `next_column` is the first column id never used.
+    `statement` is the text that the user wrote. `definition` is the CREATE statement with every outside answer in it; a
+    secret and the objects that every catalog begins with have none. `created` is an instant in UTC. A type that is a
+    record has its fields as columns, any other type has a `body`. So does a sink without schemas, once its relation got
+    another key type: the type of the keys in its topic. Only relations have a `growth`. `next_column` is the
+    first column id never used.
     """
 
     id: int
@@ -135,10 +130,10 @@ class Object:
     name: str
     created: datetime
     statement: str = ""
-    purified: str = "{}"
+    definition: Create | None = None
     columns: tuple[Column, ...] = ()
     growth: Growth | None = None
-    body: str | None = None
+    body: Type | None = None
     dependencies: tuple[Dependency, ...] = ()
     comment: Comment = NO_COMMENT
     next_column: int = 0
@@ -155,20 +150,13 @@ class Object:
     def column(self, id_: int) -> Column | None:
         return next((c for c in self.columns if c.id == id_), None)
 
-    def purified_json(self) -> dict[str, object]:
-        """The purified form as a JSON object; decoded anew on each call, so a caller may keep or change it."""
-        value = json.loads(self.purified)
-        if not isinstance(value, dict):
-            raise InternalError(f'the purified form of {self.kind} "{self.name}" is no JSON object')
-        return value
-
     def row_type(self) -> Record:
-        """The columns as one record, comments left aside: they are looked up, not part of the type."""
-        return Record(tuple(Field(c.name, c.parsed, c.nullable) for c in self.columns))
+        """The columns as one record, without comments."""
+        return Record(tuple(Field(c.name, c.type, c.nullable) for c in self.columns))
 
-    def definition(self) -> Type:
-        """What a type object stands for."""
-        return self.row_type() if self.body is None else read_type(self.body)
+    def as_type(self) -> Type:
+        """The type that a type object is a name for."""
+        return self.row_type() if self.body is None else self.body
 
 
 def columns_of(record: Record, keys: frozenset[str] = frozenset(), first: int = 1) -> tuple[Column, ...]:
@@ -177,7 +165,7 @@ def columns_of(record: Record, keys: frozenset[str] = frozenset(), first: int = 
         Column(
             first + position,
             f.name,
-            print_type(f.type, full=True),
+            f.type,
             f.nullable,
             f.name in keys,
             comment=Comment(imported=f.doc),
@@ -194,7 +182,8 @@ def with_comment(target: Object, column: int | None, comment: Comment) -> Object
     return replace(target, columns=tuple(columns))
 
 
-@lru_cache(maxsize=4096)
-def read_type(text: str) -> Type:
-    """A stored type; most columns of a catalog share a few types, so each text is parsed once."""
-    return parse_type(text)
+def definition_of(entry: Object, cls: type[Definition]) -> Definition:
+    """The definition of the object, which must be of this class."""
+    if not isinstance(entry.definition, cls):
+        raise InternalError(f'{entry.kind} "{entry.name}" was not made by {cls.__name__}')
+    return entry.definition

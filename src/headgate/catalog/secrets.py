@@ -19,7 +19,7 @@ REDACTED = "***"
 
 
 class Secret:
-    """A value that no repr, str, format, log or pickle shows; `reveal` is the one way to it."""
+    """A value that repr, str, format, log and pickle do not show. Only `reveal` returns it."""
 
     __slots__ = ("_value",)
 
@@ -69,7 +69,7 @@ SecretSource: TypeAlias = EncryptedSecret | FromEnvironment | FromFile
 
 
 class Vault:
-    """Seals with the first of its keys and opens with any, so that a key can be changed while secrets exist."""
+    """Encrypts with the first of its keys and decrypts with any of them, so that the key can be changed."""
 
     def __init__(self, keys: Sequence[str], place: str) -> None:
         try:
@@ -88,8 +88,8 @@ class Vault:
         except InvalidToken:
             raise SecretUnreadable(name) from None
 
-    def renew(self, name: str, sealed: EncryptedSecret) -> EncryptedSecret:
-        """The same secret sealed with the first key."""
+    def reencrypt(self, name: str, sealed: EncryptedSecret) -> EncryptedSecret:
+        """The same secret, encrypted with the first key."""
         try:
             return EncryptedSecret(self._fernet.rotate(sealed.token.encode()).decode())
         except InvalidToken:

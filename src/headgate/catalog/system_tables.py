@@ -12,10 +12,27 @@ from dataclasses import dataclass
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import effective_comment, object_comment, own_comment
 from headgate.catalog.objects import Comment, DesiredTaskState, Object
+from headgate.catalog.positions import dump_record
 from headgate.catalog.store import Reader
 from headgate.catalog.tasks import State
 from headgate.schema.render import print_type
-from headgate.schema.types import Bigint, Boolean, Bytes, Field, Integer, Record, Text, TimestampTz, Type
+from headgate.schema.types import (
+    Bigint,
+    Boolean,
+    Bytes,
+    Field,
+    Integer,
+    Json,
+    Record,
+    Text,
+    TimestampTz,
+    Type,
+)
+from headgate.sql.kafka import given_topic
+from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Kind
 
 Row = tuple[object, ...]
 
@@ -26,6 +43,7 @@ _TYPES: dict[str, Type] = {
     "boolean": Boolean(),
     "timestamptz": TimestampTz(),
     "bytes": Bytes(),
+    "json": Json(),
 }
 
 
@@ -76,7 +94,7 @@ def _columns(catalog: Catalog, _: Reader) -> Iterator[Row]:
         for position, c in enumerate(o.columns, 1):
             comment = effective_comment(catalog, c)
             text = None if comment is None else comment.text
-            type_ = print_type(c.parsed)
+            type_ = print_type(c.type)
             yield (o.id, *_home(catalog, o), o.name, c.id, position, c.name, type_, c.nullable, c.key, text)
 
 
@@ -96,7 +114,7 @@ def _comments(catalog: Catalog, _: Reader) -> Iterator[Row]:
 def _dependencies(catalog: Catalog, _: Reader) -> Iterator[Row]:
     for o in catalog.objects.values():
         for on in dict.fromkeys(d.on for d in o.dependencies):
-            yield catalog.shown(o.id), catalog.shown(on), o.kind.value
+            yield catalog.display_name(o.id), catalog.display_name(on), o.kind.value
 
 
 def _tasks(catalog: Catalog, reader: Reader) -> Iterator[Row]:
@@ -104,7 +122,7 @@ def _tasks(catalog: Catalog, reader: Reader) -> Iterator[Row]:
     known = {status.task: status for status in reader.statuses()}
     for id_, desired in sorted(catalog.desired.items()):
         task, status = catalog.get(id_), known.get(id_)
-        name, kind = catalog.shown(id_), task.kind.value
+        name, kind = catalog.display_name(id_), task.kind.value
         if status is None:
             state = State.DISABLED if desired is DesiredTaskState.PAUSED else State.STARTING
             yield name, kind, state.value, None, None, 0, 0, None, task.created
@@ -123,8 +141,24 @@ def _history(_: Catalog, reader: Reader) -> Iterator[Row]:
     return ((e.time, e.object, e.change, e.cause, e.position, e.statement) for e in reader.history())
 
 
-def _schemas(_: Catalog, reader: Reader) -> Iterator[Row]:
-    return ((s.id, s.subject, s.version, s.text, s.format, s.registry) for s in reader.schemas_seen())
+def _schemas(catalog: Catalog, _: Reader) -> Iterator[Row]:
+    """The schemas that sources read and sinks write, as the registry gave them."""
+    for entry in catalog.of_kind(Kind.SOURCE, Kind.SINK):
+        if isinstance(entry.definition, CreateSource | CreateSink):
+            for format_ in entry.definition.formats.each():
+                if isinstance(format_, RegistryFormat):
+                    yield from _schemas_of(catalog, entry, entry.definition, format_)
+
+
+def _schemas_of(
+    catalog: Catalog, entry: Object, definition: CreateSource | CreateSink, format_: RegistryFormat
+) -> Iterator[Row]:
+    registry = format_.registry
+    at = registry.url if isinstance(registry, RegistryUrl) else catalog.display_name(registry.id or 0)
+    for schema in format_.frozen:
+        if isinstance(schema.id, int):
+            subject = f"{given_topic(definition.kafka)}-{schema.side.lower()}"
+            yield schema.id, subject, schema.schema, format_.kind, at, catalog.display_name(entry.id)
 
 
 def _quarantine(catalog: Catalog, reader: Reader) -> Iterator[Row]:
@@ -132,8 +166,8 @@ def _quarantine(catalog: Catalog, reader: Reader) -> Iterator[Row]:
     known = (q for q in reader.quarantined() if q.task in catalog.objects and q.object in catalog.objects)
     for q in known:
         yield (
-            catalog.shown(q.object), catalog.shown(q.task), q.topic, q.partition, q.offset, q.time, q.schema_id,
-            q.path, q.expected, q.reason, q.raw,
+            catalog.display_name(q.object), catalog.display_name(q.task), q.topic, q.partition, q.offset, q.time, q.schema_id,
+            q.path, q.expected, q.reason, q.raw, dump_record(q.position),
         )  # fmt: skip
 
 
@@ -241,10 +275,10 @@ HEADGATE_CATALOG = (
         record(
             "id bigint not null",
             "subject text not null",
-            "version integer not null",
             "text text not null",
             "format text not null",
             "registry text not null",
+            "object text not null",
         ),
         _schemas,
     ),
@@ -263,6 +297,7 @@ HEADGATE_CATALOG = (
             "expected text",
             "reason text not null",
             "raw bytes",
+            "position json not null",
         ),
         _quarantine,
         hidden=frozenset({"raw"}),

@@ -1,8 +1,6 @@
-"""What is known of tasks: how each does, how far each came, and what each was about to do. Frozen values.
+"""What is known of tasks: how each does, how far each came, and which records it could not take. Frozen values.
 
-The ledger is the truth about a task's progress and moves with its output; an intent is written before a batch is
-computed, so that a replay computes the same. A batch is known by generation and number: a new checkpoint begins
-again at batch 0 under a new generation.
+The ledger is the truth about a task's progress and moves with its output. A batch is known by task, generation and number.
 """
 
 from __future__ import annotations
@@ -10,6 +8,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from datetime import datetime
+
+from headgate.catalog.errors import LedgerMoved
+from headgate.catalog.positions import KafkaRecord, Positions, RecordPosition
 
 
 class State(enum.StrEnum):
@@ -43,46 +44,36 @@ class TaskStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionOffset:
-    """The next offset to read of a partition. `topic_id` tells a topic from a later one of the same name."""
-
-    topic: str
-    partition: int
-    offset: int
-    topic_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class InputVersion:
-    """The version of a stored relation that a batch read."""
-
-    relation: int
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
 class Ledger:
-    """How far a task came: everything below `offsets`, and `versions` of its stored inputs, is in its output."""
+    """The last batch that is in the target: the truth about a task's progress. Number 0 holds the first positions.
+
+    `epoch` is that of the writer: the number of the lease times 2^20, plus how often its engine had started the task.
+    `definition` names the definition that the batch was computed with.
+    """
 
     task: int
     generation: int
-    batch: int
-    offsets: tuple[PartitionOffset, ...] = ()
-    versions: tuple[InputVersion, ...] = ()
+    number: int
+    epoch: int
+    positions: Positions
+    definition: str = ""
+
+
+def require_ledger(expected: Ledger | None, found: Ledger | None, task: int) -> None:
+    """The comparison of the compare-and-set. Raises LedgerMoved."""
+    if found != expected:
+        raise LedgerMoved(task, expected.number if expected else None, found.number if found else None)
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
-    """What a batch will compute from: all that could differ when it is run again. `now` is the batch's clock."""
+class Mark:
+    """The end of an attempt that may have written something, and how many attempts there were since the last commit.
 
-    task: int
-    generation: int
-    batch: int
-    offsets: tuple[PartitionOffset, ...]
-    versions: tuple[InputVersion, ...]
-    schema_ids: tuple[int, ...]
-    catalog_version: int
-    now: datetime
+    `end` is None after a mark was dropped; the number of attempts stays until a batch commits.
+    """
+
+    end: Positions | None
+    attempts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +82,7 @@ class Quarantined:
 
     object: int
     task: int
-    topic: str | None
-    partition: int | None
-    offset: int | None
+    position: RecordPosition
     time: datetime
     schema_id: int | None
     path: str | None
@@ -101,14 +90,14 @@ class Quarantined:
     reason: str
     raw: bytes | None = None
 
+    @property
+    def topic(self) -> str | None:
+        return self.position.topic if isinstance(self.position, KafkaRecord) else None
 
-@dataclass(frozen=True, slots=True)
-class SchemaSeen:
-    """A schema that a registry gave us. Ids are a registry's own, so it is named too, by its URL."""
+    @property
+    def partition(self) -> int | None:
+        return self.position.partition if isinstance(self.position, KafkaRecord) else None
 
-    registry: str
-    id: int
-    subject: str
-    version: int
-    format: str
-    text: str
+    @property
+    def offset(self) -> int | None:
+        return self.position.offset if isinstance(self.position, KafkaRecord) else None

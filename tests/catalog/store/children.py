@@ -18,7 +18,7 @@ from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change
 from headgate.catalog.errors import CatalogFull
-from headgate.catalog.store.sqlite import SqliteStore
+from headgate.catalog.store.sqlite import SqliteStore, utc_now
 from headgate.sql.statement import Kind
 from tests.catalog.building import NOW, created
 
@@ -77,7 +77,8 @@ def fill(store: SqliteStore, limit: int) -> None:
 
 
 def main(what: str, path: str, *arguments: str) -> None:
-    with SqliteStore(Path(path), clock=lambda: NOW) as store:
+    clock = utc_now if what == "hold" else lambda: NOW  # an old heartbeat would not hold the lease
+    with SqliteStore(Path(path), clock=clock) as store:
         if what == "commit":
             commit_for_ever(store)
         elif what == "hold":

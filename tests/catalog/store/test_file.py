@@ -12,6 +12,7 @@ from headgate.catalog.changes import Change
 from headgate.catalog.errors import (
     CatalogBusy,
     CatalogDamaged,
+    CatalogNotConvertible,
     CatalogTooNew,
     CatalogTooOld,
     CatalogUnreachable,
@@ -19,7 +20,7 @@ from headgate.catalog.errors import (
     NotACatalog,
 )
 from headgate.catalog.store import database as opening
-from headgate.catalog.store.migrations import format_of, migrations
+from headgate.catalog.store.migrations import REFUSED, format_of, migrations, newest_format
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.errors import InternalError
 from headgate.sql.statement import Kind
@@ -56,14 +57,24 @@ def test_an_older_catalog_is_brought_up_to_date_by_a_writer(path: Path) -> None:
         before = reader.load()
     with SqliteStore(path, scripts=NEWER) as store:
         assert store.load() == before
-    assert run(path, "PRAGMA user_version") == [(len(NEWER),)]
+    assert run(path, "PRAGMA user_version") == [(newest_format(NEWER),)]
     assert len(run(path, "SELECT a FROM added")) == len(before.objects)
 
 
 def test_an_older_catalog_is_not_for_readers(path: Path) -> None:
     with pytest.raises(CatalogTooOld) as caught:
         SqliteReader(path, scripts=NEWER)
-    assert (caught.value.version, caught.value.wanted) == (1, 2)
+    assert (caught.value.version, caught.value.wanted) == (3, 4)
+
+
+def test_a_catalog_with_definitions_of_another_form_is_refused_and_left_alone(path: Path) -> None:
+    run(path, f"PRAGMA user_version = {REFUSED}")
+    before = path.read_bytes()
+    for kind in (SqliteStore, SqliteReader):
+        with pytest.raises(CatalogNotConvertible) as caught:
+            kind(path)
+        assert "older version" in caught.value.message()
+    assert path.read_bytes() == before
 
 
 def test_a_newer_catalog_is_refused_and_left_alone(path: Path) -> None:
@@ -72,14 +83,14 @@ def test_a_newer_catalog_is_refused_and_left_alone(path: Path) -> None:
     for kind in (SqliteStore, SqliteReader):
         with pytest.raises(CatalogTooNew) as caught:
             kind(path)
-        assert caught.value.detail() == "The file has format 2, and this version reads formats up to 1."
+        assert caught.value.detail() == "The file has format 4, and this version reads formats up to 3."
     assert path.read_bytes() == before
 
 
 def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
     with pytest.raises(CatalogDamaged):
         SqliteStore(path, scripts=(*NEWER, "CREATE TABLE more (a TEXT);\nDROP TABLE nowhere;"))
-    assert run(path, "PRAGMA user_version") == [(1,)]
+    assert run(path, "PRAGMA user_version") == [(3,)]
     assert run(path, "SELECT count(*) FROM sqlite_master WHERE name IN ('added', 'more')") == [(0,)]
     SqliteStore(path).close()
 
@@ -88,7 +99,7 @@ def test_a_migration_waits_for_the_lease(path: Path) -> None:
     with SqliteStore(path):
         with pytest.raises(LeaseHeld):
             SqliteStore(path, scripts=NEWER)
-        assert run(path, "PRAGMA user_version") == [(1,)]
+        assert run(path, "PRAGMA user_version") == [(3,)]
 
 
 def test_a_migration_must_end_its_last_statement(path: Path) -> None:
@@ -98,7 +109,7 @@ def test_a_migration_must_end_its_last_statement(path: Path) -> None:
 
 def test_migrations_are_numbered_and_the_format_is_their_number(path: Path) -> None:
     database = sqlite3.connect(path)
-    assert format_of(database) == len(migrations())
+    assert format_of(database) == newest_format(migrations())
     database.close()
 
 

@@ -30,8 +30,9 @@ from headgate.catalog.secrets import (
 from headgate.catalog.store.keys import VARIABLE, Keys, key_file_beside
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.errors import HeadgateError
+from headgate.sql.connections import CreateSecret, SecretText
 from headgate.sql.statement import Kind
-from tests.catalog.building import created
+from tests.catalog.building import created, written
 
 pytestmark = pytest.mark.unit
 
@@ -52,9 +53,8 @@ def store(path: Path) -> Iterator[SqliteStore]:
 def add_secret(store: SqliteStore, source: SecretSource, name: str = "s") -> int:
     """As an engine that forgot to hide the value in the statement would do it."""
     change = created(store.load(), Kind.SECRET, name)
-    new = replace(
-        change.object, statement=f"CREATE SECRET {name} AS '{PLAIN}'", purified=f'{{"value": "{PLAIN}"}}'
-    )
+    definition = CreateSecret(written(name), SecretText(PLAIN))
+    new = replace(change.object, statement=f"CREATE SECRET {name} AS '{PLAIN}'", definition=definition)
     store.commit([ObjectCreated(new, source)], cause="statement", statement=new.statement)
     return new.id
 
@@ -211,7 +211,7 @@ def test_any_text_can_be_a_secret() -> None:
     for text in ("", "\0", "\udcff from the environment", "\N{GRINNING FACE}" * 1000):
         assert vault.open("s", vault.seal(Secret(text))) == Secret(text)
     with pytest.raises(SecretUnreadable):
-        vault.renew("s", EncryptedSecret("not a token"))
+        vault.reencrypt("s", EncryptedSecret("not a token"))
 
 
 def test_errors_about_secrets_hold_no_cause_that_shows_them(path: Path) -> None:

@@ -7,7 +7,6 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,23 +17,21 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
     CommentSet,
+    Commit,
     ObjectCreated,
     ObjectDropped,
     ObjectRenamed,
     TaskStateSet,
-    Unit,
 )
-from headgate.catalog.errors import AlreadyExists, CatalogChanged, NotUnicode
+from headgate.catalog.errors import AlreadyExists, CatalogChanged, LedgerMoved, NotUnicode
 from headgate.catalog.objects import DesiredTaskState
+from headgate.catalog.positions import KafkaPosition, KafkaRecord, Positions, SequenceRecord
 from headgate.catalog.store import Reader, Store
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.catalog.tasks import (
-    InputVersion,
-    Intent,
     Ledger,
-    PartitionOffset,
+    Mark,
     Quarantined,
-    SchemaSeen,
     State,
     TaskStatus,
 )
@@ -112,11 +109,11 @@ def test_a_script_is_committed_whole_with_the_text_of_each_statement(store: Sqli
     second = ObjectRenamed(first.object.id, "w")
     clash = created(apply(START, first), Kind.VIEW, "v")
     units = [
-        Unit((first,), "statement", "CREATE VIEW v"),
-        Unit((second,), "statement", "ALTER VIEW v RENAME TO w"),
+        Commit((first,), "statement", "CREATE VIEW v"),
+        Commit((second,), "statement", "ALTER VIEW v RENAME TO w"),
     ]
     with pytest.raises(AlreadyExists):
-        store.commit_all([units[0], Unit((clash,), "statement", "CREATE VIEW v")])
+        store.commit_all([units[0], Commit((clash,), "statement", "CREATE VIEW v")])
     assert (store.load(), store.history()) == (START, ())
     store.commit_all(units)
     assert [(e.change, e.statement) for e in store.history()] == [
@@ -145,20 +142,18 @@ def test_history_tells_what_changed_in_order_with_cause_and_statement(store: Sql
     assert all(e.time == NOW for e in store.history())
 
 
-def test_every_change_makes_one_event_and_the_engine_adds_its_own(store: SqliteStore) -> None:
+def test_every_change_makes_one_event(store: SqliteStore) -> None:
     sink = create(store, Kind.SINK, "s")
     store.commit(
         [TaskStateSet(sink, DesiredTaskState.PAUSED), TaskStateSet(sink, DesiredTaskState.RUNNING)],
         cause="statement",
     )
-    own = store.emit(sink, "halted", "offset 7 of orders/0")
     assert [(e.sequence, e.object, e.event) for e in store.events()] == [
         (1, "s", "created"),
         (2, "s", "paused"),
         (3, "s", "resumed"),
-        (4, "s", "halted"),
     ]
-    assert store.events(after=3) == (own,)
+    assert [e.sequence for e in store.events(after=2)] == [3]
 
 
 @pytest.mark.parametrize("table", ["history", "events"])
@@ -212,32 +207,93 @@ def test_several_threads_may_commit_through_one_store(store: SqliteStore) -> Non
     assert [e.sequence for e in store.events()] == list(range(1, 31))
 
 
-def test_progress_is_kept_and_an_intent_written_before_a_crash_stands(store: SqliteStore) -> None:
-    sink = create(store, Kind.SINK, "s")
-    offsets = (PartitionOffset("orders", 0, 42, "topic-id"), PartitionOffset("orders", 1, 7))
-    intent = Intent(sink, 2, 5, offsets, (InputVersion(3, 9),), (7, 8), 1, NOW)
-    assert store.intend(intent) == intent
-    later = Intent(sink, 2, 5, (), (), (), 2, NOW + timedelta(seconds=1))
-    assert store.intend(later) == intent
-    ledger = Ledger(sink, 2, 5, offsets, (InputVersion(3, 9),))
-    store.advance(ledger)
-    assert store.ledger(sink) == ledger
-    assert store.intent(sink, 2, 5) is None
+def at(offset: int) -> Positions:
+    return {3: KafkaPosition("orders", "topic-id", (offset, 7))}
 
 
-def test_a_ledger_keeps_the_intents_of_batches_to_come(store: SqliteStore) -> None:
+def test_the_ledger_moves_only_from_where_it_is_expected(store: SqliteStore) -> None:
     sink = create(store, Kind.SINK, "s")
-    for generation, batch in ((1, 9), (2, 4), (2, 5), (3, 0)):
-        store.intend(Intent(sink, generation, batch, (), (), (), 1, NOW))
-    store.advance(Ledger(sink, 2, 4))
-    left = [key for key in ((1, 9), (2, 4), (2, 5), (3, 0)) if store.intent(sink, *key) is not None]
-    assert left == [(2, 5), (3, 0)]
+    first, second = Ledger(sink, 1, 0, 5, at(0), "d"), Ledger(sink, 1, 1, 5, at(42), "d")
+    store.advance(None, first)
+    store.advance(first, second)
+    assert store.ledger(sink) == second
+    for expected in (None, first, replace(second, positions=at(41)), replace(second, epoch=4)):
+        with pytest.raises(LedgerMoved):
+            store.advance(expected, replace(second, number=2))
+    assert store.ledger(sink) == second
+
+
+def test_a_mark_stays_until_the_ledger_moves(store: SqliteStore) -> None:
+    sink = create(store, Kind.SINK, "s")
+    ledger = Ledger(sink, 1, 0, 5, at(0))
+    store.advance(None, ledger)
+    assert store.mark(sink) is None
+    for mark in (Mark(at(42), 1), Mark(None, 3)):
+        store.save_mark(sink, mark)
+        assert store.mark(sink) == mark
+    store.advance(ledger, replace(ledger, number=1))
+    assert store.mark(sink) is None
+
+
+def test_epochs_grow_with_starts_and_with_leases(store: SqliteStore) -> None:
+    first, second, other = store.next_epoch(1), store.next_epoch(1), store.next_epoch(2)
+    assert (second, other) == (first + 1, first)
+    assert first == 2**20 + 1
+    store.raise_epoch(7 * 2**20 + 9)
+    assert store.next_epoch(1) > 7 * 2**20 + 9
+    store.heartbeat()  # the lease is still ours
+    store.close()
+    with SqliteStore(store.path) as later:
+        assert later.next_epoch(1) > 8 * 2**20
+
+
+def test_ledgers_of_many_threads_are_stored_together_and_one_failure_keeps_nobody(store: SqliteStore) -> None:
+    sinks = [create(store, Kind.SINK, f"s{n}") for n in range(8)]
+    failed: list[int] = []
+
+    def work(sink: int) -> None:
+        ledger = None
+        for number in range(10):
+            new = Ledger(sink, 1, number, 5, at(number))
+            store.save_mark(sink, Mark(at(number), 1))
+            store.advance(ledger, new)
+            ledger = new
+            try:
+                store.advance(None, new)
+            except LedgerMoved:
+                failed.append(sink)
+
+    threads = [threading.Thread(target=work, args=(sink,)) for sink in sinks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [store.ledger(sink) for sink in sinks] == [Ledger(sink, 1, 9, 5, at(9)) for sink in sinks]
+    assert len(failed) == 80
+
+
+def test_rejected_records_replace_those_of_an_earlier_attempt_at_their_batch(store: SqliteStore) -> None:
+    source, sink = create(store, Kind.SOURCE, "o"), create(store, Kind.SINK, "s")
+    records = [
+        Quarantined(source, sink, KafkaRecord("o", 0, n), NOW, None, None, None, "bad") for n in range(3)
+    ]
+    document = replace(records[0], position=SequenceRecord("files", 4))
+    ledger = Ledger(sink, 1, 0, 5, at(0))
+    store.advance(None, ledger)
+    store.reject(sink, 1, [records[0], records[1], document, document])
+    assert store.quarantined(sink) == (records[0], records[1], document)
+    first = replace(ledger, number=1)
+    store.advance(ledger, first, [records[1]])
+    assert store.quarantined(sink) == (records[1],)
+    store.reject(sink, 2, [records[2]])
+    store.advance(first, replace(first, number=2), None)
+    assert store.quarantined(sink) == (records[1], records[2])
 
 
 def test_a_replayed_batch_quarantines_each_record_once(store: SqliteStore) -> None:
     source, sink = create(store, Kind.SOURCE, "orders"), create(store, Kind.SINK, "s")
     bad = Quarantined(
-        source, sink, "orders", 0, 7, NOW, 3, "$.price", "decimal(10,2)", "not a number", b"raw"
+        source, sink, KafkaRecord("orders", 0, 7), NOW, 3, "$.price", "decimal(10,2)", "not a number", b"raw"
     )
     store.quarantine([bad])
     store.quarantine([bad])
@@ -249,7 +305,8 @@ def test_a_replay_lets_some_records_go_and_says_why_others_stay(store: SqliteSto
         create(store, k, n) for k, n in ((Kind.SOURCE, "o"), (Kind.SINK, "s"), (Kind.SINK, "t"))
     )
     first, second = (
-        Quarantined(source, sink, "o", 0, n, NOW, 3, "$.value", "avro", "bad", b"r") for n in (1, 2)
+        Quarantined(source, sink, KafkaRecord("o", 0, n), NOW, 3, "$.value", "avro", "bad", b"r")
+        for n in (1, 2)
     )
     elsewhere = replace(first, task=other)
     store.quarantine([first, second, elsewhere])
@@ -262,18 +319,28 @@ def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteSto
     sink = create(store, Kind.SINK, "s")
     status = TaskStatus(sink, State.HALTED, NOW, "RUN-0001: cannot decode", 3, 10, 1, 5, 4, 0.5, NOW, 2)
     store.report(status)
-    store.advance(Ledger(sink, 1, 1))
-    store.quarantine([Quarantined(sink, sink, "t", 0, 1, NOW, None, None, None, "trailing bytes")])
+    store.advance(None, Ledger(sink, 1, 1, 5, at(0)))
+    store.save_mark(sink, Mark(at(1), 1))
+    store.quarantine(
+        [Quarantined(sink, sink, KafkaRecord("t", 0, 1), NOW, None, None, None, "trailing bytes")]
+    )
     assert store.statuses() == (status,)
     store.commit([ObjectDropped(sink)], cause="statement")
-    assert (store.statuses(), store.ledger(sink), store.quarantined()) == ((), None, ())
+    assert (store.statuses(), store.ledger(sink), store.mark(sink), store.quarantined()) == (
+        (),
+        None,
+        None,
+        (),
+    )
     assert [e.change for e in store.history(sink)] == ["created sink", "dropped sink"]
 
 
 def test_what_a_dropped_task_quarantines_with_its_last_batch_is_not_kept(store: SqliteStore) -> None:
     source, sink = create(store, Kind.SOURCE, "o"), create(store, Kind.SINK, "s")
     store.commit([ObjectDropped(sink)], cause="statement")
-    store.quarantine([Quarantined(source, sink, "o", 0, 1, NOW, None, None, None, "trailing bytes")])
+    store.quarantine(
+        [Quarantined(source, sink, KafkaRecord("o", 0, 1), NOW, None, None, None, "trailing bytes")]
+    )
     assert store.quarantined() == ()
 
 
@@ -288,12 +355,6 @@ def test_a_status_is_told_also_when_there_is_no_room_to_store_it(store: SqliteSt
     running = TaskStatus(sink, State.RUNNING, NOW)
     store.report(running)
     assert store.statuses() == (running,)
-
-
-def test_schemas_seen_are_kept_by_registry_subject_and_version(store: SqliteStore) -> None:
-    seen = SchemaSeen("http://r", 7, "orders-value", 2, "AVRO", '"string"')
-    store.saw([seen, seen])
-    assert store.schemas_seen() == (seen,)
 
 
 def test_a_closed_store_says_so(path: Path) -> None:

@@ -2,49 +2,46 @@
 
 In: lists of changes, each committed whole or not at all with its history and events. Out: snapshots. `Store` is
 the port; `sqlite` implements it with one file, one writer by lease and any number of readers. What the engine
-records beside the catalog (progress, quarantine, schemas seen) goes through the same writer. May import all of
+records beside the catalog (progress, quarantine) goes through the same writer. May import all of
 `headgate.catalog`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from typing import Protocol
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import Change, Unit
+from headgate.catalog.changes import Change, Commit
 from headgate.catalog.history import Entry, Event
-from headgate.catalog.tasks import Intent, Ledger, Quarantined, SchemaSeen, TaskStatus
+from headgate.catalog.tasks import Ledger, Mark, Quarantined, TaskStatus
 
 
 class Reader(Protocol):
-    """Any number of these at once, also while somebody writes; each answer is consistent in itself."""
+    """Reads a catalog. There can be any number of readers, also while somebody writes. Each answer is of one moment."""
 
     def load(self) -> Catalog:
-        """The snapshot as last committed; the same object again while nothing was."""
+        """The snapshot of the last commit. Returns the same object until the next commit."""
 
     def history(self, object_id: int | None = None) -> tuple[Entry, ...]:
-        """Oldest first; of one object, also a dropped one, or of all."""
+        """The history of one object, which may have been dropped, or of all. The oldest entry comes first."""
 
     def events(self, after: int = 0) -> tuple[Event, ...]:
-        """Those with a greater sequence number, oldest first."""
+        """The events with a greater sequence number, oldest first."""
 
     def statuses(self) -> tuple[TaskStatus, ...]: ...
 
     def ledger(self, task: int) -> Ledger | None: ...
 
-    def intent(self, task: int, generation: int, batch: int) -> Intent | None: ...
+    def mark(self, task: int) -> Mark | None: ...
 
     def quarantined(self, task: int | None = None) -> tuple[Quarantined, ...]: ...
-
-    def schemas_seen(self) -> tuple[SchemaSeen, ...]: ...
 
     def close(self) -> None: ...
 
 
 class Store(Reader, Protocol):
-    """The one writer. Every write raises `LeaseLost`, and stores nothing, once another process took over."""
+    """The one writer. Every write raises `LeaseLost` and stores nothing if another process has taken over."""
 
     def commit(
         self,
@@ -59,30 +56,36 @@ class Store(Reader, Protocol):
         `CatalogChanged` if it is no longer the present one. The text of a statement that carries a secret is
         replaced by one that does not."""
 
-    def commit_all(self, units: Sequence[Unit], *, planned: int | None = None) -> Catalog:
-        """As `commit`, for a script: all its statements in one transaction, each with its own text."""
+    def commit_all(self, units: Sequence[Commit], *, planned: int | None = None) -> Catalog:
+        """Like `commit`, for several statements in one transaction, each with its own text."""
 
     def emit(self, object_id: int, event: str, detail: str | None = None) -> Event:
         """An event of the engine's own, about an object that exists."""
 
-    def beat(self) -> None:
-        """Say that this writer is alive; to be called every `lease.BEAT_EVERY`."""
+    def heartbeat(self) -> None:
+        """Say that this writer is alive; `lease.Heartbeat` does it all the time."""
 
-    def together(self) -> AbstractContextManager[None]:
-        """What this thread writes within it is made durable at once, at its end."""
+    def report(self, *statuses: TaskStatus) -> None: ...
 
-    def report(self, status: TaskStatus) -> None: ...
+    def next_epoch(self, task: int) -> int:
+        """The number of the lease times 2^20, plus how often this engine has started the task."""
 
-    def advance(self, ledger: Ledger) -> None:
-        """Progress of a task whose output cannot hold it itself; forgets the intents up to that batch."""
+    def raise_epoch(self, above: int) -> None:
+        """Make all further epochs larger than one that a target holds: the catalog was restored from an old copy."""
 
-    def intend(self, intent: Intent) -> Intent:
-        """The intent of that batch: this one, or the one written before a crash, which then stands."""
+    def advance(
+        self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()
+    ) -> None:
+        """Compare-and-set of a task's progress, with the rejected records of the batch, which replace those of earlier
+        attempts. None: `reject` has stored them. Raises LedgerMoved."""
+
+    def reject(self, task: int, number: int, records: Iterable[Quarantined]) -> None:
+        """Store many rejected records of a batch before its ledger moves."""
+
+    def save_mark(self, task: int, mark: Mark) -> None: ...
 
     def quarantine(self, records: Iterable[Quarantined]) -> None:
         """A record that is there already for the task stays as it is."""
 
     def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined] = ()) -> None:
         """Take records out of the quarantine, and say of others why they stay."""
-
-    def saw(self, schemas: Iterable[SchemaSeen]) -> None: ...

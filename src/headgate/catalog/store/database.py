@@ -1,4 +1,4 @@
-"""The SQLite file itself: how it is opened, how a transaction goes, and what its errors mean to a user."""
+"""Open the SQLite file, run transactions, and translate the errors of SQLite for users."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from headgate.catalog.errors import (
     CatalogDamaged,
     CatalogError,
     CatalogFull,
+    CatalogNotConvertible,
     CatalogTooNew,
     CatalogTooOld,
     CatalogUnreachable,
     NotACatalog,
     NotUnicode,
 )
-from headgate.catalog.store.migrations import format_of, migrate
+from headgate.catalog.store.migrations import REFUSED, format_of, migrate, newest_format
 from headgate.errors import InternalError
 
 APPLICATION_ID = 0x48474154  # "HGAT", in the header of the file
@@ -53,7 +54,7 @@ def connect(path: Path, scripts: tuple[str, ...], *, writer: bool) -> sqlite3.Co
 
 @contextmanager
 def transaction(database: sqlite3.Connection, path: Path, *, write: bool) -> Iterator[None]:
-    """All of the block or nothing; a write takes the file's lock at once, so that it cannot fail half-way for it."""
+    """Run the block in a transaction. A write takes the lock of the file first, so that it cannot fail half-way."""
     with translated(path):
         database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         try:
@@ -67,7 +68,7 @@ def transaction(database: sqlite3.Connection, path: Path, *, write: bool) -> Ite
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Errors of SQLite as errors of the catalog."""
+    """Raise errors of SQLite as errors of the catalog."""
     try:
         yield
     except sqlite3.ProgrammingError as failure:
@@ -117,9 +118,11 @@ def _check_format(
     empty = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if not ours and not empty:
         raise NotACatalog(str(path))
-    found, newest = format_of(database), len(scripts)
+    found, newest = format_of(database), newest_format(scripts)
     if found > newest:
         raise CatalogTooNew(str(path), found, newest)
+    if 0 < found <= REFUSED:
+        raise CatalogNotConvertible(str(path), found, newest)
     if found == 0 and not writer:
         raise CatalogUnreachable(str(path), "nothing has been written to it yet")
     if found < newest and not writer:
@@ -127,7 +130,7 @@ def _check_format(
 
 
 def _make_ready(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
-    """A new file gets its tables here; an older one is changed only by who holds the lease."""
+    """Create the tables of a new file. An older file is migrated later, by the holder of the lease."""
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA secure_delete = ON")
     if format_of(database) > 0:

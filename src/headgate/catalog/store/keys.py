@@ -25,14 +25,14 @@ def key_file_beside(catalog: Path) -> Path:
 
 
 class Keys:
-    """The keys of one catalog, read anew at each use, so that a file that was exposed meanwhile is refused."""
+    """The keys of one catalog. They are read at each use, so that a key file that others can read is refused."""
 
     def __init__(self, file: Path, environment: Mapping[str, str]) -> None:
         self._file = file
         self._environment = environment
 
     def vault(self, *, create: bool) -> Vault:
-        """The vault; with `create`, a key file is made where there is no key at all."""
+        """The vault. With `create`, a key file is created if there is no key."""
         given = self._environment.get(VARIABLE)
         if given is not None:
             return Vault(_split(given), f"environment variable {VARIABLE}")
@@ -42,7 +42,7 @@ class Keys:
 
     def reveal(self, catalog: Catalog, secret: Object) -> Secret:
         """The value of a secret, at the moment of its use. The catalog may be one in which it is only planned yet."""
-        name, source = catalog.shown(secret.id), catalog.secrets[secret.id]
+        name, source = catalog.display_name(secret.id), catalog.secrets[secret.id]
         match source:
             case EncryptedSecret():
                 return self.vault(create=False).open(name, source)
@@ -54,11 +54,11 @@ class Keys:
                 assert_never(source)
 
     def add_new_key(self) -> None:
-        """Put a new key before the ones in the file; secrets sealed with these can still be opened."""
+        """Put a new key before the keys in the file, which can still decrypt older secrets."""
         _write_private(self._file, ",".join((new_key(), *self._read())))
 
     def forget_old_keys(self) -> None:
-        """Keep only the newest key in the file, once every secret is sealed with it."""
+        """Keep only the newest key in the file. Call it when every secret is encrypted with that key."""
         _write_private(self._file, self._read()[0])
 
     @property
@@ -81,7 +81,7 @@ def _split(text: str) -> list[str]:
 
 
 def _write_private(path: Path, text: str, *, exclusive: bool = False) -> None:
-    """Write through a file of mode 0600 beside it, so that it is never there in part or readable by others."""
+    """Write a file of mode 0600 and move it into place, so that it is never incomplete or readable by others."""
     part = path.with_name(f"{path.name}.{os.getpid()}.new")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -106,7 +106,7 @@ def _move(part: Path, path: Path, *, exclusive: bool) -> None:
 
 
 def _make_durable(folder: Path) -> None:
-    """A secret must not reach the disk before the name of the file with its key does."""
+    """Sync the folder, because a secret must not be on disk before the key file is."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

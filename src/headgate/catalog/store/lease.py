@@ -1,29 +1,41 @@
 """The lease: which process may write to the catalog.
 
-One process holds it, identified by host, pid and start time, as long as it lives or sends heartbeats. It is a row that is
-read and written inside write transactions, so that no two processes hold it.
+One process holds it, identified by host, pid and start time, as long as it renews it. It is a row that is read and written
+inside write transactions, so that no two processes hold it. `Heartbeat` renews it, and tells an engine that was stopped
+and woken that its time is over.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sqlite3
+import threading
+import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
-from headgate.catalog.errors import LeaseHeld, LeaseLost
+from headgate.catalog.errors import CatalogError, CatalogFull, LeaseExpired, LeaseHeld, LeaseLost
 from headgate.catalog.store.rows import from_micros, to_micros
 
-TIME_TO_LIVE = timedelta(
-    seconds=30
-)  # of a holder on another host, which cannot be looked at; it beats every 10 s
-BEAT_EVERY = timedelta(seconds=10)
+log = logging.getLogger(__name__)
+
+TIME_TO_LIVE = timedelta(seconds=30)  # without a heartbeat; then another process may take the lease
+BEAT_EVERY = 2.0  # seconds between heartbeats
+OLDEST_BEAT = 25.0  # seconds; a holder with an older heartbeat ends itself before another may take the lease
+WATCH_EVERY = (
+    0.5  # seconds; two looks must find the heartbeat too old, so that a woken process can renew it first
+)
+
+# Counts the time that the machine slept, because the heartbeat in the catalog grows older meanwhile.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +59,13 @@ class Lease:
 
 
 def is_free(lease: Lease | None, me: Process, now: datetime, alive: Callable[[Process], bool]) -> bool:
-    """Whether the lease can be taken: nobody holds it, or its holder is dead (on this host) or silent (on another)."""
-    if lease is None:
+    """Whether the lease can be taken: nobody holds it, its holder is silent, or its holder is known to be dead.
+
+    A silent holder may live. It finds its heartbeat too old when it wakes, and ends itself (`Heartbeat`).
+    """
+    if lease is None or now - lease.heartbeat > TIME_TO_LIVE:
         return True
-    if lease.process.host == me.host:
-        return not alive(lease.process)
-    return now - lease.heartbeat > TIME_TO_LIVE
+    return lease.process.host == me.host and not alive(lease.process)
 
 
 _START_TOLERANCE = 1.0  # seconds; the kernel counts in ticks from a boot time that it corrects now and then
@@ -110,6 +123,15 @@ def heartbeat(database: sqlite3.Connection, path: Path, mine: Lease, now: dateti
         raise LeaseLost(str(path), mine.epoch, _who(read(database)))
 
 
+def raise_above(database: sqlite3.Connection, mine: Lease, number: int) -> Lease:
+    """Our lease under a number above another one. Call it inside a write transaction, after `heartbeat`."""
+    raised = replace(mine, epoch=max(mine.epoch, number) + 1)
+    database.execute(
+        "UPDATE lease SET epoch = ? WHERE epoch = ? AND holder = ?", (raised.epoch, mine.epoch, mine.holder)
+    )
+    return raised
+
+
 def give_back(database: sqlite3.Connection, mine: Lease) -> None:
     """Release the lease if it is still ours. The epoch is kept, so that it only grows."""
     database.execute(
@@ -121,3 +143,110 @@ def _who(held: Lease | None) -> str:
     if held is None:
         return "another process"
     return f'process {held.process.pid} on host "{held.process.host}"'
+
+
+class Renewable(Protocol):
+    """A catalog whose lease this process holds."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def heartbeat(self) -> None:
+        """Renew the lease. Raises LeaseLost if another process has taken it."""
+
+
+def seconds_awake_or_asleep() -> float:
+    return time.clock_gettime(_CLOCK)
+
+
+class Heartbeat:
+    """Renews a lease from a thread of its own, and watches from a second one that it is renewed.
+
+    ``on_lost`` is called once, by one of these threads or by ``check``, when the lease is lost or could not be renewed in
+    time. It must end the process and all that writes for it: another engine may write already.
+    """
+
+    def __init__(
+        self,
+        catalog: Renewable,
+        on_lost: Callable[[CatalogError], None],
+        clock: Callable[[], float] = seconds_awake_or_asleep,
+    ) -> None:
+        self._catalog = catalog
+        self._on_lost = on_lost
+        self._clock = clock
+        self._last = clock()
+        self._full = False  # nobody can write the catalog, so nobody can take the lease either
+        self._due = threading.Event()
+        self._ended = threading.Event()
+        self._guard = threading.Lock()
+        self._threads = [
+            threading.Thread(target=work, name=name, daemon=True)
+            for name, work in (("heartbeat", self._beat), ("lease watch", self._watch))
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._due.set()
+        for thread in self._threads:
+            if thread is not threading.current_thread() and thread.is_alive():
+                thread.join()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the lease was last renewed."""
+        return self._clock() - self._last
+
+    def check(self) -> None:
+        """Raise if the lease may no longer be ours. Call it before every step that others can see: mark, write, commit.
+
+        Only reads a clock while the heartbeat is recent.
+        """
+        if self.age > OLDEST_BEAT:
+            self._renew()
+
+    def _renew(self) -> None:
+        began = self._clock()
+        try:
+            self._catalog.heartbeat()
+        except LeaseLost as lost:
+            self._end(lost)
+            raise
+        except CatalogFull:
+            self._full = True
+            raise
+        self._last, self._full = began, False
+
+    def _beat(self) -> None:
+        logged = ""
+        while not self._ended.is_set():
+            self._due.wait(BEAT_EVERY)
+            self._due.clear()
+            if self._ended.is_set():
+                return
+            try:
+                self._renew()
+            except Exception as error:  # noqa: BLE001 - the watch ends the process if it lasts
+                if str(error) != logged:  # once as long as it lasts
+                    log.warning("could not renew the lease: %s", error)
+                logged = str(error)
+
+    def _watch(self) -> None:
+        late = 0
+        while not self._ended.wait(WATCH_EVERY):
+            late = late + 1 if self.age > OLDEST_BEAT and not self._full else 0
+            if late == 1:
+                self._due.set()
+            elif late:
+                self._end(LeaseExpired(str(self._catalog.path), int(self.age)))
+
+    def _end(self, reason: CatalogError) -> None:
+        with self._guard:
+            if self._ended.is_set():
+                return
+            self._ended.set()
+        self._on_lost(reason)

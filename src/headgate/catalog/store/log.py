@@ -1,4 +1,4 @@
-"""History and events: appended in the transaction of the changes they tell of, read in the order they came."""
+"""History and events as rows. They are appended in the transaction of their changes and read in order."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from headgate.catalog.apply import AppliedChange, subject
-from headgate.catalog.changes import ObjectCreated, SecretChanged, Unit
+from headgate.catalog.apply import AppliedChange, object_id_of
+from headgate.catalog.changes import Commit, ObjectCreated, SecretChanged
 from headgate.catalog.history import Entry, Event, describe, event_of
 from headgate.catalog.secrets import redacted_statement
 from headgate.catalog.store.rows import from_micros, to_micros
 
 
-def append(database: sqlite3.Connection, unit: Unit, steps: Sequence[AppliedChange], now: datetime) -> None:
-    """The lines and events of what one statement did."""
+def append(database: sqlite3.Connection, unit: Commit, steps: Sequence[AppliedChange], now: datetime) -> None:
+    """Append the lines and events of one statement."""
     text = shown_statement(steps, unit.statement)
     written = None if text is None else _write_statement(database, text)
     time = to_micros(now)
     database.executemany(
         "INSERT INTO history (time, object_id, object, change, cause, position, statement) VALUES (?,?,?,?,?,?,?)",
         [
-            (time, subject(step.change), step.name_after, line, unit.cause, unit.position, written)
+            (time, object_id_of(step.change), step.name_after, line, unit.cause, unit.position, written)
             for step in steps
             for line in describe(step)
         ],
     )
     for step in steps:
         append_event(
-            database, subject(step.change), step.name_after, event_of(step.change), _detail(step), now
+            database, object_id_of(step.change), step.name_after, event_of(step.change), _detail(step), now
         )
 
 
@@ -63,7 +63,7 @@ def read_events(database: sqlite3.Connection, after: int) -> Iterator[Event]:
 
 
 def shown_statement(steps: Sequence[AppliedChange], statement: str | None) -> str | None:
-    """What may be kept of the statement: all of it, or, where it carries a secret, only what it did."""
+    """The text of the statement for the history. A statement with a secret is replaced by one without."""
     redacted = [text for text in map(_redacted, steps) if text is not None]
     return ";\n".join(redacted) if redacted else statement
 

@@ -1,22 +1,19 @@
-"""What the engine records beside the catalog: states, ledgers, intents, quarantined records, schemas seen."""
+"""What the engine records beside the catalog: states, ledgers, marks and quarantined records."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-import orjson
-
+from headgate.catalog.positions import dump_positions, dump_record, load_positions, load_record
 from headgate.catalog.store.rows import from_micros, to_micros
 from headgate.catalog.tasks import (
-    InputVersion,
-    Intent,
     Ledger,
-    PartitionOffset,
+    Mark,
     Quarantined,
-    SchemaSeen,
     State,
     TaskStatus,
+    require_ledger,
 )
 
 
@@ -44,67 +41,52 @@ def read_statuses(database: sqlite3.Connection) -> Iterator[TaskStatus]:
         )  # fmt: skip
 
 
-def write_ledger(database: sqlite3.Connection, ledger: Ledger) -> None:
-    """Intents up to the ledger's batch, and those of older generations, have served."""
+def write_ledger(database: sqlite3.Connection, expected: Ledger | None, new: Ledger) -> None:
+    """Compare and set. The mark has served. Raises LedgerMoved; so does the last batch of a task that was dropped."""
+    require_ledger(expected, read_ledger(database, new.task), new.task)
     database.execute(
-        "INSERT OR REPLACE INTO ledgers VALUES (?,?,?,?,?)",
-        (ledger.task, ledger.generation, ledger.batch, _dump(ledger.offsets), _dump(ledger.versions)),
+        "INSERT OR REPLACE INTO ledgers SELECT ?1,?2,?3,?4,?5,?6 WHERE EXISTS (SELECT 1 FROM objects WHERE id = ?1)",
+        (new.task, new.generation, new.number, new.epoch, dump_positions(new.positions), new.definition),
     )
-    database.execute(
-        "DELETE FROM intents WHERE task = ? AND (generation, batch) <= (?, ?)",
-        (ledger.task, ledger.generation, ledger.batch),
-    )
+    database.execute("DELETE FROM marks WHERE task = ?", (new.task,))
 
 
 def read_ledger(database: sqlite3.Connection, task: int) -> Ledger | None:
     row = database.execute("SELECT * FROM ledgers WHERE task = ?", (task,)).fetchone()
     if row is None:
         return None
-    _, generation, batch, offsets, versions = row
-    return Ledger(task, generation, batch, _offsets(offsets), _versions(versions))
+    _, generation, number, epoch, positions, definition = row
+    return Ledger(task, generation, number, epoch, load_positions(positions), definition)
 
 
-def write_intent(database: sqlite3.Connection, intent: Intent) -> None:
+def write_mark(database: sqlite3.Connection, task: int, mark: Mark) -> None:
+    end = None if mark.end is None else dump_positions(mark.end)
     database.execute(
-        "INSERT OR IGNORE INTO intents VALUES (?,?,?,?,?,?,?,?)",
-        (
-            intent.task, intent.generation, intent.batch, _dump(intent.offsets), _dump(intent.versions),
-            orjson.dumps(intent.schema_ids).decode(), intent.catalog_version, to_micros(intent.now),
-        ),
-    )  # fmt: skip
-
-
-def read_intent(database: sqlite3.Connection, task: int, generation: int, batch: int) -> Intent | None:
-    row = database.execute(
-        "SELECT offsets, versions, schema_ids, catalog_version, now FROM intents"
-        " WHERE task = ? AND generation = ? AND batch = ?",
-        (task, generation, batch),
-    ).fetchone()
-    if row is None:
-        return None
-    offsets, versions, schema_ids, catalog_version, now = row
-    ids = tuple(orjson.loads(schema_ids))
-    return Intent(
-        task,
-        generation,
-        batch,
-        _offsets(offsets),
-        _versions(versions),
-        ids,
-        catalog_version,
-        from_micros(now),
+        "INSERT OR REPLACE INTO marks SELECT ?1,?2,?3 WHERE EXISTS (SELECT 1 FROM objects WHERE id = ?1)",
+        (task, end, mark.attempts),
     )
 
 
-def write_quarantine(database: sqlite3.Connection, records: Iterable[Quarantined]) -> None:
-    """Without those of a task that was dropped while its last batch was under way."""
+def read_mark(database: sqlite3.Connection, task: int) -> Mark | None:
+    row = database.execute('SELECT "end", attempts FROM marks WHERE task = ?', (task,)).fetchone()
+    return None if row is None else Mark(None if row[0] is None else load_positions(row[0]), row[1])
+
+
+def clear_rejected(database: sqlite3.Connection, task: int, number: int) -> None:
+    """Forget what an earlier attempt at the batch put into the quarantine."""
+    database.execute("DELETE FROM quarantine WHERE task = ? AND batch = ?", (task, number))
+
+
+def write_quarantine(database: sqlite3.Connection, batch: int | None, records: Iterable[Quarantined]) -> None:
+    """Without those of a task that was dropped while its last batch was under way. A record that is there already for the
+    task stays as it is."""
     database.executemany(
         "INSERT OR IGNORE INTO quarantine"
-        ' (object, task, topic, partition, "offset", time, schema_id, path, expected, reason, raw)'
-        " SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11 WHERE EXISTS (SELECT 1 FROM objects WHERE id = ?2)",
+        " (object, task, position, batch, time, schema_id, path, expected, reason, raw)"
+        " SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10 WHERE EXISTS (SELECT 1 FROM objects WHERE id = ?2)",
         [
             (
-                r.object, r.task, r.topic, r.partition, r.offset, to_micros(r.time), r.schema_id, r.path, r.expected,
+                r.object, r.task, dump_record(r.position), batch, to_micros(r.time), r.schema_id, r.path, r.expected,
                 r.reason, r.raw,
             )
             for r in records
@@ -112,12 +94,12 @@ def write_quarantine(database: sqlite3.Connection, records: Iterable[Quarantined
     )  # fmt: skip
 
 
-_THE_RECORD = ' WHERE task = ? AND topic IS ? AND partition IS ? AND "offset" IS ?'
+_THE_RECORD = " WHERE task = ? AND position = ?"
 
 
 def delete_quarantine(database: sqlite3.Connection, records: Iterable[Quarantined]) -> None:
     database.executemany(
-        "DELETE FROM quarantine" + _THE_RECORD, [(r.task, r.topic, r.partition, r.offset) for r in records]
+        "DELETE FROM quarantine" + _THE_RECORD, [(r.task, dump_record(r.position)) for r in records]
     )
 
 
@@ -125,48 +107,15 @@ def update_quarantine(database: sqlite3.Connection, records: Iterable[Quarantine
     """What is said of the records."""
     database.executemany(
         "UPDATE quarantine SET schema_id = ?, path = ?, expected = ?, reason = ?" + _THE_RECORD,
-        [
-            (r.schema_id, r.path, r.expected, r.reason, r.task, r.topic, r.partition, r.offset)
-            for r in records
-        ],
+        [(r.schema_id, r.path, r.expected, r.reason, r.task, dump_record(r.position)) for r in records],
     )
 
 
 def read_quarantine(database: sqlite3.Connection, task: int | None) -> Iterator[Quarantined]:
     rows = database.execute(
-        'SELECT object, task, topic, partition, "offset", time, schema_id, path, expected, reason, raw'
+        "SELECT object, task, position, time, schema_id, path, expected, reason, raw"
         " FROM quarantine WHERE ?1 IS NULL OR task = ?1 ORDER BY sequence",
         (task,),
     )
-    for object_, task_, topic, partition, offset, time, *rest in rows:
-        yield Quarantined(object_, task_, topic, partition, offset, from_micros(time), *rest)
-
-
-def write_schemas(database: sqlite3.Connection, schemas: Iterable[SchemaSeen]) -> None:
-    rows = [(s.registry, s.id, s.subject, s.version, s.format, s.text) for s in schemas]
-    database.executemany("INSERT OR REPLACE INTO schemas_seen VALUES (?,?,?,?,?,?)", rows)
-
-
-def read_schemas(database: sqlite3.Connection) -> Iterator[SchemaSeen]:
-    rows = database.execute(
-        "SELECT registry, id, subject, version, format, text FROM schemas_seen ORDER BY registry, subject, version"
-    )
-    return (SchemaSeen(*row) for row in rows)
-
-
-def _dump(parts: tuple[PartitionOffset, ...] | tuple[InputVersion, ...]) -> str:
-    rows = [
-        [p.topic, p.partition, p.offset, p.topic_id]
-        if isinstance(p, PartitionOffset)
-        else [p.relation, p.version]
-        for p in parts
-    ]
-    return orjson.dumps(rows).decode()
-
-
-def _offsets(text: str) -> tuple[PartitionOffset, ...]:
-    return tuple(PartitionOffset(*row) for row in orjson.loads(text))
-
-
-def _versions(text: str) -> tuple[InputVersion, ...]:
-    return tuple(InputVersion(*row) for row in orjson.loads(text))
+    for object_, task_, position, time, *rest in rows:
+        yield Quarantined(object_, task_, load_record(position), from_micros(time), *rest)

@@ -1,4 +1,4 @@
-"""A snapshot as rows of tables, and back. Only what differs between two snapshots is written."""
+"""Read and write a snapshot as rows of tables. Only the difference between two snapshots is written."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from headgate.catalog.objects import (
     Object,
 )
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource
+from headgate.catalog.store.codec import definition_text, read_definition, read_type, type_text
 from headgate.sql.statement import Kind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +38,7 @@ def from_micros(micros: int) -> datetime:
 
 
 def write_difference(database: sqlite3.Connection, old: Catalog | None, new: Catalog) -> None:
-    """Bring the tables from one snapshot to the next."""
+    """Write the difference between two snapshots to the tables."""
     before = {} if old is None else old.objects
     _delete(database, (i for i in before if new.objects.get(i) is not before[i]))
     _insert(database, (o for o in new.objects.values() if before.get(o.id) is not o))
@@ -49,7 +50,7 @@ def write_difference(database: sqlite3.Connection, old: Catalog | None, new: Cat
 
 
 def read_version(database: sqlite3.Connection) -> int | None:
-    """The version of the stored snapshot; None if none was stored yet."""
+    """The version of the stored snapshot; None if there is none yet."""
     row = database.execute("SELECT version FROM state").fetchone()
     return None if row is None else int(row[0])
 
@@ -71,7 +72,7 @@ def read_catalog(database: sqlite3.Connection) -> Catalog:
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Spare the collector: it finds nothing among values that all stay, in a third of the time of a large read."""
+    """Turn the garbage collector off. It takes a third of the time of a large read and finds nothing."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -97,14 +98,15 @@ def _insert(database: sqlite3.Connection, objects: Iterable[Object]) -> None:
     )
     database.executemany(
         "INSERT INTO dependencies VALUES (?,?,?,?,?)",
-        ((o.id, i, d.on, d.use.value, d.holds) for o in new for i, d in enumerate(o.dependencies)),
+        ((o.id, i, d.on, d.use.value, d.blocks_drop) for o in new for i, d in enumerate(o.dependencies)),
     )
 
 
 def _object_row(o: Object) -> tuple[object, ...]:
     growth = None if o.growth is None else o.growth.value
+    body = None if o.body is None else type_text(o.body)
     return (
-        o.id, o.kind.value, o.parent, o.name, to_micros(o.created), o.statement, o.purified, growth, o.body,
+        o.id, o.kind.value, o.parent, o.name, to_micros(o.created), o.statement, definition_text(o.definition), growth, body,
         o.next_column, o.comment.explicit, o.comment.imported, o.comment.suppressed,
     )  # fmt: skip
 
@@ -112,14 +114,14 @@ def _object_row(o: Object) -> tuple[object, ...]:
 def _column_row(object_id: int, position: int, c: Column) -> tuple[object, ...]:
     origin = (None, None) if c.origin is None else (c.origin.object, c.origin.column)
     return (
-        object_id, position, c.id, c.name, c.type, c.nullable, c.key, *origin,
+        object_id, position, c.id, c.name, type_text(c.type), c.nullable, c.key, *origin,
         c.comment.explicit, c.comment.imported, c.comment.suppressed,
     )  # fmt: skip
 
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:
-    """What was recorded about a task goes with it; history and events stay."""
-    for table in ("task_status", "ledgers", "intents", "quarantine"):
+    """Delete what was recorded about a dropped task. History and events stay."""
+    for table in ("task_status", "ledgers", "marks", "quarantine"):
         database.execute(f"DELETE FROM {table} WHERE task = ?", (gone,))
     database.execute("DELETE FROM quarantine WHERE object = ?", (gone,))
 
@@ -170,7 +172,7 @@ def _read_columns(database: sqlite3.Connection) -> dict[int, list[Column]]:
     for object_, id_, name, type_, nullable, key, above, column, explicit, imported, suppressed in rows:
         origin = None if above is None else ColumnRef(above, column)
         comment = _comment(explicit, imported, suppressed)
-        made = Column(id_, name, type_, nullable == 1, key == 1, origin, comment)
+        made = Column(id_, name, read_type(type_), nullable == 1, key == 1, origin, comment)
         found.setdefault(object_, []).append(made)
     return found
 
@@ -189,7 +191,7 @@ def _read_objects(
     database: sqlite3.Connection, columns: dict[int, list[Column]], dependencies: dict[int, list[Dependency]]
 ) -> list[Object]:
     rows = database.execute(
-        "SELECT id, kind, parent, name, created, statement, purified, growth, body, next_column,"
+        "SELECT id, kind, parent, name, created, statement, definition, growth, body, next_column,"
         " explicit, imported, suppressed FROM objects ORDER BY id"
     )
     return [
@@ -200,15 +202,27 @@ def _read_objects(
             name,
             from_micros(created),
             statement,
-            purified,
+            read_definition(definition),
             tuple(columns.get(id_, ())),
             None if growth is None else Growth(growth),
-            body,
+            None if body is None else read_type(body),
             tuple(dependencies.get(id_, ())),
             _comment(*comment),
             next_column,
         )
-        for id_, kind, parent, name, created, statement, purified, growth, body, next_column, *comment in rows
+        for (
+            id_,
+            kind,
+            parent,
+            name,
+            created,
+            statement,
+            definition,
+            growth,
+            body,
+            next_column,
+            *comment,
+        ) in rows
     ]
 
 

@@ -10,16 +10,18 @@ import contextlib
 import os
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 from headgate.catalog.apply import apply_each
 from headgate.catalog.catalog import Catalog, empty_catalog
-from headgate.catalog.changes import Change, SecretChanged, Unit
+from headgate.catalog.changes import Change, Commit, SecretChanged
 from headgate.catalog.errors import CatalogChanged, CatalogDamaged, CatalogError, CatalogFull
 from headgate.catalog.history import Entry, Event
 from headgate.catalog.objects import ROOT
@@ -31,7 +33,10 @@ from headgate.catalog.store.keys import Keys, key_file_beside
 from headgate.catalog.store.lease import Lease
 from headgate.catalog.store.migrations import migrate, migrations
 from headgate.catalog.store.rows import read_catalog, read_version, write_difference
-from headgate.catalog.tasks import Intent, Ledger, Quarantined, SchemaSeen, TaskStatus
+from headgate.catalog.tasks import Ledger, Mark, Quarantined, TaskStatus
+
+EPOCHS_PER_LEASE = 2**20  # starts of one task that an engine can count
+REJECTED_AT_ONCE = 500  # rejected records that are stored in one transaction
 
 Clock = Callable[[], datetime]
 T_ = TypeVar("T_")
@@ -42,7 +47,7 @@ def utc_now() -> datetime:
 
 
 class SqliteReader:
-    """A catalog opened for reading: no lease, no change, no file created."""
+    """A catalog that is open for reading. It takes no lease and creates no file."""
 
     _writer = False
 
@@ -67,7 +72,7 @@ class SqliteReader:
             return self._snapshot
 
     def reveal(self, secret: int) -> Secret:
-        """The value of a secret, read from wherever it is kept, to be used and not to be stored."""
+        """The value of a secret, decrypted or read from its place. Do not store it."""
         catalog = self.load()
         return self.keys.reveal(catalog, catalog.get(secret))
 
@@ -84,15 +89,12 @@ class SqliteReader:
         with self._reading() as database:
             return progress.read_ledger(database, task)
 
-    def intent(self, task: int, generation: int, batch: int) -> Intent | None:
+    def mark(self, task: int) -> Mark | None:
         with self._reading() as database:
-            return progress.read_intent(database, task, generation, batch)
+            return progress.read_mark(database, task)
 
     def quarantined(self, task: int | None = None) -> tuple[Quarantined, ...]:
         return self._all(lambda database: progress.read_quarantine(database, task))
-
-    def schemas_seen(self) -> tuple[SchemaSeen, ...]:
-        return self._all(progress.read_schemas)
 
     def close(self) -> None:
         with self._lock:
@@ -116,7 +118,7 @@ class SqliteReader:
             return tuple(query(database))
 
     def _read(self, database: sqlite3.Connection) -> Catalog:
-        """The stored snapshot, whole or not at all."""
+        """Read the stored snapshot in one transaction."""
         try:
             catalog = read_catalog(database)
         except (ValueError, KeyError, TypeError) as failure:
@@ -128,7 +130,7 @@ class SqliteReader:
 
 
 class SqliteStore(SqliteReader):
-    """A catalog opened for writing; it holds the lease until it is closed."""
+    """A catalog that is open for writing. It holds the lease until it is closed."""
 
     _writer = True
 
@@ -144,7 +146,8 @@ class SqliteStore(SqliteReader):
         self._clock = clock
         self._closed = False
         self._unwritten: dict[int, TaskStatus] = {}
-        self._joined = False
+        self._starts: dict[int, int] = {}  # of tasks, by this engine
+        self._jobs: deque[_Job] = deque()
         try:
             self._lease = self._begin()
         except BaseException:
@@ -161,9 +164,9 @@ class SqliteStore(SqliteReader):
         planned: int | None = None,
     ) -> Catalog:
         """See `Store.commit`."""
-        return self.commit_all([Unit(tuple(changes), cause, statement, position)], planned=planned)
+        return self.commit_all([Commit(tuple(changes), cause, statement, position)], planned=planned)
 
-    def commit_all(self, units: Sequence[Unit], *, planned: int | None = None) -> Catalog:
+    def commit_all(self, units: Sequence[Commit], *, planned: int | None = None) -> Catalog:
         """See `Store.commit_all`."""
         with self._lock:
             before = after = self.load()
@@ -178,62 +181,84 @@ class SqliteStore(SqliteReader):
             return after
 
     def emit(self, object_id: int, event: str, detail: str | None = None) -> Event:
-        name = self.load().shown(object_id)
+        name = self.load().display_name(object_id)
         with self._writing() as database:
             return log.append_event(database, object_id, name, event, detail, self._clock())
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         with self._writing():
             pass
 
-    def report(self, status: TaskStatus) -> None:
-        """A status that there is no room for is kept here: it may be what tells that there is none."""
+    def report(self, *statuses: TaskStatus) -> None:
+        """Store how tasks do. If there is no room, the statuses are kept here: they may be what says that there is none."""
         try:
             with self._writing() as database:
-                progress.write_status(database, status)
-            self._unwritten.pop(status.task, None)
+                for status in statuses:
+                    progress.write_status(database, status)
+            for status in statuses:
+                self._unwritten.pop(status.task, None)
         except CatalogFull:
-            self._unwritten[status.task] = status
+            self._unwritten |= {status.task: status for status in statuses}
 
     def statuses(self) -> tuple[TaskStatus, ...]:
         return tuple(self._unwritten.get(status.task, status) for status in super().statuses())
 
-    def advance(self, ledger: Ledger) -> None:
-        with self._writing() as database:
-            progress.write_ledger(database, ledger)
+    def next_epoch(self, task: int) -> int:
+        with self._lock:
+            self._starts[task] = self._starts.get(task, 0) + 1
+            return self._lease.epoch * EPOCHS_PER_LEASE + self._starts[task]
 
-    def intend(self, intent: Intent) -> Intent:
-        with self._writing() as database:
-            progress.write_intent(database, intent)
-            return progress.read_intent(database, intent.task, intent.generation, intent.batch) or intent
+    def raise_epoch(self, above: int) -> None:
+        with self._lock:
+            with self._writing() as database:
+                raised = leases.raise_above(database, self._lease, above // EPOCHS_PER_LEASE)
+            self._lease = raised
+
+    def advance(
+        self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()
+    ) -> None:
+        def work(database: sqlite3.Connection) -> None:
+            progress.write_ledger(database, expected, new)
+            if rejected is not None:
+                progress.clear_rejected(database, new.task, new.number)
+                progress.write_quarantine(database, new.number, rejected)
+
+        self._grouped(work)
+
+    def reject(self, task: int, number: int, records: Iterable[Quarantined]) -> None:
+        """In pieces: the records come from Spark, and nobody else could write meanwhile."""
+        self._grouped(lambda database: progress.clear_rejected(database, task, number))
+        left = iter(records)
+        while chunk := list(islice(left, REJECTED_AT_ONCE)):
+            with self._writing() as database:
+                progress.write_quarantine(database, number, chunk)
+
+    def save_mark(self, task: int, mark: Mark) -> None:
+        self._grouped(lambda database: progress.write_mark(database, task, mark))
 
     def quarantine(self, records: Iterable[Quarantined]) -> None:
         with self._writing() as database:
-            progress.write_quarantine(database, records)
+            progress.write_quarantine(database, None, records)
 
     def release(self, leaving: Iterable[Quarantined], staying: Iterable[Quarantined] = ()) -> None:
         with self._writing() as database:
             progress.delete_quarantine(database, leaving)
             progress.update_quarantine(database, staying)
 
-    def saw(self, schemas: Iterable[SchemaSeen]) -> None:
-        with self._writing() as database:
-            progress.write_schemas(database, schemas)
-
     def seal(self, secret: Secret) -> EncryptedSecret:
-        """The secret as a change may carry it; makes a key file the first time."""
+        """Encrypt the secret for a change. The first call creates the key file."""
         return self.keys.vault(create=True).seal(secret)
 
     def change_key(self) -> Catalog:
-        """Seal every secret anew: with a new key, or with the first of the keys in the environment.
+        """Encrypt every secret again: with a new key, or with the first of the keys in the environment.
 
-        At any moment of it, a crash leaves every secret readable: the old key goes last.
+        The old key is removed last, so that a crash at any moment leaves every secret readable.
         """
         if self.keys.in_file:
             self.keys.add_new_key()
         catalog, vault = self.load(), self.keys.vault(create=False)
         sealed = {i: s for i, s in catalog.secrets.items() if isinstance(s, EncryptedSecret)}
-        changes = [SecretChanged(i, vault.renew(catalog.shown(i), s)) for i, s in sealed.items()]
+        changes = [SecretChanged(i, vault.reencrypt(catalog.display_name(i), s)) for i, s in sealed.items()]
         after = self.commit(changes, cause="change of the secret key", planned=catalog.version)
         if self.keys.in_file:
             self.keys.forget_old_keys()
@@ -257,29 +282,58 @@ class SqliteStore(SqliteReader):
                 write_difference(self._database, None, empty_catalog(now))
         return lease
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """See `Store.together`."""
-        with self._writing():
-            self._joined = True
-            try:
-                yield
-            finally:
-                self._joined = False
+    def _grouped(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        """Write in one transaction with all that other threads want to write at the same moment. Whoever gets the lock first
+        does the work of all that wait: 40 tasks that end a batch together would otherwise wait for the disk 40 times."""
+        job = _Job(work)
+        self._jobs.append(job)
+        with self._lock:
+            if not job.done:
+                self._run_jobs()
+        if job.error is not None:
+            raise job.error
+
+    def _run_jobs(self) -> None:
+        jobs = [self._jobs.popleft() for _ in range(len(self._jobs))]
+        try:
+            with self._writing() as database:
+                for job in jobs:
+                    job.run(database)
+        except BaseException as error:
+            for job in jobs:
+                job.error = error
+            raise
+        finally:
+            for job in jobs:
+                job.done = True
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            if self._joined:  # the lock is ours, so it is this thread that opened the transaction
-                yield self._database
-                return
-            with transaction(self._database, self.path, write=True):
-                leases.heartbeat(self._database, self.path, self._lease, self._clock())
-                yield self._database
+        with self._lock, transaction(self._database, self.path, write=True):
+            leases.heartbeat(self._database, self.path, self._lease, self._clock())
+            yield self._database
+
+
+class _Job:
+    """A write of one thread. Its own failure does not keep the others from being stored."""
+
+    def __init__(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        self._work = work
+        self.done = False
+        self.error: BaseException | None = None
+
+    def run(self, database: sqlite3.Connection) -> None:
+        database.execute("SAVEPOINT job")
+        try:
+            self._work(database)
+        except CatalogError as error:
+            database.execute("ROLLBACK TO job")
+            self.error = error
+        database.execute("RELEASE job")
 
 
 def _dangling(catalog: Catalog) -> str | None:
-    """An object that points to none, which no sound file holds."""
+    """Describes an object that refers to one that does not exist; None if there is no such object."""
     for entry in catalog.objects.values():
         pointed = [d.on for d in entry.dependencies] + ([entry.parent] if entry.parent != ROOT else [])
         if any(i not in catalog.objects for i in pointed):

@@ -13,7 +13,7 @@ CREATE TABLE objects (
     name        TEXT    NOT NULL,
     created     INTEGER NOT NULL,
     statement   TEXT    NOT NULL,
-    purified    TEXT    NOT NULL,
+    definition  TEXT,
     growth      TEXT,
     body        TEXT,
     next_column INTEGER NOT NULL,
@@ -127,30 +127,24 @@ CREATE TABLE task_status (
 CREATE TABLE ledgers (
     task       INTEGER PRIMARY KEY,
     generation INTEGER NOT NULL,
-    batch      INTEGER NOT NULL,
-    offsets    TEXT    NOT NULL,  -- JSON: [[topic, partition, offset, topic_id], ..]
-    versions   TEXT    NOT NULL   -- JSON: [[relation, version], ..]
+    number     INTEGER NOT NULL,
+    epoch      INTEGER NOT NULL,
+    positions  TEXT    NOT NULL,  -- JSON: {relation: position, ..}
+    definition TEXT    NOT NULL
 );
 
-CREATE TABLE intents (
-    task            INTEGER NOT NULL,
-    generation      INTEGER NOT NULL,
-    batch           INTEGER NOT NULL,
-    offsets         TEXT    NOT NULL,
-    versions        TEXT    NOT NULL,
-    schema_ids      TEXT    NOT NULL,
-    catalog_version INTEGER NOT NULL,
-    now             INTEGER NOT NULL,
-    PRIMARY KEY (task, generation, batch)
-) WITHOUT ROWID;
+CREATE TABLE marks (
+    task     INTEGER PRIMARY KEY,
+    "end"    TEXT,  -- JSON as in ledgers; NULL: dropped
+    attempts INTEGER NOT NULL
+);
 
 CREATE TABLE quarantine (
     sequence  INTEGER PRIMARY KEY AUTOINCREMENT,
     object    INTEGER NOT NULL,
     task      INTEGER NOT NULL,
-    topic     TEXT,
-    partition INTEGER,
-    "offset"  INTEGER,
+    position  TEXT    NOT NULL,  -- JSON of the record's position
+    batch     INTEGER,           -- number of the batch that met it
     time      INTEGER NOT NULL,
     schema_id INTEGER,
     path      TEXT,
@@ -160,14 +154,6 @@ CREATE TABLE quarantine (
 );
 
 -- One row per record and task, however often a batch is replayed.
-CREATE UNIQUE INDEX quarantine_once ON quarantine (task, topic, partition, "offset");
+CREATE UNIQUE INDEX quarantine_once ON quarantine (task, position);
+CREATE INDEX quarantine_by_batch ON quarantine (task, batch);
 
-CREATE TABLE schemas_seen (
-    registry TEXT    NOT NULL,
-    id       INTEGER NOT NULL,
-    subject  TEXT    NOT NULL,
-    version  INTEGER NOT NULL,
-    format   TEXT    NOT NULL,
-    text     TEXT    NOT NULL,
-    PRIMARY KEY (registry, subject, version)
-) WITHOUT ROWID;

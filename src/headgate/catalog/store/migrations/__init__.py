@@ -1,7 +1,8 @@
 """The formats of the catalog's file, in order: `0001_initial.sql`, `0002_….sql`, …
 
 A file, once released, is never edited. Number n brings a file of format n-1 to format n; the format stands in
-`user_version`. All that are missing run in one transaction.
+`user_version`. All that are missing run in one transaction. Formats up to `REFUSED` were never released and stored
+definitions in another form: a file of such a format is refused.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from importlib.resources import files
 
 from headgate.errors import InternalError
 
+REFUSED = 2
+
 
 @cache
 def migrations() -> tuple[str, ...]:
-    """The scripts, the first bringing an empty file to format 1."""
+    """The scripts. The first makes the tables of an empty file."""
     found = sorted(f.name for f in files(__name__).iterdir() if f.name.endswith(".sql"))
     numbers = [int(name.partition("_")[0]) for name in found]
     if numbers != list(range(1, len(found) + 1)):
@@ -28,12 +31,17 @@ def format_of(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
+def newest_format(scripts: tuple[str, ...]) -> int:
+    return REFUSED + len(scripts)
+
+
 def migrate(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
     """Bring the file to the newest format. Call it inside a write transaction."""
-    for number in range(format_of(database), len(scripts)):
-        for statement in _statements(scripts[number]):
+    done = max(0, format_of(database) - REFUSED)
+    for script in scripts[done:]:
+        for statement in _statements(script):
             database.execute(statement)
-        database.execute(f"PRAGMA user_version = {number + 1}")
+    database.execute(f"PRAGMA user_version = {newest_format(scripts)}")
 
 
 def _statements(script: str) -> Iterator[str]:
