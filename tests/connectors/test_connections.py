@@ -18,6 +18,7 @@ from headgate.catalog.secrets import FromEnvironment, Secret
 from headgate.connectors.connections import Connections
 from headgate.registry.errors import RegistryUnreachable, WrongCredentials
 from headgate.registry.server.requests import User, Users
+from headgate.resolve.statements import resolve_names
 from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement
 from headgate.sql.statement import Kind
@@ -36,7 +37,7 @@ class Passwords:
         self.asked: list[str] = []
 
     def __call__(self, catalog: Catalog, secret: Object) -> Secret:
-        self.asked.append(catalog.shown(secret.id))
+        self.asked.append(catalog.display_name(secret.id))
         return Secret(self.word)
 
 
@@ -164,7 +165,7 @@ def test_a_client_that_could_not_be_opened_is_tried_again() -> None:
 def check(connections: Connections, world: Planning, text: str) -> None:
     statement = parse_statement(f"CREATE CONNECTION c TO {text}")
     assert isinstance(statement, CreateConnection)
-    connections.check(world.catalog, statement)
+    connections.check(world.catalog, resolve_names(statement, world.catalog, world.path))
 
 
 def test_a_registry_is_checked_with_its_login(locked: str) -> None:

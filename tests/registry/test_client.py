@@ -184,7 +184,9 @@ def test_levels_are_read_set_and_taken_back(client: RegistryClient) -> None:
     for level in CompatibilityLevel:
         client.set_level(level, "orders")
         assert client.level("orders") is level
+        assert client.own_level("orders") is level
     client.set_level(None, "orders")
+    assert client.own_level("orders") is None
     assert client.level("orders") is CompatibilityLevel.BACKWARD
     client.set_level(CompatibilityLevel.FULL)
     assert client.level("orders") is CompatibilityLevel.FULL

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import statement_of
-from headgate.catalog.names import DEFAULT_PATH, resolve
-from headgate.catalog.objects import DependencyKind, Object
+from headgate.catalog.objects import DependencyKind, Object, definition_of
 from headgate.catalog.secrets import Secret, SecretSource
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client
+from headgate.errors import HeadgateError, InternalError
 from headgate.registry.client import RegistryClient
-from headgate.sql.connections import ConnectionKind, CreateConnection
-from headgate.sql.options import SecretReference
-from headgate.sql.statement import Kind, ObjectName
+from headgate.sql.connections import ConnectionSystem, CreateConnection
+from headgate.sql.statement import Create, ObjectName
 
 EMBEDDED = "embedded"  # stands for the address of a service of the embedded world
-SERVICES: dict[ConnectionKind, str] = {
+SERVICES: dict[ConnectionSystem, str] = {
     "KAFKA": "kafka",
     "CONFLUENT SCHEMA REGISTRY": "registry",
     "POSTGRES": "postgres",
@@ -31,7 +29,7 @@ SERVICES: dict[ConnectionKind, str] = {
 Reveal = Callable[[Catalog, Object], Secret]
 StartService = Callable[[str], str]
 ConnectionRef: TypeAlias = int | str  # the id of a connection, or a plain address
-ClientKey: TypeAlias = tuple[int, str, tuple[SecretSource, ...]] | str
+ClientKey: TypeAlias = tuple[int, Create | None, tuple[SecretSource, ...]] | str | ConnectionOptions
 Client = TypeVar("Client")
 
 
@@ -45,6 +43,7 @@ class Connections:
     def __init__(self, reveal: Reveal, embedded: StartService | None = None) -> None:
         self._reveal = reveal
         self._embedded = embedded
+        self._addresses: dict[str, str] = {}  # the last known address of each embedded service
         self._kafka: _Clients[KafkaCluster] = _Clients()
         self._registries: _Clients[RegistryClient] = _Clients()
 
@@ -60,21 +59,30 @@ class Connections:
 
     def of(self, catalog: Catalog) -> Clients:
         """The clients of this catalog's connections."""
-        return Clients(self, catalog)
+        return CatalogClients(self, catalog)
+
+    def options(
+        self, catalog: Catalog, kafka: Iterable[ConnectionRef], registries: Iterable[ConnectionRef]
+    ) -> ServerOptions:
+        """What another process needs to open the clients of these connections."""
+        return ServerOptions(
+            {server: self._options_of(catalog, server, "BROKER") for server in kafka},
+            {server: self._options_of(catalog, server, "URL") for server in registries},
+        )
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         """Check that the system of a connection that is being created answers. Raises the system's refusal."""
-        self._check_service(statement.kind, self._options_of_statement(catalog, statement))
+        self._check_service(statement.options.system, self._options_of_statement(catalog, statement))
 
     def validate(self, catalog: Catalog, id_: int) -> None:
         """Like ``check``, for a connection of the catalog."""
         connection = catalog.get(id_)
         self._check_service(
-            statement_of(connection, CreateConnection).kind, self._options(catalog, connection)
+            definition_of(connection, CreateConnection).options.system, self._options(catalog, connection)
         )
 
-    def _check_service(self, kind: ConnectionKind, options: ConnectionOptions) -> None:
-        match kind:
+    def _check_service(self, system: ConnectionSystem, options: ConnectionOptions) -> None:
+        match system:
             case "KAFKA":
                 KafkaCluster(options).check()
             case "CONFLUENT SCHEMA REGISTRY":
@@ -89,24 +97,21 @@ class Connections:
         return self._options(catalog, catalog.get(server))
 
     def _options(self, catalog: Catalog, connection: Object) -> ConnectionOptions:
-        statement = statement_of(connection, CreateConnection)
-        # The statement has the names that secrets had when it was written. They may have been renamed since, so
-        # secrets are found by the ids of the dependencies, which are in the same order.
-        names = dict.fromkeys(o.value.name for o in statement.options if isinstance(o.value, SecretReference))
-        ids = [d.on for d in connection.dependencies if d.use is DependencyKind.SECRET]
-        secrets = dict(zip(names, ids, strict=True))
-
-        def reveal(name: ObjectName) -> str:
-            return self._reveal(catalog, catalog.get(secrets[name])).reveal()
-
-        options = reveal_options(connection.name, statement.options, reveal)
-        return self._with_address(options, SERVICES[statement.kind])
+        statement = definition_of(connection, CreateConnection)
+        options = reveal_options(connection.name, statement.options, self._reveal_by_id(catalog))
+        return self._with_address(options, SERVICES[statement.options.system])
 
     def _options_of_statement(self, catalog: Catalog, statement: CreateConnection) -> ConnectionOptions:
-        def reveal(name: ObjectName) -> str:
-            return self._reveal(catalog, resolve(catalog, DEFAULT_PATH, name, Kind.SECRET)).reveal()
+        name = statement.name.parts[-1].name
+        return reveal_options(name, statement.options, self._reveal_by_id(catalog))
 
-        return reveal_options(statement.name.parts[-1].name, statement.options, reveal)
+    def _reveal_by_id(self, catalog: Catalog) -> Callable[[ObjectName], str]:
+        def reveal(name: ObjectName) -> str:
+            if name.id is None:
+                raise InternalError(f"secret {name} was not resolved")
+            return self._reveal(catalog, catalog.get(name.id)).reveal()
+
+        return reveal
 
     def _with_address(self, options: ConnectionOptions, service: str) -> ConnectionOptions:
         """Replace the address ``embedded`` by the one that the service has now, and start the service for it."""
@@ -114,9 +119,19 @@ class Connections:
         if embedded is None:
             return options
         values = tuple(
-            (name, (embedded(service),) if texts == (EMBEDDED,) else texts) for name, texts in options.values
+            (name, (self._address(service, embedded),) if texts == (EMBEDDED,) else texts)
+            for name, texts in options.values
         )
         return ConnectionOptions(options.connection, values)
+
+    def _address(self, service: str, embedded: StartService) -> str:
+        """A service that is down keeps its address, so that a client can tell that it does not answer."""
+        try:
+            self._addresses[service] = embedded(service)
+        except HeadgateError:
+            if service not in self._addresses:
+                raise
+        return self._addresses[service]
 
     def close(self) -> None:
         """Close the clients that hold connections open."""
@@ -162,12 +177,20 @@ def _client_key(catalog: Catalog, server: ConnectionRef) -> ClientKey:
         return server
     connection = catalog.get(server)
     secrets = tuple(catalog.secrets[d.on] for d in connection.dependencies if d.use is DependencyKind.SECRET)
-    return connection.id, connection.purified, secrets
+    return connection.id, connection.definition, secrets
+
+
+class Clients(Protocol):
+    """The clients of connections, for code that does not know the catalog."""
+
+    def kafka(self, server: ConnectionRef) -> KafkaCluster: ...
+
+    def registry(self, server: ConnectionRef) -> RegistryClient: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Clients:
-    """The clients of one catalog's connections, for code that does not know the catalog."""
+class CatalogClients:
+    """The clients of one catalog's connections."""
 
     connections: Connections
     catalog: Catalog
@@ -177,3 +200,37 @@ class Clients:
 
     def registry(self, server: ConnectionRef) -> RegistryClient:
         return self.connections.registry(self.catalog, server)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What another process needs to open the clients of some connections. Holds secrets in clear text."""
+
+    kafka: Mapping[ConnectionRef, ConnectionOptions]
+    registries: Mapping[ConnectionRef, ConnectionOptions]
+
+
+class SharedClients:
+    """Clients by the options of their connections, for a process that has no catalog. Each is opened once."""
+
+    def __init__(self) -> None:
+        self._kafka: _Clients[KafkaCluster] = _Clients()
+        self._registries: _Clients[RegistryClient] = _Clients()
+
+    def of(self, options: ServerOptions) -> Clients:
+        return _ClientsOfOptions(options, self._kafka, self._registries)
+
+
+@dataclass(frozen=True, slots=True)
+class _ClientsOfOptions:
+    options: ServerOptions
+    clusters: _Clients[KafkaCluster]
+    registries: _Clients[RegistryClient]
+
+    def kafka(self, server: ConnectionRef) -> KafkaCluster:
+        options = self.options.kafka[server]
+        return self.clusters.get(options, lambda: KafkaCluster(options))
+
+    def registry(self, server: ConnectionRef) -> RegistryClient:
+        options = self.options.registries[server]
+        return self.registries.get(options, lambda: registry_client(options))

@@ -51,6 +51,10 @@ _DOWN_ERRORS = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TIMED_OUT,
     KafkaError._RESOLVE,
+    # While a broker is away or elects leaders, partitions have none. librdkafka calls that "No leaders found".
+    KafkaError._NOENT,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
 }
 
 Answer = TypeVar("Answer")
@@ -204,14 +208,15 @@ class KafkaCluster:
         finally:
             consumer.close()
 
-    def create_topic(self, name: str, options: NewTopicOptions) -> None:
-        """Create the topic and wait until the brokers know it. A topic that exists is left as it is."""
+    def create_topic(self, name: str, options: NewTopicOptions) -> bool:
+        """Create the topic and wait until the brokers know it. Returns False and changes nothing if it exists."""
         if not self._request_topic(name, options, validate_only=False):
-            return
+            return False
         # The controller confirms a new topic a moment before all brokers know it.
         deadline = time.monotonic() + TIMEOUT
         while not self.topics([name]) and time.monotonic() < deadline:
             time.sleep(0.05)
+        return True
 
     def check_new_topic(self, name: str, options: NewTopicOptions) -> None:
         """Check that the cluster has the topic or would create it. Creates nothing. Raises TopicRefused."""

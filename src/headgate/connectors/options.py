@@ -3,24 +3,14 @@ repr shows names without values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
 
 from headgate.connectors.errors import InvalidOption, OptionMissing
-from headgate.errors import InternalError
-from headgate.sql.options import (
-    BooleanLiteral,
-    Choice,
-    ListLiteral,
-    MapLiteral,
-    NumberLiteral,
-    Option,
-    SecretReference,
-    StringLiteral,
-)
-from headgate.sql.statement import Expression, ObjectName
+from headgate.sql import connections
+from headgate.sql.options import SecretReference, given_options
+from headgate.sql.statement import ObjectName
 
 Reveal = Callable[[ObjectName], str]
 
@@ -71,26 +61,20 @@ def pem_text(options: ConnectionOptions, name: str) -> str | None:
         raise InvalidOption(name, options.connection, "names a file that cannot be read") from error
 
 
-def reveal_options(connection: str, options: Iterable[Option], reveal: Reveal) -> ConnectionOptions:
+def reveal_options(
+    connection: str, options: connections.ConnectionOptions, reveal: Reveal
+) -> ConnectionOptions:
     """The options of a statement as texts. ``reveal`` reads the secrets that they refer to."""
-    return ConnectionOptions(connection, tuple((o.name, _texts(o, reveal)) for o in options))
+    return ConnectionOptions(
+        connection, tuple((rule.name, _texts(value, reveal)) for rule, value in given_options(options))
+    )
 
 
-def _texts(option: Option, reveal: Reveal) -> tuple[str, ...]:
-    match option.value:
-        case StringLiteral(value):
-            return (value,)
-        case NumberLiteral(text):
-            return (text,)
-        case BooleanLiteral(flag):
-            return ("true" if flag else "false",)
-        case Choice(words):
-            return (words,)
+def _texts(value: object, reveal: Reveal) -> tuple[str, ...]:
+    match value:
         case SecretReference(name):
             return (reveal(name),)
-        case ListLiteral(items):
-            return tuple(i.value if isinstance(i, StringLiteral) else i.text for i in items)
-        case MapLiteral() | ObjectName() | Expression():
-            raise InternalError(f"option {option.name} of a connection has a value of another kind")
+        case tuple():
+            return tuple(map(str, value))
         case _:
-            assert_never(option.value)
+            return (str(value),)

@@ -179,6 +179,16 @@ class RegistryClient:
             raise answer.unreadable(f'"{found[:40]}" is no compatibility level')
         return CompatibilityLevel(found)
 
+    def own_level(self, subject: str) -> CompatibilityLevel | None:
+        """The level that was set for the subject itself, None if it has the registry's."""
+        request = Request("read the compatibility level", subject)
+        answer = self._transport.send("GET", _setting("config", subject), request.what)
+        if answer.status == 404:
+            return None
+        return CompatibilityLevel(
+            responses.text(self._accepted(answer, request), "compatibilityLevel", "compatibility")
+        )
+
     def set_level(self, level: CompatibilityLevel | None, subject: str | None = None) -> None:
         """Set the level. None removes the subject's own level, so that the registry's applies."""
         request = Request("set the compatibility level", subject)
