@@ -5,28 +5,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Object
-from headgate.catalog.secrets import FromEnvironment
+from headgate.catalog.secrets import FromEnvironment, SecretSource
 from headgate.connectors.connections import ConnectionRef
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import Topic
 from headgate.errors import similar_names
 from headgate.plan.definitions import SourceColumn
-from headgate.plan.planned import Planned
+from headgate.plan.errors import ColumnOfUnknownType
+from headgate.plan.plans import ChangeCatalog, Plan, Skip
 from headgate.plan.source import SourcePlan, plan_source
-from headgate.plan.statements import plan, skipped
+from headgate.plan.statements import plan, skip_existing
 from headgate.purify.statements import purify
-from headgate.registry.errors import IncompatibleSchema, SchemaIdNotFound
+from headgate.registry.errors import SchemaIdNotFound
+from headgate.resolve.context import Answers, Context, TakenSchema
 from headgate.schema.render import print_type
+from headgate.schema.types import Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from headgate.sql.connections import CreateConnection, CreateSecret
+from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.script import parse_script, parse_statement
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Kind
+from headgate.sql.statement import Kind, Statement
 from tests.catalog.building import START
 
 CONNECTIONS = """
@@ -35,13 +40,21 @@ CREATE CONNECTION registry TO CONFLUENT SCHEMA REGISTRY (URL 'http://registry:80
 """
 
 
+NOW = datetime(2026, 11, 15, 12, 30, tzinfo=UTC)
+
+
+def _nobody_knows(_: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
+    raise ColumnOfUnknownType(next(c.name for c in analysed.columns if c.type is None))
+
+
 @dataclass
 class MemoryOutside:
     """Topics and subjects of one cluster and one registry; what was checked is written down."""
 
     topics: dict[str, int] = field(default_factory=dict)
     subjects: dict[str, WrittenSchema] = field(default_factory=dict)
-    refused: set[str] = field(default_factory=set)
+    past: dict[str, tuple[WrittenSchema, ...]] = field(default_factory=dict)  # earlier versions, oldest first
+    changed: tuple[TakenSchema, ...] = ()
     checked: list[str] = field(default_factory=list)
 
     def add_subject(self, subject: str, schema: object, type_: SchemaFormat = SchemaFormat.AVRO) -> int:
@@ -67,17 +80,18 @@ class MemoryOutside:
     def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
         return self.subjects.get(subject)
 
+    def versions(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> tuple[WrittenSchema, ...]:
+        latest = self.subjects.get(subject)
+        return (*self.past.get(subject, ()), latest) if latest is not None else ()
+
     def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         for known in self.subjects.values():
             if known.id == schema_id:
                 return known
         raise SchemaIdNotFound(schema_id)
 
-    def check_compatible(
-        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema
-    ) -> None:
-        if subject in self.refused:
-            raise IncompatibleSchema(subject, ("a field is gone",))
+    def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
+        return self.changed
 
 
 class Planning:
@@ -96,25 +110,43 @@ class Planning:
             if schema is not None:
                 self.outside.add_subject(f"{name}-{side}", schema)
 
-    def plan(self, text: str) -> Planned:
+    def plan(self, text: str) -> Plan:
         statement = parse_statement(text)
-        if (skip := skipped(statement, self.catalog, self.path)) is not None:
-            return skip
-        pure = purify(statement, self.catalog, self.path, self.outside)
         sealed = FromEnvironment("SECRET") if isinstance(statement, CreateSecret) else None
-        return plan(pure, self.catalog, self.path, text, sealed)
+        context = self.context(text, sealed)
+        if (skip := skip_existing(statement, context)) is not None:
+            return skip
+        return plan(*purify(statement, context, self.outside))
 
-    def do(self, script: str) -> list[Planned]:
+    def context(self, text: str = "", sealed: SecretSource | None = None) -> Context:
+        return Context(self.catalog, self.path, NOW, text, Answers(sealed, types=_nobody_knows))
+
+    def change(self, text: str) -> ChangeCatalog:
+        planned = self.plan(text)
+        assert isinstance(planned, ChangeCatalog)
+        return planned
+
+    def skip(self, text: str) -> Skip:
+        planned = self.plan(text)
+        assert isinstance(planned, Skip)
+        return planned
+
+    def do(self, script: str) -> list[ChangeCatalog]:
+        """The plans of the script that change something."""
         done = []
         for statement in parse_script(script):
             planned = self.plan(script[statement.span.start : statement.span.end])
-            self.catalog = apply(self.catalog, *planned.changes)
-            done.append(planned)
+            if isinstance(planned, ChangeCatalog):
+                self.catalog = apply(self.catalog, *planned.changes)
+                done.append(planned)
         return done
+
+    def pure(self, statement: Statement) -> Statement:
+        return purify(statement, self.context(), self.outside)[0]
 
     def source(self, text: str) -> SourcePlan:
         """The plan of `CREATE SOURCE s <text>`, a column list before it included."""
-        pure = purify(parse_statement(f"CREATE SOURCE s {text}"), self.catalog, self.path, self.outside)
+        pure = self.pure(parse_statement(f"CREATE SOURCE s {text}"))
         assert isinstance(pure, CreateSource)
         return plan_source(pure)
 

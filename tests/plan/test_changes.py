@@ -92,11 +92,9 @@ def test_a_schema_with_something_in_it_is_not_dropped(world: Planning) -> None:
 def test_drop_if_exists_passes_over_what_is_missing(world: Planning, what: str) -> None:
     with pytest.raises(UnknownObject):
         world.plan(f"DROP {what}")
-    planned = world.plan(f"DROP {what.replace(' ', ' IF EXISTS ')}")
+    planned = world.skip(f"DROP {what.replace(' ', ' IF EXISTS ')}")
     kind, name = what.split(" ")
-    assert planned.skipped
-    assert planned.changes == ()
-    assert planned.notices == (f'{kind.lower()} "{name}" does not exist, skipped',)
+    assert planned.notice == f'{kind.lower()} "{name}" does not exist, skipped'
 
 
 def test_drop_if_exists_of_another_kind_is_an_error(world: Planning) -> None:
@@ -130,8 +128,8 @@ def test_tasks_and_secrets_can_always_be_renamed(world: Planning) -> None:
 
 
 def test_rename_if_exists_passes_over_what_is_missing(world: Planning) -> None:
-    planned = world.plan("ALTER VIEW IF EXISTS lost RENAME TO found")
-    assert (planned.skipped, planned.notices) == (True, ('view "lost" does not exist, skipped',))
+    planned = world.skip("ALTER VIEW IF EXISTS lost RENAME TO found")
+    assert planned.notice == 'view "lost" does not exist, skipped'
 
 
 # PAUSE and RESUME
@@ -155,7 +153,7 @@ def test_a_task_is_told_what_to_do(world: Planning, word: str, desired: DesiredT
 def test_a_missing_task_can_be_passed_over(world: Planning) -> None:
     with pytest.raises(UnknownObject):
         world.plan("ALTER SINK lost PAUSE")
-    assert world.plan("ALTER SINK IF EXISTS lost PAUSE").skipped
+    assert world.skip("ALTER SINK IF EXISTS lost PAUSE").tag == "ALTER SINK"
 
 
 def test_bindings_come_with_captures(world: Planning) -> None:
@@ -187,9 +185,7 @@ def test_bindings_come_with_captures(world: Planning) -> None:
 def test_what_exists_is_left_alone_and_nobody_outside_is_asked(
     world: Planning, statement: str, notice: str
 ) -> None:
-    planned = world.plan(statement)
-    assert (planned.skipped, planned.changes, planned.effects) == (True, (), ())
-    assert planned.notices == (f"{notice} exists already, skipped",)
+    assert world.skip(statement).notice == f"{notice} exists already, skipped"
     assert world.outside.checked == []
 
 

@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import ObjectRenamed, StatementRespelled
-from headgate.catalog.definitions import definition_mark, search_path_of, statement_of
+from headgate.catalog.changes import ObjectRenamed
 from headgate.catalog.errors import AlreadyExists
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, search_path
-from headgate.catalog.objects import Object
+from headgate.catalog.objects import Object, definition_of
 from headgate.catalog.secrets import Secret
-from headgate.control.desired import desired
-from headgate.control.looking import create_sql
+from headgate.control.desired_state import desired_state
+from headgate.control.show import create_sql
 from headgate.errors import HeadgateError
 from headgate.plan.chain import view_query
 from headgate.plan.errors import NameShadowed
@@ -65,7 +64,7 @@ def query_of(world: Planning, name: str = "v") -> str:
 def test_a_source_under_a_view_under_a_sink(world: Planning) -> None:
     source, dear = world.named("orders"), world.named("dear")
     (planned,) = world.do("ALTER SOURCE orders RENAME TO sales")
-    assert [type(c) for c in planned.changes] == [ObjectRenamed, StatementRespelled]
+    assert [type(c) for c in planned.changes] == [ObjectRenamed]
     assert query_of(world, "dear") == "SELECT sales.id, price FROM sales WHERE sales.price > 8"
     assert world.named("dear").columns == dear.columns
     assert relations_read(view_query(world.catalog, world.named("dear"))) == (source.id,)
@@ -77,8 +76,8 @@ def test_a_connection_of_sources_and_sinks(world: Planning) -> None:
     for name in ("orders", "out"):
         assert "KAFKA CONNECTION bus" in shown(world, name)
         assert "REGISTRY CONNECTION schemas" in shown(world, name)
-    sink = statement_of(world.named("out"), CreateSink)
-    assert plan_sink(world.catalog, DEFAULT_PATH, sink).connection == world.named("bus").id
+    sink = definition_of(world.named("out"), CreateSink)
+    assert plan_sink(world.catalog, sink).connection == world.named("bus").id
 
 
 def test_a_secret_of_a_connection(world: Planning) -> None:
@@ -122,7 +121,7 @@ def test_a_schema_of_a_views_search_path(world: Planning) -> None:
     world.do("CREATE VIEW b AS SELECT * FROM a")
     world.do("ALTER SCHEMA shop RENAME TO store")
     b = world.named("b")
-    assert search_path_of(b).entries[0] == ("headgate", "store")
+    assert query_of(world, "b") == "SELECT * FROM store.a"
     assert relations_read(view_query(world.catalog, b)) == (world.named("a").id,)
     with pytest.raises(HeadgateError):
         search_path(world.catalog, DEFAULT_PATH, shop.path)  # type: ignore[attr-defined]
@@ -133,13 +132,13 @@ def test_the_schema_and_database_of_everything(world: Planning, what: str) -> No
     world.do(f"ALTER {what} RENAME TO other")
     source, dear = world.named("orders"), world.named("dear")
     assert relations_read(view_query(world.catalog, dear)) == (source.id,)
-    sink = plan_sink(world.catalog, DEFAULT_PATH, statement_of(world.named("out"), CreateSink))
+    sink = plan_sink(world.catalog, definition_of(world.named("out"), CreateSink))
     assert (sink.relation, sink.connection) == (dear.id, world.named("kafka").id)
 
 
-def test_a_sink_without_a_name_gets_one_when_its_relation_is_renamed(world: Planning) -> None:
+def test_a_sink_without_a_name_keeps_its_name_when_its_relation_is_renamed(world: Planning) -> None:
     world.do("CREATE SINK FROM dear INTO KAFKA CONNECTION kafka (TOPIC 'two') FORMAT JSON")
-    assert shown(world, "dear_sink").startswith("CREATE SINK\nFROM dear")
+    assert shown(world, "dear_sink").startswith("CREATE SINK dear_sink\nFROM dear")
     world.do("ALTER VIEW dear RENAME TO costly")
     assert shown(world, "dear_sink").startswith("CREATE SINK dear_sink\nFROM costly")
 
@@ -253,7 +252,7 @@ def test_a_renamed_relation_does_not_catch_the_names_of_others(world: Planning) 
     world.do("ALTER VIEW first.x RENAME TO orders")
     source = next(o for o in world.catalog.of_kind(Kind.SOURCE))
     assert relations_read(view_query(world.catalog, world.named("v"))) == (source.id,)
-    assert query_of(world) == 'SELECT "orders".id FROM "headgate"."public"."orders"'
+    assert query_of(world) == "SELECT orders.id FROM orders"
 
 
 # what may be said
@@ -268,23 +267,22 @@ def test_a_name_in_use_is_refused_in_any_case(world: Planning) -> None:
 
 
 def test_its_own_name_is_passed_over(world: Planning) -> None:
-    planned = world.plan("ALTER SOURCE orders RENAME TO orders")
-    assert (planned.skipped, planned.changes) == (True, ())
-    assert "called so already" in planned.notices[0]
+    planned = world.skip("ALTER SOURCE orders RENAME TO orders")
+    assert "called so already" in planned.notice
 
 
 # what depends on it
 
 
-def test_a_rename_keeps_the_mark_of_a_definition_and_a_replacement_does_not(world: Planning) -> None:
-    marks = {name: definition_mark(world.named(name)) for name in ("dear", "out")}
+def test_a_rename_keeps_definitions_and_a_replacement_does_not(world: Planning) -> None:
+    definitions = {name: world.named(name).definition for name in ("dear", "out")}
     world.do(
         "ALTER SOURCE orders RENAME TO sales; ALTER CONNECTION kafka RENAME TO bus; ALTER VIEW dear RENAME TO d"
     )
-    assert definition_mark(world.named("d")) == marks["dear"]
-    assert definition_mark(world.named("out")) == marks["out"]
+    assert world.named("d").definition == definitions["dear"]
+    assert world.named("out").definition == definitions["out"]
     world.do("CREATE OR REPLACE VIEW d AS SELECT id, price FROM sales WHERE price > 9")
-    assert definition_mark(world.named("d")) != marks["dear"]
+    assert world.named("d").definition != definitions["dear"]
 
 
 def test_a_script_with_the_new_names_finds_nothing_to_do(world: Planning) -> None:
@@ -298,8 +296,8 @@ def test_a_script_with_the_new_names_finds_nothing_to_do(world: Planning) -> Non
           FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry;
         CREATE VIEW dear AS SELECT "Sales".id, price FROM "Sales" WHERE sales.price > 8;
         CREATE VIEW v AS SELECT ROW(1)::spot AS p, Sales.id FROM sales;"""
-    wishes = desired(world.catalog, script, _no_secrets).wishes
-    assert {wish.action for wish in wishes} == {"keep"}
+    items = desired_state(world.catalog, script, _no_secrets).items
+    assert {item.action for item in items} == {"keep"}
 
 
 def _no_secrets(_catalog: Catalog, _secret: Object) -> Secret:
@@ -348,7 +346,7 @@ def test_after_any_renames_all_statements_parse_and_all_views_give_the_same_colu
             assert len(parse_script(create_sql(world.catalog, entry))) == 1
     assert {o.id: _columns(world, o) for o in world.catalog.of_kind(Kind.VIEW)} == before
     sink = next(o for o in world.catalog.of_kind(Kind.SINK))
-    planned = plan_sink(world.catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
+    planned = plan_sink(world.catalog, definition_of(sink, CreateSink))
     assert [planned.relation, planned.connection] == [d.on for d in sink.dependencies[:2]]
 
 

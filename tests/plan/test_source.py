@@ -16,7 +16,6 @@ from headgate.plan.errors import (
     UpsertKeyUnknown,
 )
 from headgate.purify.errors import InvalidTimestamp, PasswordInAddress, StartTwice
-from headgate.purify.statements import purify
 from headgate.schema.encodings import JsonEncoding, SchemaEncoding, TextEncoding
 from headgate.schema.errors import MalformedAvro
 from headgate.schema.types import Record
@@ -138,7 +137,9 @@ def test_key_and_value_may_have_formats_of_their_own(world: Planning) -> None:
 def test_the_reader_schemas_are_those_of_each_side_with_their_ids(world: Planning) -> None:
     plan = world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
     assert plan.key == SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema(json.dumps(KEY), id=1),))
-    assert plan.value == SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema(json.dumps(VALUE), id=2),))
+    assert plan.value == SchemaEncoding(
+        SchemaFormat.AVRO, (WrittenSchema(json.dumps(VALUE), id=2),), fills=True
+    )
 
 
 def test_inline_avro_is_framed_unless_told_otherwise(world: Planning) -> None:
@@ -354,7 +355,7 @@ def test_addresses_stand_for_connections(world: Planning) -> None:
 def test_a_start_is_frozen_as_offsets(world: Planning, start: str, seed: str | None) -> None:
     world.outside.topics["orders"] = 2
     text = f"CREATE SOURCE s FROM KAFKA CONNECTION kafka (TOPIC = 'orders', {start}) FORMAT TEXT"
-    pure = purify(parse_statement(text), world.catalog, world.path, world.outside)
+    pure = world.pure(parse_statement(text))
     frozen = f"{start}, {seed}" if seed else start
     on_one_line = " ".join(print_statement(pure).split()).replace("( ", "(").replace(" )", ")")
     assert f"(TOPIC = 'orders', {frozen})" in on_one_line

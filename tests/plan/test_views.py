@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.catalog.apply import apply
+from headgate.catalog.changes import ColumnsChanged
 from headgate.catalog.comments import column_comment
 from headgate.catalog.errors import DependencyCycle, UnknownObject, WrongKind
+from headgate.catalog.errors import UnknownColumn as UnknownColumnOfObject
 from headgate.catalog.objects import Dependency, DependencyKind, Growth, Object
-from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames, ViewInUse
+from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, ReplacementBreaks, TooManyNames
+from headgate.plan.plans import Outcome
+from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.sql.query.errors import UnknownColumn
 from tests.plan.planning import Planning, record
@@ -38,7 +43,7 @@ def world() -> Planning:
 
 def columns(made: Object) -> list[str]:
     return [
-        f"{c.name} {print_type(c.parsed)}{'' if c.nullable else ' not null'}{' key' if c.key else ''}"
+        f"{c.name} {print_type(c.type)}{'' if c.nullable else ' not null'}{' key' if c.key else ''}"
         for c in made.columns
     ]
 
@@ -88,6 +93,22 @@ def test_a_column_must_have_a_type(world: Planning) -> None:
         view(world, "AS SELECT schema_of_json(item) AS found FROM clicks")
     assert caught.value.hint() == "Write a cast to the type that it has, as in (…)::text."
     assert columns(view(world, "AS SELECT schema_of_json(item)::text AS found FROM clicks")) == ["found text"]
+
+
+def test_an_unknown_column_lists_the_columns_if_they_are_few_and_none_is_near(world: Planning) -> None:
+    with pytest.raises(UnknownColumn) as caught:
+        view(world, "AS SELECT zzz FROM clicks")
+    assert caught.value.hint() == "The columns are id, item, price."
+    with pytest.raises(UnknownColumn) as near:
+        view(world, "AS SELECT prise FROM clicks")
+    assert near.value.hint() == 'Did you mean "price"?'
+    many = ", ".join(f"{n} AS c{n}" for n in range(11))
+    with pytest.raises(UnknownColumn) as wide:
+        view(world, f"AS SELECT zzz FROM (SELECT {many}) AS t")
+    assert wide.value.hint() is None
+    with pytest.raises(UnknownColumnOfObject) as commented:
+        world.do("COMMENT ON COLUMN clicks.zzz IS 'x'")
+    assert commented.value.hint() == "The columns are id, item, price."
 
 
 def test_a_column_that_a_source_drops_says_how_to_have_it(world: Planning) -> None:
@@ -140,8 +161,11 @@ def test_a_comment_upstream_is_seen_downstream_at_once(world: Planning) -> None:
         ("SELECT * FROM orders", Growth.KEYED, ["id"]),
         ("SELECT price, id AS number FROM orders WHERE price > 1", Growth.KEYED, ["number"]),
         ("SELECT id, id AS again FROM orders", Growth.KEYED, ["id"]),
-        ("SELECT item FROM orders", Growth.APPEND, []),
-        ("SELECT id + 1 AS id FROM orders", Growth.APPEND, []),
+        ("SELECT item FROM orders", Growth.CHANGING, []),
+        ("SELECT id + 1 AS id FROM orders", Growth.CHANGING, []),
+        ("SELECT id, count(*) AS n FROM clicks GROUP BY id", Growth.KEYED, ["id"]),
+        ("SELECT name FROM headgate_catalog.objects", Growth.CHANGING, []),
+        ("SELECT 1 AS one", Growth.APPEND, []),
         ("SELECT * FROM clicks", Growth.APPEND, []),
     ],
 )
@@ -195,19 +219,106 @@ def test_a_column_that_comes_back_is_a_new_one(world: Planning) -> None:
     assert [(c.name, c.id) for c in world.named("v").columns] == [("item", 1), ("price", 3)]
 
 
-def test_a_view_in_use_keeps_its_columns(world: Planning) -> None:
+def test_a_view_in_use_may_get_other_columns_if_its_users_can_do_without(world: Planning) -> None:
     view(world, "AS SELECT item, price FROM clicks")
-    world.do("CREATE VIEW w AS SELECT price FROM v")
-    for query in (
-        "SELECT item FROM clicks",
-        "SELECT item, 1 AS price FROM clicks",
-        "SELECT price, item FROM clicks",
-    ):
-        with pytest.raises(ViewInUse) as caught:
-            world.do(f"CREATE OR REPLACE VIEW v AS {query}")
-        assert caught.value.detail() == 'It is used by view "w".'
-    world.do("CREATE OR REPLACE VIEW v AS SELECT item, price FROM clicks WHERE price > 1")
-    assert "price > 1" in world.named("v").statement
+    world.do("CREATE VIEW w AS SELECT price FROM v; CREATE VIEW x AS SELECT * FROM w")
+    world.do("CREATE OR REPLACE VIEW v AS SELECT id, price FROM clicks")
+    world.do("CREATE OR REPLACE VIEW v AS SELECT 1 AS price FROM clicks")
+    assert columns(world.named("x")) == ["price integer not null"]
+    with pytest.raises(ReplacementBreaks) as caught:
+        world.do("CREATE OR REPLACE VIEW v AS SELECT item FROM clicks")
+    assert [(kind, name) for kind, name, _ in caught.value.broken] == [("view", "w"), ("view", "x")]
+    assert 'column "price" does not exist' in caught.value.detail()
+
+
+def test_a_list_of_names_does_not_come_to_mean_other_columns(world: Planning) -> None:
+    view(world, "AS SELECT item, id FROM clicks")
+    world.do("CREATE VIEW w (what, number) AS SELECT * FROM v")
+    with pytest.raises(ReplacementBreaks) as caught:
+        world.do("CREATE OR REPLACE VIEW v AS SELECT id, item FROM clicks")
+    assert 'column "what" would be another one' in caught.value.detail()
+
+
+@pytest.fixture
+def fed(world: Planning) -> Planning:
+    """Two views over each other, and three sinks over them: with a key, with a key in another view, and without one."""
+    into = "INTO KAFKA CONNECTION kafka (TOPIC '{}')"
+    world.do(
+        "CREATE VIEW v AS SELECT id, price FROM orders; CREATE VIEW w AS SELECT id, price AS cost FROM v;"
+        f"CREATE SINK newest FROM v {into.format('newest')} KEY (id) FORMAT JSON;"
+        f"CREATE SINK costs FROM w {into.format('costs')} KEY (id) FORMAT JSON;"
+        f"CREATE SINK every FROM w {into.format('every')} FORMAT JSON ENVELOPE NONE"
+    )
+    return world
+
+
+def test_replacing_a_view_says_what_each_sink_does(fed: Planning) -> None:
+    (planned,) = fed.do("CREATE OR REPLACE VIEW v AS SELECT id, price FROM orders WHERE price > 1")
+    told = {fed.catalog.get(c.object).name: c.outcome for c in planned.consequences}
+    assert told == {"newest": Outcome.IN_STEP, "costs": Outcome.IN_STEP, "every": Outcome.GOES_ON}
+    assert {c.because_of for c in planned.consequences} == {fed.named("v").id}
+    assert sorted(planned.notices)[-1] == (
+        'sink "newest" goes on with the new query from where it is; rows that it wrote before are not rewritten, and keys '
+        "that the new query would not give stay in its topic"
+    )
+
+
+def test_replacing_a_view_by_the_same_query_changes_no_sink(fed: Planning) -> None:
+    (planned,) = fed.do("CREATE OR REPLACE VIEW v AS SELECT  id, price FROM orders")
+    assert {c.outcome for c in planned.consequences} == {Outcome.UNCHANGED}
+    assert planned.notices == ()
+
+
+def test_a_query_with_which_sinks_no_longer_work_is_refused_with_all_of_them(fed: Planning) -> None:
+    before = fed.catalog
+    with pytest.raises(ReplacementBreaks) as caught:
+        fed.do("CREATE OR REPLACE VIEW v AS SELECT id + 0 AS id, price FROM orders")
+    assert caught.value.message() == 'cannot replace view "v": 3 objects that read it would no longer work'
+    assert sorted((kind, name) for kind, name, _ in caught.value.broken) == [
+        ("sink", "costs"),
+        ("sink", "every"),
+        ("sink", "newest"),
+    ]
+    assert 'sink "costs": sink "costs" cannot write view "w": its rows change' in caught.value.detail()
+    assert fed.catalog is before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, price FROM orders WHERE rand() > 0.5",
+        "SELECT id, price * rand() AS price FROM orders",
+        "SELECT id, max(price) AS price FROM orders GROUP BY id",
+    ],
+)
+def test_a_query_that_no_sink_takes_cannot_replace_a_view_under_one(fed: Planning, query: str) -> None:
+    with pytest.raises(ReplacementBreaks):
+        fed.do(f"CREATE OR REPLACE VIEW v AS {query}")
+
+
+def test_the_columns_under_a_sink_stay(fed: Planning) -> None:
+    with pytest.raises(ReplacementBreaks) as caught:
+        fed.do("CREATE OR REPLACE VIEW v AS SELECT id, price, item FROM orders")
+    assert caught.value.broken == (("sink", "newest", "the columns that it writes would be others"),)
+
+
+def test_views_over_a_replaced_one_get_its_kind_and_key(world: Planning) -> None:
+    world.do(
+        "CREATE VIEW v AS SELECT id, price FROM orders; CREATE VIEW w AS SELECT * FROM v; CREATE VIEW x AS SELECT id FROM w"
+    )
+    world.do("CREATE OR REPLACE VIEW v AS SELECT id + 0 AS id, price FROM orders")
+    assert [world.named(name).growth for name in "vwx"] == [Growth.CHANGING] * 3
+    world.do("CREATE OR REPLACE VIEW v AS SELECT id, price FROM orders")
+    assert [world.named(name).growth for name in "vwx"] == [Growth.KEYED] * 3
+    assert [[c.name for c in world.named(name).columns if c.key] for name in "vwx"] == [["id"]] * 3
+
+
+def test_a_sink_that_did_not_work_before_does_not_hold_a_replacement(fed: Planning) -> None:
+    fed.catalog = apply(
+        fed.catalog, ColumnsChanged(fed.named("w").id, fed.named("w").columns, Growth.CHANGING)
+    )
+    fed.do("CREATE OR REPLACE VIEW v AS SELECT id, price FROM orders WHERE price > 2")
+    assert fed.named("w").growth is Growth.KEYED
 
 
 def test_a_view_cannot_read_itself(world: Planning) -> None:
@@ -232,9 +343,9 @@ def test_types_hold_fields_lists_maps_and_other_types_by_full_name(world: Planni
         "CREATE TYPE colour AS enum('red', 'green')"
     )
     assert columns(world.named("point")) == ["x integer not null", "y integer"]
-    assert world.named("line").body == "array<headgate.public.point>"
-    assert world.named("places").body == "map<text, headgate.public.point>"
-    assert world.named("colour").body == "enum('red', 'green')"
+    assert world.named("line").body == parse_type("array<headgate.public.point>")
+    assert world.named("places").body == parse_type("map<text, headgate.public.point>")
+    assert world.named("colour").body == parse_type("enum('red', 'green')")
     assert world.named("line").dependencies == (Dependency(world.named("point").id, DependencyKind.TYPE),)
 
 

@@ -9,13 +9,14 @@ import pytest
 
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import SearchPath
+from headgate.catalog.store.codec import from_json, to_json
 from headgate.connectors.errors import TopicNotFound
-from headgate.purify import outside
-from headgate.purify.errors import ConnectionOfOtherKind, NoSchemaForTopic, SchemaOfOtherType, TopicMissing
-from headgate.purify.statements import purify
+from headgate.plan.source import plan_source
+from headgate.purify.errors import NoSchemaForTopic, SchemaOfOtherType
+from headgate.purify.lookups import PlannedLookups
 from headgate.registry.errors import SchemaIdNotFound
+from headgate.resolve.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.written import SchemaFormat, WrittenSchema
-from headgate.sql.json import from_json, to_json
 from headgate.sql.registry_formats import FrozenSchema, RegistryFormat
 from headgate.sql.script import parse_statement
 from headgate.sql.sources import CreateSource
@@ -36,13 +37,13 @@ def world() -> Planning:
 
 
 def pure(world: Planning, text: str) -> Statement:
-    return purify(parse_statement(text), world.catalog, world.path, world.outside)
+    return world.pure(parse_statement(text))
 
 
 def seeds(statement: Statement) -> list[FrozenSchema]:
     assert isinstance(statement, CreateSource)
     formats = [f for f in (statement.formats.key, statement.formats.value) if isinstance(f, RegistryFormat)]
-    return [o for f in formats for o in f.options if isinstance(o, FrozenSchema)]
+    return [schema for f in formats for schema in f.frozen]
 
 
 # seeds
@@ -51,6 +52,24 @@ def seeds(statement: Statement) -> list[FrozenSchema]:
 def test_a_bare_registry_format_is_seeded_for_both_sides(world: Planning) -> None:
     found = seeds(pure(world, f"{AT} {AVRO}"))
     assert found == [FrozenSchema("VALUE", 2, json.dumps(VALUE)), FrozenSchema("KEY", 1, json.dumps(KEY))]
+
+
+def test_earlier_versions_are_kept_if_records_are_read_in_another_way_because_of_them(
+    world: Planning,
+) -> None:
+    lacking = WrittenSchema(json.dumps(record("order")), id=8)
+    again = WrittenSchema(json.dumps({**VALUE, "doc": "all the same"}), id=9)
+    world.outside.past["orders-value"] = (lacking, again)
+    values = [schema for schema in seeds(pure(world, f"{AT} {AVRO}")) if schema.side == "VALUE"]
+    assert [(schema.id, schema.past) for schema in values] == [(8, True), (2, False)]
+    assert nullable(pure(world, f"{AT} {AVRO}")) == [True]
+    assert nullable(pure(world, f"{AT} {AVRO} WITH (ON SCHEMA CHANGE = PIN)")) == [False]
+    assert nullable(pure(world, f"{AT} {AVRO} (VALUE STRATEGY = ID 2)")) == [False]
+
+
+def nullable(statement: Statement) -> list[bool]:
+    assert isinstance(statement, CreateSource)
+    return [column.nullable for column in plan_source(statement).columns]
 
 
 def test_a_bare_format_without_key_subject_is_seeded_for_values_only() -> None:
@@ -114,13 +133,13 @@ def test_purifying_what_is_pure_changes_nothing(world: Planning, text: str, path
     world.path = path
     once = pure(world, text)
     assert pure(world, print_statement(once)) == once
-    assert purify(from_json(to_json(once)), world.catalog, path, world.outside) == once
+    assert world.pure(from_json(to_json(once))) == once
 
 
 def test_a_pure_statement_asks_the_registry_no_more(world: Planning) -> None:
     once = pure(world, f"{AT} {AVRO} INCLUDE KEY")
     world.outside.subjects.clear()
-    assert purify(once, world.catalog, world.path, world.outside) == once
+    assert world.pure(once) == once
 
 
 # what is missing
@@ -215,5 +234,5 @@ def test_what_is_not_planned_is_asked_of_the_real_world(world: Planning) -> None
     assert made.latest(world.catalog, 4, "nosuch") is None
 
 
-def planned_world(real: MemoryOutside) -> outside.Planned:
-    return outside.Planned(real)
+def planned_world(real: MemoryOutside) -> PlannedLookups:
+    return PlannedLookups(real)

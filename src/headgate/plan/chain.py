@@ -3,35 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import search_path_of, statement_of
-from headgate.catalog.objects import ColumnRef, Object
+from headgate.catalog.names import DEFAULT_PATH
+from headgate.catalog.objects import ColumnRef, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.errors import ColumnNameTaken, NotSupportedYet, ViewNoLongerValid
-from headgate.plan.relations import analyse_query, origin_ref, relations_read
+from headgate.plan.relations import analyse_query, origin_ref, relation_id, relations_read
+from headgate.sql.query import growth
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.query.stability import Stability, Unstable
 from headgate.sql.statement import Kind
 from headgate.sql.views import CreateView
 
 
-def source_of(catalog: Catalog, relation_id: int) -> Object:
-    """The one source at the beginning of a chain of views; anything else is not run as a chain yet."""
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A source, and the queries of the views over it, the last view first."""
+
+    source: Object
+    queries: tuple[AnalysedQuery, ...] = ()
+
+    def unstable(self) -> Unstable:
+        """The functions with changing results that the last relation depends on. A source has none: its rows are stored."""
+        found = Unstable()
+        for query in reversed(self.queries):
+            found = Stability(query.tree, lambda _, below=found: below).result  # type: ignore[misc]
+        return found
+
+
+def chain_of(catalog: Catalog, relation_id: int) -> Chain:
+    """The chain below a relation. Anything else than views over one source is not run as a chain yet."""
     relation = catalog.get(relation_id)
+    queries: list[AnalysedQuery] = []
     while relation.kind is Kind.VIEW:
         analysed = sound_query(catalog, relation)
         reads = relations_read(analysed)
         if not analysed.row_by_row or len(reads) != 1:
             raise NotSupportedYet("a sink over a view that is not computed row by row")
+        queries.append(analysed)
         relation = catalog.get(reads[0])
     if relation.kind is not Kind.SOURCE:
         raise NotSupportedYet(f"a sink over a {relation.kind}")
-    return relation
+    return Chain(relation, tuple(queries))
 
 
 def view_query(catalog: Catalog, view: Object) -> AnalysedQuery:
     """A view's query, analysed anew: names by the search path of its creation, columns as they are now."""
-    return analyse_query(catalog, search_path_of(view), statement_of(view, CreateView).query)
+    return analyse_query(catalog, DEFAULT_PATH, definition_of(view, CreateView).query)
 
 
 def sound_query(catalog: Catalog, view: Object) -> AnalysedQuery:
@@ -41,13 +61,70 @@ def sound_query(catalog: Catalog, view: Object) -> AnalysedQuery:
     except HeadgateError as error:
         raise outgrown(catalog, view, error) from error
     if wrong := _misfit(analysed, view):
-        raise ViewNoLongerValid(catalog.shown(view.id), wrong)
+        raise ViewNoLongerValid(catalog.display_name(view.id), wrong)
     return analysed
+
+
+def query_growth(catalog: Catalog, analysed: AnalysedQuery) -> growth.Growth:
+    """How the rows of a query come, derived from its tree and the relations that it reads."""
+
+    def growth_of(name: str) -> growth.Growth:
+        id_ = relation_id(name)
+        if id_ is None:
+            return growth.Changing("A relation of the catalog changes with every statement.")
+        return relation_growth(catalog, catalog.get(id_))
+
+    return growth.derive(analysed.tree, growth_of, query_stability(catalog, analysed))
+
+
+def query_stability(catalog: Catalog, analysed: AnalysedQuery) -> Stability:
+    """The functions with changing results that a query depends on, also by way of the views that it reads."""
+
+    def unstable_of(name: str) -> Unstable:
+        id_ = relation_id(name)
+        return Unstable() if id_ is None else relation_stability(catalog, catalog.get(id_))
+
+    return Stability(analysed.tree, unstable_of)
+
+
+def relation_stability(catalog: Catalog, relation: Object) -> Unstable:
+    """The functions with changing results that a relation depends on. A source has none: its rows are stored."""
+    if relation.kind is not Kind.VIEW:
+        return Unstable()
+    return query_stability(catalog, sound_query(catalog, relation)).result
+
+
+def relation_growth(catalog: Catalog, relation: Object) -> growth.Growth:
+    """How the rows of a relation come. For a changing view, its query says why no key is known."""
+    match relation.growth:
+        case Growth.KEYED:
+            return growth.Keyed(tuple(at for at, column in enumerate(relation.columns) if column.key))
+        case Growth.CHANGING if relation.kind is Kind.VIEW:
+            derived = query_growth(catalog, sound_query(catalog, relation))
+            return derived if isinstance(derived, growth.Changing) else growth.Changing("No key is known.")
+        case Growth.CHANGING:
+            return growth.Changing("No key is known.")
+        case _:
+            return growth.Append()
+
+
+def source_key(catalog: Catalog, relation: Object) -> set[ColumnRef | None]:
+    """The columns of sources of which the key columns of a relation are plain projections; None stands for any other."""
+    return {_root(catalog, ColumnRef(relation.id, column.id)) for column in relation.columns if column.key}
+
+
+def _root(catalog: Catalog, ref: ColumnRef) -> ColumnRef | None:
+    while (relation := catalog.get(ref.object)).kind is Kind.VIEW:
+        column = relation.column(ref.column)
+        if column is None or column.origin is None:
+            return None
+        ref = column.origin
+    return ref
 
 
 def outgrown(catalog: Catalog, view: Object, error: HeadgateError) -> ViewNoLongerValid:
     advice = error.hint() if isinstance(error, ColumnNameTaken) else None
-    return ViewNoLongerValid(catalog.shown(view.id), error.message(), advice or "")
+    return ViewNoLongerValid(catalog.display_name(view.id), error.message(), advice or "")
 
 
 def _misfit(analysed: AnalysedQuery, view: Object) -> str | None:

@@ -8,7 +8,7 @@ from itertools import count
 
 from headgate.catalog.objects import Column, Comment, Object
 from headgate.plan.source import SourcePlan
-from headgate.schema.render import print_type
+from headgate.schema.types import without_defaults
 
 
 def source_columns(planned: SourcePlan) -> tuple[Column, ...]:
@@ -17,18 +17,13 @@ def source_columns(planned: SourcePlan) -> tuple[Column, ...]:
         Column(
             position,
             c.name,
-            print_type(c.type, full=True),
+            without_defaults(c.type),
             c.nullable,
             c.key,
             comment=Comment(imported=c.doc),
         )
         for position, c in enumerate(planned.columns, start=1)
     )
-
-
-def withheld_facts(planned: SourcePlan) -> list[tuple[str, ...]]:
-    """The fields without a column, as a source's facts keep them for `withheld_fields`."""
-    return [(w.column, w.field, w.other, w.cure) for w in planned.withheld]
 
 
 def evolved_columns(old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headgate.plan.definitions import AFTER, OP
 from headgate.plan.errors import InvalidDebeziumKey, NoChangeEvents
 from headgate.schema.encodings import Encoding, fields_of
+from headgate.schema.evolve.widen import is_number, widen
 from headgate.schema.render import print_type
-from headgate.schema.types import Enum, Field, Record, Text
+from headgate.schema.types import Enum, Field, Record, Text, Type
 
 BEFORE = "before"
 
@@ -26,15 +29,22 @@ def changed_row(value: Encoding, source: str) -> Record:
 
 
 def row_key(key: Encoding, row: Record, source: str) -> dict[str, Field]:
-    """The key's fields by name; each is a field of the row too, of the same type."""
+    """The key's fields by name; each is a field of the row too, of the same type. A number may be wider in one of them:
+    a schema change reaches keys and values one after the other. The field then has the wider type."""
     fields = fields_of(key)
     if not fields:
         raise InvalidDebeziumKey(source, "it has no fields")
-    types = {field.name: print_type(field.type) for field in row.fields}
-    for field in fields:
-        if field.name not in types:
-            raise InvalidDebeziumKey(source, f'field "{field.name}" of it is no field of "after"')
-        if print_type(field.type) != types[field.name]:
-            told = f"{print_type(field.type)} in the key and {types[field.name]} in the row"
-            raise InvalidDebeziumKey(source, f'field "{field.name}" is {told}')
-    return {field.name: field for field in fields}
+    return {field.name: replace(field, type=_common_type(field, row, source)) for field in fields}
+
+
+def _common_type(field: Field, row: Record, source: str) -> Type:
+    found = row.field(field.name)
+    if found is None:
+        raise InvalidDebeziumKey(source, f'field "{field.name}" of it is no field of "after"')
+    if print_type(field.type) == print_type(found.type):
+        return found.type
+    common = widen(found.type, field.type)
+    if not (is_number(found.type) and is_number(common)):
+        types = f"{print_type(field.type)} in the key and {print_type(found.type)} in the row"
+        raise InvalidDebeziumKey(source, f'field "{field.name}" is {types}')
+    return common

@@ -20,6 +20,7 @@ ErrorPolicy: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 SchemaChangePolicy: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
 SourceEnvelope: TypeAlias = Literal["NONE", "UPSERT", "DEBEZIUM"]
 SinkEnvelope: TypeAlias = Literal["NONE", "UPSERT"]
+RecordSide: TypeAlias = Literal["key", "value"]
 Section: TypeAlias = Literal["key", "error", "value", "after", "metadata", "header"]
 
 
@@ -46,7 +47,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column of a source and where its value comes from."""
+    """A column of a source and where its value comes from. ``default`` is its value in records that lack the field, as JSON
+    text; None stands for null."""
 
     name: str
     type: Type
@@ -54,6 +56,7 @@ class SourceColumn:
     origin: Origin
     doc: str | None = None
     key: bool = False
+    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,8 @@ class SourceLayout:
     """How a record becomes a row of the source.
 
     The columns come in this order: key columns, the column of inline errors, value columns, metadata columns as written.
-    For Debezium, the fields of `after` are the value columns, and those that form the key are marked.
+    For Debezium, the fields of `after` are the value columns, and those that form the key are marked. ``on_key_change`` is
+    FOLLOW or HALT. A key that gains or loses fields halts under both.
     """
 
     name: str
@@ -71,6 +75,7 @@ class SourceLayout:
     envelope: SourceEnvelope
     on_error: ErrorPolicy
     on_schema_change: SchemaChangePolicy
+    on_key_change: SchemaChangePolicy = "HALT"
 
     @property
     def key_in_value(self) -> bool:
@@ -195,6 +200,7 @@ class TaskDefinition:
 
     ``source_key`` maps each key column of an UPSERT sink over a keyed source to the column of the source that it comes
     from. It is empty for sinks that delete nothing. ``catalog_version`` is the catalog's version that it was made from.
+    ``definition`` differs if a view between was replaced; it stays when a source follows a schema change.
     """
 
     id: int
@@ -204,3 +210,4 @@ class TaskDefinition:
     sink: SinkDefinition
     source_key: Mapping[str, str] = field(default_factory=dict)
     catalog_version: int = 0
+    definition: str = ""

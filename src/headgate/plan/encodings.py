@@ -34,7 +34,6 @@ from headgate.sql.formats import (
     TextFormat,
     frozen_schemas,
 )
-from headgate.sql.options import BooleanLiteral, option
 from headgate.sql.registry_formats import RegistryFormat, Side
 
 
@@ -60,9 +59,8 @@ def _side(format_: Format, side: Side) -> Encoding | None:
         case JsonFormat():
             return JsonEncoding()
         case AvroInline():
-            framed = option(format_.options, "CONFLUENT WIRE FORMAT")
             return SchemaEncoding(
-                SchemaFormat.AVRO, (WrittenSchema(format_.schema),), framed != BooleanLiteral(False)
+                SchemaFormat.AVRO, (WrittenSchema(format_.schema),), format_.options.confluent_wire_format
             )
         case ProtobufInline(message, schema):
             return SchemaEncoding(
@@ -110,8 +108,11 @@ def _registry_side(format_: RegistryFormat, side: Side) -> SchemaEncoding | None
     if not seeds:
         return None
     schema_format = SchemaFormat.from_words(format_.kind)
-    schemas = tuple(WrittenSchema(s.schema, s.references, s.id, schema_format) for s in seeds)
-    return SchemaEncoding(schema_format, schemas, True, format_.message)
+    schemas, past = (
+        tuple(WrittenSchema(s.schema, s.references, s.known_id, schema_format) for s in of)
+        for of in (seeds, frozen_schemas(format_, side, past=True))
+    )
+    return SchemaEncoding(schema_format, schemas, True, format_.message, past)
 
 
 def format_words(format_: Format) -> str:

@@ -3,7 +3,7 @@ scripts for apply."""
 
 from __future__ import annotations
 
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, joined
 
 INLINE_ERRORS = "VALUE DECODING ERRORS"  # where the column of inline errors comes from
 
@@ -47,14 +47,20 @@ class ColumnOfUnknownType(PlanError, code="PLN-0104"):
     HINT = "Write a cast to the type that it has, as in (…)::text."
 
 
-class ViewInUse(PlanError, code="PLN-0105"):
-    """CREATE OR REPLACE VIEW changes the columns of a view that other objects use."""
+class ReplacementBreaks(PlanError, code="PLN-0108"):
+    """CREATE OR REPLACE VIEW gives a view a query with which objects that read it, at any depth, no longer work."""
 
     view: str
-    users: tuple[tuple[str, str], ...]
-    MESSAGE = 'cannot give view "{view}" other columns: it is in use'
-    DETAIL = "It is used by {users:object list}."
-    HINT = "Keep the names and types of its columns, or create a view of another name."
+    broken: tuple[tuple[str, str, str], ...]  # kind, name and reason
+    MESSAGE = 'cannot replace view "{view}": {count} that read it would no longer work'
+    HINT = "Keep what they need in the query, drop them first, or create a view of another name."
+
+    @property
+    def count(self) -> str:
+        return "1 object" if len(self.broken) == 1 else f"{len(self.broken)} objects"
+
+    def detail(self) -> str:
+        return "; ".join(f'{kind} "{name}": {reason}' for kind, name, reason in self.broken) + "."
 
 
 class NameShadowed(PlanError, code="PLN-0106"):
@@ -296,6 +302,89 @@ class SinkFeedsItself(PlanError, code="PLN-0306"):
     def reader(self) -> str:
         sinks = " and ".join(f'"{name}"' for name in self.over)
         return f"sink {sinks}, whose records it reads again" if self.over else "it"
+
+
+class SinkOverChanging(PlanError, code="PLN-0307"):
+    """A sink reads a relation whose rows come and go without a key."""
+
+    sink: str
+    kind: str
+    relation: str
+    why: str
+    keep: tuple[str, ...] = ()  # columns with which the relation would be keyed
+    cure: str = ""
+    MESSAGE = 'sink "{sink}" cannot write {kind} "{relation}": its rows change, and no key tells them apart'
+    DETAIL = "{why}"
+    CURE = "Keep the key of the relation below in the query: the hint names the columns."
+
+    def hint(self) -> str | None:
+        kept = joined([f'"{name}"' for name in self.keep], "and")
+        if self.cure:
+            return self.cure
+        return f"Keep {kept} in the query." if kept else "Read a relation that has a key and keep its key."
+
+
+class SinkNeedsKey(PlanError, code="PLN-0308"):
+    """A sink reads a relation whose rows are replaced and deleted by key, and does not say how to write that."""
+
+    sink: str
+    kind: str
+    relation: str
+    key: tuple[str, ...]
+    MESSAGE = 'sink "{sink}" over {kind} "{relation}", whose rows change by key, needs KEY or ENVELOPE NONE'
+    DETAIL = "Its key is ({key:list})."
+    HINT = (
+        "Write KEY ({key:list}) to write the newest row of each key and deletes, or ENVELOPE NONE to write every change as a "
+        "record of its own and no deletes."
+    )
+
+
+class ClockInFilter(PlanError, code="PLN-0309"):
+    """A sink reads a relation whose rows come and go with the time."""
+
+    sink: str
+    kind: str
+    relation: str
+    functions: tuple[str, ...]
+    MESSAGE = 'sink "{sink}" cannot write {kind} "{relation}": which rows it has depends on {functions:and}'
+    DETAIL = "A sink computes a row once, when the row comes. Nothing tells it when a row passes a condition because time has passed."
+    HINT = "Make it a MATERIALIZED VIEW, whose time is that of its last batch, or leave the time out of the condition."
+
+
+class SinkNotDeterministic(PlanError, code="PLN-0310"):
+    """A sink writes the newest row per key, and its rows differ each time they are computed."""
+
+    sink: str
+    kind: str
+    relation: str
+    functions: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    MESSAGE = 'sink "{sink}" with a key cannot write {kind} "{relation}", which depends on {functions:and}'
+    DETAIL = "A batch that is written again after a failure would have other values than what was written of it before."
+    HINT = "Leave the function out, or write every row without a key: ENVELOPE NONE."
+
+
+class ColumnInUse(PlanError, code="PLN-0411"):
+    """A column of a source gets another name while queries or sinks use it."""
+
+    column: str
+    source: str
+    users: tuple[str, ...]
+    MESSAGE = 'column "{column}" of source "{source}" is used'
+    DETAIL = "It is used by {users:list}."
+    HINT = "Drop these first, or replace their queries by ones that do not use the column. A view can give it another name: SELECT {column} AS <name>."
+
+
+class SinkKeyChanges(PlanError, code="PLN-0410"):
+    """A change of the source would give the keys of a sink other bytes."""
+
+    sink: str
+    reasons: tuple[str, ...]
+    MESSAGE = 'the key of sink "{sink}" would have other bytes in its topic'
+    HINT = "Drop sink {sink} and create it again with another topic."
+
+    def detail(self) -> str:
+        return f"{'; '.join(self.reasons)}. The topic would hold two records for one key."
 
 
 class SchemaCannotChange(PlanError, code="PLN-0409"):

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import search_path_of, stored_statement
-from headgate.catalog.graph import upstream
-from headgate.catalog.names import resolve
-from headgate.catalog.objects import Object
+from headgate.catalog.graph import downstream
+from headgate.catalog.objects import Object, definition_of
 from headgate.plan.errors import SinkFeedsItself
-from headgate.purify.topics import topic_name
-from headgate.sql.connections import CreateConnection
-from headgate.sql.kafka import Kafka, KafkaConnection
-from headgate.sql.options import ListLiteral, StringLiteral
+from headgate.resolve.statements import object_id
+from headgate.resolve.topics import topic_name
+from headgate.sql.connections import CreateConnection, KafkaConnectionOptions
+from headgate.sql.kafka import Kafka, KafkaConnection, ReadOptions, WriteOptions
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind
@@ -26,78 +24,60 @@ Addresses: TypeAlias = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
-    """What a sink reads, by its sources, and what it writes."""
+class Hop:
+    """A sink that reads, over ``source``, what the sink ``after`` writes."""
 
-    sink: Object
-    reads: tuple[tuple[Object, Place], ...]
-    writes: Place
-
-    def reader(self, topic: Place) -> Object | None:
-        """The source over which the sink reads a topic."""
-        return next((source for source, read in self.reads if read.same(topic)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A topic. Clusters are the same if an address of theirs is; one that is called otherwise is another one to us."""
-
-    brokers: Addresses
+    after: int
+    source: Object
     topic: str
-
-    def same(self, other: Place) -> bool:
-        return self.topic == other.topic and not self.brokers.isdisjoint(other.brokers)
 
 
 def check_loops(catalog: Catalog, sinks: Iterable[int]) -> None:
     """Raises if what one of these sinks of the catalog writes comes back to it."""
-    wanted = tuple(sinks)
-    flows = [_flow(catalog, sink) for sink in catalog.of_kind(Kind.SINK)] if wanted else []
-    for start in (flow for flow in flows if flow.sink.id in wanted):
-        way = _way_back(start, flows)
-        if way:
-            source = way[0].reader(start.writes)
-            assert source is not None
-            over = tuple(flow.sink.name for flow in way[:-1])
-            raise SinkFeedsItself(start.sink.name, source.name, start.writes.topic, over)
+    for sink in sinks:
+        if way := _path_to_itself(catalog, sink):
+            over = tuple(catalog.get(hop.after).name for hop in way[1:])
+            raise SinkFeedsItself(catalog.get(sink).name, way[0].source.name, way[0].topic, over)
 
 
-def _way_back(start: Flow, flows: list[Flow]) -> list[Flow]:
-    """The sinks behind a sink one after the other, up to itself; none if it is not behind itself."""
-    before: dict[int, Flow] = {}
-    open_ = [start]
-    while open_:
-        at = open_.pop(0)
-        for flow in flows:
-            if flow.sink.id not in before and flow.reader(at.writes) is not None:
-                before[flow.sink.id] = at
-                open_.append(flow)
-    if start.sink.id not in before:
+def _path_to_itself(catalog: Catalog, start: int) -> list[Hop]:
+    """The way from a sink over other sinks back to itself; empty if there is none. Visits only the sinks behind it."""
+    hops: dict[int, Hop] = {}
+    waiting = [start]
+    while waiting and start not in hops:
+        at = waiting.pop(0)
+        topic, readers = _readers(catalog, catalog.get(at))
+        for source in readers:
+            for sink in downstream(catalog, source.id):
+                if sink.kind is Kind.SINK and sink.id not in hops:
+                    hops[sink.id] = Hop(at, source, topic)
+                    waiting.append(sink.id)
+    if start not in hops:
         return []
-    way = [start]
-    while (at := before[way[0].sink.id]) is not start:
-        way.insert(0, at)
+    way = [hops[start]]
+    while way[0].after != start:
+        way.insert(0, hops[way[0].after])
     return way
 
 
-def _flow(catalog: Catalog, sink: Object) -> Flow:
-    sources = [entry for entry in upstream(catalog, sink.id) if entry.kind is Kind.SOURCE]
-    return Flow(sink, tuple((s, _place(catalog, s)) for s in sources), _place(catalog, sink))
+def _readers(catalog: Catalog, sink: Object) -> tuple[str, list[Object]]:
+    """The topic that a sink writes, and the sources that read it. Two clusters are the same if they share an address."""
+    written = definition_of(sink, CreateSink).kafka
+    topic = topic_name(written)
+    sources = [(s, definition_of(s, CreateSource).kafka) for s in catalog.of_kind(Kind.SOURCE)]
+    same_name = [(source, kafka) for source, kafka in sources if topic_name(kafka) == topic]
+    if not same_name:
+        return topic, []
+    brokers = _brokers(catalog, written)
+    return topic, [s for s, kafka in same_name if not brokers.isdisjoint(_brokers(catalog, kafka))]
 
 
-def _place(catalog: Catalog, entry: Object) -> Place:
-    statement = stored_statement(entry)
-    assert isinstance(statement, CreateSource | CreateSink)
-    return Place(_brokers(catalog, entry, statement.kafka), topic_name(statement.kafka))
-
-
-def _brokers(catalog: Catalog, entry: Object, kafka: Kafka) -> Addresses:
+def _brokers(catalog: Catalog, kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> Addresses:
     """Every address that leads to the cluster: those of all connections that share one are its own."""
     if isinstance(kafka, KafkaConnection):
-        connection = resolve(catalog, search_path_of(entry), kafka.connection, Kind.CONNECTION)
-        known = _addresses(connection)
+        known = _addresses(catalog.get(object_id(kafka.connection)))
     else:
-        known = frozenset(_spelled(kafka.broker))
+        known = frozenset(_normalised(kafka.broker))
     others = [_addresses(other) for other in catalog.of_kind(Kind.CONNECTION)]
     while joined := [each for each in others if not known.isdisjoint(each) and not each <= known]:
         known = known.union(*joined)
@@ -105,17 +85,17 @@ def _brokers(catalog: Catalog, entry: Object, kafka: Kafka) -> Addresses:
 
 
 def _addresses(connection: Object) -> Addresses:
-    statement = stored_statement(connection)
-    if not isinstance(statement, CreateConnection) or statement.kind != "KAFKA":
+    statement = connection.definition
+    if not isinstance(statement, CreateConnection) or not isinstance(
+        statement.options, KafkaConnectionOptions
+    ):
         return frozenset()
-    given = [o.value for o in statement.options if o.name in ("BROKER", "BROKERS")]
-    texts = [
-        item for value in given for item in (value.items if isinstance(value, ListLiteral) else (value,))
-    ]
-    return frozenset(a for text in texts if isinstance(text, StringLiteral) for a in _spelled(text.value))
+    options = statement.options
+    brokers = (*((options.broker,) if options.broker is not None else ()), *(options.brokers or ()))
+    return frozenset(address for text in brokers for address in _normalised(text))
 
 
-def _spelled(brokers: str) -> Iterator[str]:
+def _normalised(brokers: str) -> Iterator[str]:
     for each in brokers.split(","):
         address = each.strip().lower().rpartition("://")[2]
         host, _, port = address.rpartition(":")

@@ -1,80 +1,107 @@
-"""ALTER … RENAME TO: the object gets its name, and whatever names it is written anew. Nothing else changes: whoever
-uses the object uses it by id, and goes on."""
+"""ALTER … RENAME TO: the object gets its name. Whatever uses the object knows it by id, and goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import Change, ObjectRenamed, StatementRespelled
-from headgate.catalog.definitions import respelled_text, search_path_of, stored_statement
+from headgate.catalog.changes import Change, ObjectRenamed
 from headgate.catalog.errors import AlreadyExists
-from headgate.catalog.objects import Object
-from headgate.plan.errors import NameShadowed
-from headgate.plan.respell import respell
-from headgate.plan.respell_query import Captured
-from headgate.plan.spelling import Spelling, renamed_path
-from headgate.sql.statement import Kind, print_statement
+from headgate.catalog.graph import type_by_path
+from headgate.catalog.names import DEFAULT_PATH, resolve_column
+from headgate.catalog.objects import Object, definition_of
+from headgate.errors import HeadgateError
+from headgate.plan.chain import view_query
+from headgate.plan.errors import ColumnInUse, ColumnTwice, NameShadowed
+from headgate.plan.impact import definition
+from headgate.plan.relations import analyse_query, relation_id, with_type_names
+from headgate.plan.source import listed_names
+from headgate.resolve.printing import current_query
+from headgate.schema.names import Found, find
+from headgate.schema.types import Named, Type, map_named
+from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.sources import CreateSource, UpsertEnvelope
+from headgate.sql.statement import Kind, Query
+from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 
 
 def rename(catalog: Catalog, target: Object, new: Identifier) -> tuple[Change, ...]:
-    """The changes: the name, and the statement of everything that would not find by its old name what it uses."""
+    """The change of the name. Raises NameShadowed if a view could not be printed with the new name."""
     _check_free(catalog, target, new)
     renamed = ObjectRenamed(target.id, new.name)
     after = apply(catalog, renamed)
-    respelled = [
-        _respelled(catalog, after, user, target, new.name) for user in _touched(catalog, target, new.name)
-    ]
-    return (renamed, *(change for change in respelled if change is not None))
+    for user in _views_to_check(catalog, target):
+        if not _prints_the_same(catalog, after, user):
+            user_name = catalog.display_name(user.id)
+            raise NameShadowed(target.kind, catalog.display_name(target.id), new.name, user.kind, user_name)
+    return (renamed,)
+
+
+def rename_column(
+    catalog: Catalog, source: Object, column: Identifier, new: Identifier
+) -> tuple[Change, ...]:
+    """Give a column of a source another name. Refused while a query or a sink uses the column: a query finds it by its
+    name, and what is written from it would have another name in the target."""
+    renamed = resolve_column(catalog, source, column)
+    others = [c.name for c in source.columns if c.id != renamed.id]
+    if isinstance(find(new.name, new.quoted, others), Found):
+        raise ColumnTwice(new.name, source.name)
+    statement = _with_column(definition_of(source, CreateSource), renamed.name, new.name)
+    columns = tuple(replace(c, name=new.name) if c.id == renamed.id else c for c in source.columns)
+    change = definition(source, statement, columns)
+    after = apply(catalog, change)
+    users = [catalog.get(id_) for id_ in sorted(catalog.users.get(source.id, ()))]
+    using = tuple(
+        f'{user.kind} "{catalog.display_name(user.id)}"' for user in users if _uses(catalog, after, user)
+    )
+    if using:
+        raise ColumnInUse(renamed.name, source.name, using)
+    return (change,)
+
+
+def _with_column(statement: CreateSource, old: str, new: str) -> CreateSource:
+    names = listed_names(statement)
+    place = names.index(old)
+    names[place] = new
+    listed = tuple(Identifier(name, quoted=True) for name in names[: max(place + 1, len(statement.columns))])
+    envelope = statement.envelope
+    if isinstance(envelope, UpsertEnvelope):
+        key = tuple(Identifier(new, quoted=True) if k.name == old else k for k in envelope.key)
+        envelope = replace(envelope, key=key)
+    return replace(statement, columns=listed, envelope=envelope)
+
+
+def _uses(before: Catalog, after: Catalog, user: Object) -> bool:
+    """Whether a query is another one after a column got another name. A sink writes all columns of its relation."""
+    if user.kind is not Kind.VIEW:
+        return True
+    try:
+        old, new = view_query(before, user), view_query(after, user)
+    except HeadgateError:
+        return True
+    names = [[column.name for column in query.columns] for query in (old, new)]
+    return old.spark_sql != new.spark_sql or names[0] != names[1]
 
 
 def _check_free(catalog: Catalog, target: Object, new: Identifier) -> None:
     """A name without quotes is taken if it finds something already, whatever the case: as when it is created."""
     if new.quoted:
         return
-    for other in catalog.same_folded(target.parent, target.namespace, new.name):
+    for other in catalog.find_any_case(target.parent, target.namespace, new.name):
         if other.id != target.id:
             raise AlreadyExists(other.kind, new.name, other.name)
 
 
-def _respelled(
-    before: Catalog, after: Catalog, user: Object, target: Object, name: str
-) -> StatementRespelled | None:
-    written = stored_statement(user)
-    if written is None:
-        return None
-    path = search_path_of(user)  # only a view has one of its own, which goes along with its schemas
-    path_after = renamed_path(before, after, path) if user.kind is Kind.VIEW else path
-    spelling = Spelling(before, after, path, path_after)
-    try:
-        statement = respell(written, spelling)
-    except Captured:
-        raise NameShadowed(
-            target.kind, before.shown(target.id), name, user.kind, before.shown(user.id)
-        ) from None
-    if statement is written and spelling.path_after == spelling.path:
-        return None
-    return StatementRespelled(
-        user.id, print_statement(statement), respelled_text(user, statement, spelling.path_after)
-    )
-
-
-def _touched(catalog: Catalog, target: Object, name: str) -> Iterator[Object]:
-    """Objects whose statements may have to be written anew: users of what is renamed, whatever is looked for in a
-    schema that is, and whatever writes the old name or the new one, which may come to mean something else."""
+def _views_to_check(catalog: Catalog, target: Object) -> Iterator[Object]:
+    """The views that name the object, or something in the schema or database that is renamed."""
     renamed = {target.id, *_below(catalog, target)}
     users = {user for id_ in renamed for user in catalog.users.get(id_, ())}
-    for entry in catalog.objects.values():
-        if entry.id in users or any(_may_write(entry, word) for word in (target.name, name)):
+    for entry in map(catalog.get, sorted(users)):
+        if isinstance(entry.definition, CreateView):
             yield entry
-
-
-def _may_write(entry: Object, name: str) -> bool:
-    if not name.isascii() or '"' in name or "\\" in name:  # which is stored in more than one way
-        return True
-    return name.lower() in entry.purified.lower()
 
 
 def _below(catalog: Catalog, target: Object) -> Iterator[int]:
@@ -82,3 +109,37 @@ def _below(catalog: Catalog, target: Object) -> Iterator[int]:
         for child in catalog.children(target.id):
             yield child.id
             yield from _below(catalog, child)
+
+
+def _prints_the_same(before: Catalog, after: Catalog, view: Object) -> bool:
+    """Whether the view's query, printed with the new names, still means the same: an alias may have such a name."""
+    try:
+        was = view_query(before, view)
+    except HeadgateError:  # it means nothing as it is
+        return True
+    definition = after.get(view.id).definition
+    assert isinstance(definition, CreateView)
+    try:
+        is_ = analyse_query(after, DEFAULT_PATH, Query(current_query(after, definition.query)))
+    except HeadgateError:
+        return False
+    return _meaning(was, before) == _meaning(is_, after)
+
+
+def _meaning(query: AnalysedQuery, catalog: Catalog) -> object:
+    """All that the names in a query decide, by ids."""
+    places = {m.span: number for number, m in enumerate(query.references)}
+    mentions = [
+        (relation_id(m.relation) or m.relation, None if m.of is None else places[m.of])
+        for m in query.references
+    ]
+    columns = [replace(c, type=None if c.type is None else _by_id(c.type, catalog)) for c in query.columns]
+    return columns, mentions, len(query.types)
+
+
+def _by_id(type_: Type, catalog: Catalog) -> Type:
+    def numbered(named: Named) -> Type:
+        found = type_by_path(catalog, named.parts)
+        return named if found is None else Named((str(found.id),))
+
+    return map_named(with_type_names(type_), numbered)

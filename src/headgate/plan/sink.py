@@ -3,60 +3,77 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
-from headgate.catalog.names import SearchPath, resolve, resolve_column
-from headgate.catalog.objects import RELATIONS, Column, Growth, Object
-from headgate.plan.chain import source_of
+from headgate.catalog.names import resolve_column
+from headgate.catalog.objects import Column, ColumnRef, Growth, Object
+from headgate.errors import joined
+from headgate.plan.chain import chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import (
+    ClockInFilter,
     ColumnTwice,
     KeyWithoutFormat,
     NotSupportedYet,
     SinkFormatNeedsOneColumn,
     SinkKeyMissing,
     SinkKeyNotUnique,
+    SinkNeedsKey,
+    SinkNotDeterministic,
+    SinkOverChanging,
 )
 from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
-from headgate.purify.topics import topic_name
+from headgate.resolve.statements import object_id
+from headgate.resolve.topics import topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
 from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, frozen_schemas
 from headgate.sql.kafka import KafkaConnection
-from headgate.sql.options import BooleanLiteral, Choice, StringLiteral, option
-from headgate.sql.registry_formats import DocOn, RegistryFormat, RegistryUrl, Side
+from headgate.sql.query.functions import CLOCK, RANDOM
+from headgate.sql.query.growth import Changing, Keyed
+from headgate.sql.query.stability import Unstable
+from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
 from headgate.sql.sinks import CreateSink
-from headgate.sql.statement import Kind
 from headgate.text.cursor import Identifier
 
 
-def subjects(sink: SinkDefinition) -> tuple[tuple[str, WrittenSchema], ...]:
-    """The schemas that a sink registers, by subject."""
-    sides = (("key", sink.key), ("value", sink.value))
+def subjects(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...]:
+    """The schemas that a sink registers: side, subject and schema."""
+    sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", sink.key), ("VALUE", sink.value))
     return tuple(
-        (f"{sink.topic}-{suffix}", WrittenSchema(side.schema))
-        for suffix, side in sides
-        if side is not None and side.schema is not None
+        (side, f"{sink.topic}-{side.lower()}", WrittenSchema(encoding.schema))
+        for side, encoding in sides
+        if encoding is not None and encoding.schema is not None
     )
 
 
-def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> SinkDefinition:
-    relation = resolve(catalog, path, statement.relation, *sorted(RELATIONS))
-    name = statement.name.parts[-1].name if statement.name else f"{relation.name}_sink"
+def plan_sink(catalog: Catalog, statement: CreateSink) -> SinkDefinition:
+    return plan_new_sink(catalog, statement)[0]
+
+
+def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefinition, tuple[str, ...]]:
+    """The sink, and what its creator should know."""
+    relation = catalog.get(object_id(statement.relation))
+    name = statement.name.parts[-1].name
     _refuse_later_features(statement)
-    source = source_of(catalog, relation.id)
+    chain = chain_of(catalog, relation.id)
+    source, unstable = chain.source, chain.unstable()
     if withheld := withheld_fields(relation):
         raise withheld[0]
     keys = _key(catalog, relation, statement)
+    _check_rows(relation, name, unstable)
+    _check_growth(catalog, relation, statement, name)
     envelope = _envelope(statement, name, keys)
     if envelope == "UPSERT":
+        _check_deterministic(relation, name, unstable, keys)
         _check_unique(source, relation, statement, name, keys)
+        _check_source_key(catalog, source, relation)
     value_columns = [c for c in relation.columns if not _left_out(statement, c.name, keys)]
     value = _side(catalog, relation, statement.formats.value, "VALUE", value_columns, name)
     key_format = statement.formats.key or statement.formats.value
@@ -64,31 +81,31 @@ def plan_sink(catalog: Catalog, path: SearchPath, statement: CreateSink) -> Sink
     if statement.formats.key is not None and not keys:
         raise KeyWithoutFormat(name)
     assert isinstance(statement.kafka, KafkaConnection)
-    connection = resolve(catalog, path, statement.kafka.connection, Kind.CONNECTION)
-    return SinkDefinition(
+    sink = SinkDefinition(
         name,
         relation.id,
         topic_of(statement),
-        connection.id,
-        registry_of(catalog, path, statement),
+        object_id(statement.kafka.connection),
+        registry_of(statement),
         value,
         key,
         envelope,
     )
+    return sink, tuple(_notices(relation, sink, unstable))
 
 
 def topic_of(statement: CreateSink) -> str:
     return topic_name(statement.kafka)
 
 
-def registry_of(catalog: Catalog, path: SearchPath, statement: CreateSink) -> int | None:
+def registry_of(statement: CreateSink) -> int | None:
     """The one registry that the sink's schemas are in."""
     found: list[int] = []
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat):
             if isinstance(format_.registry, RegistryUrl):
                 raise NotSupportedYet("a registry by its address in a sink")
-            found.append(resolve(catalog, path, format_.registry, Kind.CONNECTION).id)
+            found.append(object_id(format_.registry))
     if len(set(found)) > 1:
         raise NotSupportedYet("a registry of its own for each side of a sink")
     return found[0] if found else None
@@ -102,25 +119,35 @@ def _refuse_later_features(statement: CreateSink) -> None:
         raise NotSupportedYet("HEADERS of a sink")
     if statement.envelope == "DEBEZIUM":
         raise NotSupportedYet("ENVELOPE DEBEZIUM of a sink")
-    for name in ("DELIVERY", "LATENCY", "SNAPSHOT"):
-        given = option(statement.with_options, name)
-        if given is not None and given not in (StringLiteral("at least once"), BooleanLiteral(True)):
-            raise NotSupportedYet(f"{name} of a sink")
-    if option(statement.with_options, "ON ERROR") not in (None, Choice("HALT")):
-        raise NotSupportedYet("ON ERROR of a sink")
-    for name in ("PARTITION BY", "COMPRESSION TYPE"):
-        if option(statement.kafka.options, name) is not None:
-            raise NotSupportedYet(f"{name} of a sink")
+    options, topic = statement.with_options, statement.kafka.options
+    later = {
+        "DELIVERY": options.delivery != "at least once",
+        "LATENCY": options.latency is not None,
+        "SNAPSHOT": not options.snapshot,
+        "ON ERROR": options.on_error != "HALT",
+        "PARTITION BY": topic.partition_by is not None,
+        "COMPRESSION TYPE": topic.compression_type is not None,
+    }
+    _refuse(later)
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat):
             _refuse_later_options(format_)
 
 
 def _refuse_later_options(format_: RegistryFormat) -> None:
-    if any(isinstance(o, DocOn) for o in format_.options):
-        raise NotSupportedYet("DOC ON of a sink")
-    for name in ("KEY SCHEMA ID", "VALUE SCHEMA ID", "IGNORE COMMENTS"):
-        if option(format_.options, name) not in (None, BooleanLiteral(False)):
+    options = format_.write_options
+    later = {
+        "DOC ON": bool(format_.docs),
+        "KEY SCHEMA ID": options.key_schema_id is not None,
+        "VALUE SCHEMA ID": options.value_schema_id is not None,
+        "IGNORE COMMENTS": options.ignore_comments,
+    }
+    _refuse(later)
+
+
+def _refuse(later: dict[str, bool]) -> None:
+    for name, given in later.items():
+        if given:
             raise NotSupportedYet(f"{name} of a sink")
 
 
@@ -142,13 +169,62 @@ def _key_column(catalog: Catalog, relation: Object, identifier: Identifier) -> C
     except UnknownColumn as unknown:
         advice = {name.lower(): why for name, why in dropped_key(relation)}
         told = advice.get(identifier.name.lower())
-        raise UnknownColumn(unknown.column, unknown.kind, unknown.name, unknown.similar, told) from None
+        raise UnknownColumn(
+            unknown.column, unknown.kind, unknown.name, unknown.similar, told, unknown.columns
+        ) from None
 
 
 def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> SinkEnvelope:
     if statement.envelope == "UPSERT" and not keys:
         raise SinkKeyMissing(name)
     return "UPSERT" if keys and statement.envelope != "NONE" else "NONE"
+
+
+def _check_growth(catalog: Catalog, relation: Object, statement: CreateSink, name: str) -> None:
+    """A topic takes rows that are added, or the newest row of each key; rows that change without a key fit neither."""
+    found = relation_growth(catalog, relation)
+    if isinstance(found, Changing):
+        raise SinkOverChanging(name, relation.kind.value, relation.name, found.why, found.keep, found.cure)
+    if isinstance(found, Keyed) and statement.key is None and statement.envelope is None:
+        raise SinkNeedsKey(name, relation.kind.value, relation.name, tuple(key_columns(relation)))
+
+
+def _check_source_key(catalog: Catalog, source: Object, relation: Object) -> None:
+    """A delete in a keyed source carries only the source's key. Other keys of the relation would need stored rows."""
+    if source.growth is not Growth.KEYED or relation.growth is not Growth.KEYED:
+        return
+    if source_key(catalog, relation) != {ColumnRef(source.id, c.id) for c in source.columns if c.key}:
+        raise NotSupportedYet(f'a sink whose key is not that of source "{source.name}"')
+
+
+def _check_rows(relation: Object, name: str, unstable: Unstable) -> None:
+    """A sink computes a row when the row comes. One that passes a filter by the time only later would never be written."""
+    if by_clock := sorted(unstable.rows & CLOCK):
+        raise ClockInFilter(name, relation.kind.value, relation.name, tuple(by_clock))
+
+
+def _check_deterministic(relation: Object, name: str, unstable: Unstable, keys: Sequence[Column]) -> None:
+    """A batch that is written again must give the same keys and, for each, the same row: it may be written in part."""
+    found = {
+        column.name: sorted(functions if column in keys else functions & RANDOM)
+        for column, functions in zip(relation.columns, unstable.columns, strict=False)
+    }
+    columns = tuple(column for column, functions in found.items() if functions)
+    used = {each for functions in found.values() for each in functions} | (unstable.rows & RANDOM)
+    if used:
+        raise SinkNotDeterministic(name, relation.kind.value, relation.name, tuple(sorted(used)), columns)
+
+
+def _notices(relation: Object, sink: SinkDefinition, unstable: Unstable) -> Iterator[str]:
+    for column, functions in zip(relation.columns, unstable.columns, strict=False):
+        if clock := sorted(functions & CLOCK):
+            yield (
+                f'column "{column.name}" of sink "{sink.name}" is computed by {joined(clock, "and")}: a record has the time at '
+                "which it was written, and another one if it is written again after a failure"
+            )
+    if relation.growth is Growth.KEYED and sink.envelope == "NONE":
+        whole = f'{relation.kind} "{relation.name}"'
+        yield f'sink "{sink.name}" writes every change of {whole} as a record, and no deletes'
 
 
 def _check_unique(
@@ -160,7 +236,7 @@ def _check_unique(
     given = {c.name for c in keys}
     if known and set(known) < given:
         raise NotSupportedYet("a key of a sink with more columns than the relation's")
-    if source.growth is Growth.KEYED and any(_holds_map(c.parsed) for c in keys):
+    if source.growth is Growth.KEYED and any(_holds_map(c.type) for c in keys):
         raise NotSupportedYet("a key of a sink that holds a map")  # equal ones can be different bytes
     if set(known) == given:
         return
@@ -183,8 +259,7 @@ def _holds_map(type_: Type) -> bool:
 
 
 def _left_out(statement: CreateSink, column: str, keys: Sequence[Column]) -> bool:
-    in_value = option(statement.with_options, "KEY IN VALUE")
-    return in_value == BooleanLiteral(False) and any(k.name == column for k in keys)
+    return not statement.with_options.key_in_value and any(k.name == column for k in keys)
 
 
 def _side(
@@ -207,18 +282,18 @@ def _side(
 
 
 def _record(catalog: Catalog, relation: Object, columns: Sequence[Column]) -> Record:
-    fields = tuple(Field(c.name, c.parsed, c.nullable, column_comment(catalog, c)) for c in columns)
+    fields = tuple(Field(c.name, c.type, c.nullable, column_comment(catalog, c)) for c in columns)
     return Record(fields, doc=object_comment(relation))
 
 
 def _avro(
     catalog: Catalog, format_: RegistryFormat, side: Side, record: Record, names: tuple[str, ...]
 ) -> RecordEncoding:
-    full = option(format_.options, f"AVRO {side} FULLNAME")
-    name = full.value if isinstance(full, StringLiteral) else ("row" if side == "KEY" else "envelope")
-    defaults = option(format_.options, "NULL DEFAULTS") == BooleanLiteral(True)
-    made = to_avro(record, name=name, null_defaults=defaults, resolve=named_types(catalog))
+    options = format_.write_options
+    full = options.avro_key_fullname if side == "KEY" else options.avro_value_fullname
+    name = full if full is not None else ("row" if side == "KEY" else "envelope")
+    made = to_avro(record, name=name, null_defaults=options.null_defaults, resolve=named_types(catalog))
     seed = next(iter(frozen_schemas(format_, side)), None)
     schema = seed.schema if seed is not None else json.dumps(made.json, ensure_ascii=False)
     fields = tuple(made.renames.get((n,), n) for n in names)
-    return RecordEncoding("AVRO", names, record, schema, seed.id if seed else None, fields)
+    return RecordEncoding("AVRO", names, record, schema, seed.known_id if seed else None, fields)

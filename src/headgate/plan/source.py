@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from headgate.errors import similar_names
 from headgate.plan.debezium import changed_row, row_key
 from headgate.plan.definitions import (
+    AFTER,
     ErrorPolicy,
     Origin,
     SchemaChangePolicy,
@@ -27,12 +29,21 @@ from headgate.plan.errors import (
     TooManyNames,
     UpsertKeyUnknown,
 )
-from headgate.schema.encodings import Encoding, decoded_type, without_followed_schemas
+from headgate.schema.encodings import (
+    Encoding,
+    SchemaEncoding,
+    by_format_rules,
+    decoded_type,
+    fields_of,
+    filling,
+    known_fields,
+    without_followed_schemas,
+)
+from headgate.schema.evolve.renames import present_name
 from headgate.schema.names import Found, find
 from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
 from headgate.sql.formats import AvroInline, Format, ProtobufInline
-from headgate.sql.options import Choice, option
-from headgate.sql.registry_formats import RegistryFormat, SchemaStrategy
+from headgate.sql.registry_formats import LatestStrategy, RegistryFormat, Side
 from headgate.sql.sources import (
     CreateSource,
     DebeziumEnvelope,
@@ -92,15 +103,20 @@ def rename_hint(origin: Origin) -> str:
             return "another list of names"
 
 
+@lru_cache(maxsize=1024)  # asked again by every query that reads the source
 def plan_source(statement: CreateSource) -> SourcePlan:
     """The plan of a purified statement. Raises before any dataflow exists if its columns collide."""
     name = str(statement.name.parts[-1].name)
     value, key = encodings(statement.formats)
+    value = by_format_rules(value) if _following(statement) == "PIN" else filling(value)
     columns, doc = _body_columns(statement, name, value, key)
-    # A list of names speaks of the columns that there were when it was written.
+    # A list of names speaks of the columns that there were when it was written. Names behind those are of columns that
+    # came later, in the order in which they came: RENAME COLUMN writes them.
     first = len(_body_columns(statement, name, without_followed_schemas(value), key)[0])
     grown = columns[first:]
-    columns = _renamed([*columns[:first], *_metadata_columns(statement)], statement, name)
+    created = [*columns[:first], *_metadata_columns(statement)]
+    renamed = _renamed([*created, *grown], statement, name)
+    columns, grown = renamed[: len(created)], renamed[len(created) :]
     _check_collisions(columns, name)
     taken = {c.name: c.origin for c in columns}
     columns[first:first] = [c for c in grown if c.name not in taken]
@@ -115,9 +131,20 @@ def plan_source(statement: CreateSource) -> SourcePlan:
         envelope,
         _policy(statement),
         _following(statement),
+        _following_key(statement),
         doc,
         tuple(withheld),
     )
+
+
+def key_fields_not_included(statement: CreateSource) -> tuple[str, ...]:
+    """The columns that INCLUDE KEY would add to a source without it."""
+    planned, key = plan_source(statement), encodings(statement.formats)[1]
+    if planned.key is not None or key is None:
+        return ()
+    kept = {column.name for column in planned.columns}
+    names = [field.name for field in fields_of(key) or ()] or ["key"]
+    return tuple(name for name in names if name not in kept)
 
 
 def _envelope(statement: CreateSource) -> SourceEnvelope:
@@ -195,7 +222,9 @@ def _value_columns(value: Encoding, nullable: bool) -> list[SourceColumn]:
     if not isinstance(place.type, Record):
         return [SourceColumn(place.name, place.type, nullable, Origin("value"))]
     return [
-        SourceColumn(f.name, f.type, f.nullable or nullable, Origin("value", f.name), f.doc)
+        SourceColumn(
+            f.name, f.type, f.nullable or nullable, Origin("value", f.name), f.doc, default=f.default
+        )
         for f in place.type.fields
     ]
 
@@ -212,7 +241,13 @@ def _debezium_columns(
     keys = row_key(key, row, name)
     columns = [
         SourceColumn(
-            f.name, f.type, keys.get(f.name, f).nullable, Origin("after", f.name), f.doc, f.name in keys
+            f.name,
+            keys.get(f.name, f).type,
+            keys.get(f.name, f).nullable,
+            Origin("after", f.name),
+            f.doc,
+            f.name in keys,
+            f.default,
         )
         for f in row.fields
     ]
@@ -239,6 +274,35 @@ def _renamed(columns: list[SourceColumn], statement: CreateSource, name: str) ->
         raise TooManyNames(name, len(names), len(columns))
     renamed = [replace(c, name=n) for c, n in zip(columns, names, strict=False)]
     return renamed + columns[len(names) :]
+
+
+def listed_names(statement: CreateSource) -> list[str]:
+    """The names of all columns, in the order of a list of names."""
+    value, key = encodings(statement.formats)
+    name = str(statement.name.parts[-1].name)
+    body = _body_columns(statement, name, value, key)[0]
+    first = len(_body_columns(statement, name, without_followed_schemas(value), key)[0])
+    columns = [*body[:first], *_metadata_columns(statement), *body[first:]]
+    return [column.name for column in _renamed(columns, statement, name)]
+
+
+def present_field_names(statement: CreateSource) -> dict[str, str]:
+    """The present name of each field that was renamed since its column was made, by column."""
+    planned, found = plan_source(statement), {}
+    for column in planned.columns:
+        section, name = column.origin.section, column.origin.name
+        encoding = planned.key if section == "key" else planned.value
+        if (
+            name is None
+            or section not in ("key", "value", "after")
+            or not isinstance(encoding, SchemaEncoding)
+        ):
+            continue
+        path = (AFTER, name) if section == "after" else (name,)
+        present = present_name(known_fields(encoding), path)
+        if present not in (None, name):
+            found[column.name] = str(present)
+    return found
 
 
 def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
@@ -276,32 +340,38 @@ def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name:
 
 
 def _policy(statement: CreateSource) -> ErrorPolicy:
-    given = option(statement.with_options, "ON ERROR")
-    words = given.words if isinstance(given, Choice) else "HALT"
-    return "QUARANTINE" if words == "QUARANTINE" else "SKIP" if words == "SKIP" else "HALT"
+    return statement.with_options.on_error
 
 
 def check_schema_change(statement: CreateSource) -> None:
     """Raises for a policy that cannot have an effect. Not part of the plan: what was accepted once goes on."""
-    given, value = option(statement.with_options, "ON SCHEMA CHANGE"), statement.formats.value
-    if not isinstance(given, Choice) or isinstance(value, RegistryFormat):
+    given, value = statement.with_options.on_schema_change, statement.formats.value
+    if given is None or isinstance(value, RegistryFormat):
         return
     inline = isinstance(value, AvroInline | ProtobufInline)
-    if not inline or given.words != "PIN":
+    if not inline or given != "PIN":
         name = statement.name.parts[-1].name
-        raise SchemaCannotChange(name, given.words, format_words(value), inline)
+        raise SchemaCannotChange(name, given, format_words(value), inline)
 
 
 def _following(statement: CreateSource) -> SchemaChangePolicy:
-    given = option(statement.with_options, "ON SCHEMA CHANGE")
-    if isinstance(given, Choice):
-        return "PIN" if given.words == "PIN" else "HALT" if given.words == "HALT" else "FOLLOW"
+    given = statement.with_options.on_schema_change
+    if given is not None:
+        return given
     return "FOLLOW" if follows_registry(statement.formats.value) else "PIN"
 
 
-def follows_registry(format_: Format) -> bool:
+def _following_key(statement: CreateSource) -> SchemaChangePolicy:
+    """A key follows where the value does, or where the value has no schema that could change."""
+    formats = statement.formats
+    follows = follows_registry(formats.key or formats.value, "KEY")
+    if isinstance(formats.value, RegistryFormat):
+        follows = follows and _following(statement) == "FOLLOW"
+    return "FOLLOW" if follows else "HALT"
+
+
+def follows_registry(format_: Format, side: Side = "VALUE") -> bool:
     """Whether the latest schema of a subject is what is read, unless the statement says otherwise."""
     if not isinstance(format_, RegistryFormat):
         return False
-    strategies = [o.strategy for o in format_.options if isinstance(o, SchemaStrategy) and o.side == "VALUE"]
-    return all(type(s).__name__ == "LatestStrategy" for s in strategies)
+    return isinstance(format_.strategy(side) or LatestStrategy(), LatestStrategy)

@@ -1,15 +1,11 @@
-"""A purified statement and a catalog -> what it would do. One function per family, found by the statement's class."""
+"""A purified statement and its context -> its plan. One function per family, found by the statement's class."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from itertools import islice, takewhile
-from typing import cast
 
 from headgate.catalog.apply import apply
-from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     Change,
     CommentSet,
@@ -19,39 +15,47 @@ from headgate.catalog.changes import (
     SecretChanged,
     TaskStateSet,
 )
-from headgate.catalog.definitions import SEARCH_PATH, purified_text
-from headgate.catalog.errors import UnknownObject
-from headgate.catalog.graph import check_droppable, downstream, drop_order
+from headgate.catalog.graph import check_droppable, drop_order
 from headgate.catalog.names import (
-    SearchPath,
     find,
     parent_and_name,
     resolve,
     resolve_column_of,
-    resolve_database,
-    resolve_schema,
 )
 from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
-from headgate.plan.columns import source_columns, withheld_facts
+from headgate.plan.columns import evolved_columns, source_columns
 from headgate.plan.definitions import SinkDefinition
-from headgate.plan.encodings import encodings
 from headgate.plan.errors import NotSupportedYet
+from headgate.plan.impact import plan_follow, with_schemas_to_register
 from headgate.plan.loops import check_loops
-from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
-from headgate.plan.relations import WITHHELD
-from headgate.plan.rename import rename
-from headgate.plan.sink import plan_sink, subjects
-from headgate.plan.source import SourcePlan, check_schema_change, plan_source
+from headgate.plan.plans import (
+    ChangeCatalog,
+    Consequence,
+    CreateTopic,
+    Effect,
+    Outcome,
+    Plan,
+    RegisterSchema,
+    SetCompatibility,
+    Skip,
+)
+from headgate.plan.reading import plan_reading
+from headgate.plan.relations import resolved_query
+from headgate.plan.rename import rename, rename_column
+from headgate.plan.sink import plan_new_sink, subjects
+from headgate.plan.source import check_schema_change, plan_source
 from headgate.plan.views import (
     derive_growth,
+    plan_replacement,
     query_dependencies,
-    replaced_columns,
+    replacement_notices,
     type_definition,
     view_columns,
 )
-from headgate.purify.sinks import sink_name
-from headgate.schema.encodings import fields_of
+from headgate.resolve.context import Context
+from headgate.resolve.objects import find_object, named_object
+from headgate.resolve.statements import object_id
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
 from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
@@ -64,100 +68,53 @@ from headgate.sql.objects import (
     DropObject,
     RenameObject,
 )
-from headgate.sql.options import Choice, MapLiteral, NumberLiteral, SecretReference, option
-from headgate.sql.registry_formats import RegistryFormat
+from headgate.sql.options import SecretReference, given_options
+from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.registry_formats import RegistryFormat, Side
 from headgate.sql.sinks import CreateSink
-from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Kind, ObjectName, Statement, print_statement
+from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
+from headgate.sql.statement import Create, Kind, ObjectName, Statement
 from headgate.sql.types import CreateType
 from headgate.sql.views import CreateView
 
-CREATED: dict[type[Statement], Kind] = {
-    CreateDatabase: Kind.DATABASE,
-    CreateSchema: Kind.SCHEMA,
-    CreateSecret: Kind.SECRET,
-    CreateConnection: Kind.CONNECTION,
-    CreateType: Kind.TYPE,
-    CreateSource: Kind.SOURCE,
-    CreateView: Kind.VIEW,
-    CreateSink: Kind.SINK,
-}
-"""What each CREATE statement makes."""
+
+def plan(statement: Statement, context: Context) -> Plan:
+    """The plan of a purified statement."""
+    return (
+        skip_existing(statement, context)
+        or plan_reading(statement, context)
+        or _Planner(context).change(statement)
+    )
 
 
-def plan(
-    statement: Statement,
-    catalog: Catalog,
-    path: SearchPath,
-    written: str,
-    sealed: SecretSource | None = None,
-    asked: Sequence[Type] = (),
-) -> Planned:
-    """What a purified statement would do. ``written`` is its text; ``sealed`` the value of a secret; ``asked`` the types
-    of a view's columns as Spark told them, where we do not know all."""
-    planned = skipped(statement, catalog, path)
-    return planned or _Planner(catalog, path, written, sealed, asked).plan(statement)
-
-
-def skipped(statement: Statement, catalog: Catalog, path: SearchPath) -> Planned | None:
-    """The plan of a CREATE … IF NOT EXISTS of what exists: known before anything is asked of the outside."""
-    kind = CREATED.get(type(statement))
-    if kind is None or not getattr(statement, "if_not_exists", False):
+def skip_existing(statement: Statement, context: Context) -> Skip | None:
+    """The plan of CREATE … IF NOT EXISTS if the object exists. It is known before anything is asked of the outside."""
+    if not isinstance(statement, Create) or not statement.if_not_exists:
         return None
-    named = getattr(statement, "name", None)
-    name = sink_name(catalog, path, statement) if isinstance(statement, CreateSink) else named
-    assert isinstance(name, ObjectName)
-    known = find_object(catalog, path, kind, name)
+    known = find_object(context.catalog, context.path, statement.kind, statement.name)
     if known is None:
         return None
-    notice = f'{known.kind} "{known.name}" exists already, skipped'
-    return Planned(statement, f"CREATE {kind.words}", notices=(notice,), skipped=True)
-
-
-def named_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> Object:
-    """The object of that kind and name, a database or schema too."""
-    if kind is Kind.DATABASE:
-        return resolve_database(catalog, name)
-    if kind is Kind.SCHEMA:
-        return resolve_schema(catalog, path, name)
-    return resolve(catalog, path, name, kind)
-
-
-def find_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> Object | None:
-    """Likewise, or None where there is none."""
-    if kind not in (Kind.SCHEMA, Kind.DATABASE):
-        return find(catalog, path, name, kind)
-    try:
-        return named_object(catalog, path, kind, name)
-    except UnknownObject:
-        return None
+    return Skip(statement.words, f'{known.kind} "{known.name}" exists already, skipped')
 
 
 class _Planner:
-    def __init__(
-        self,
-        catalog: Catalog,
-        path: SearchPath,
-        written: str,
-        sealed: SecretSource | None,
-        asked: Sequence[Type],
-    ) -> None:
-        self.catalog = catalog
-        self.path = path
-        self.written = written
-        self.sealed = sealed
-        self.asked = asked
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.catalog = context.catalog
+        self.path = context.path
 
-    def plan(self, statement: Statement) -> Planned:
+    def change(self, statement: Statement) -> ChangeCatalog | Skip:
         match statement:
             case CreateDatabase():
-                return self._container(statement, statement.name, Kind.DATABASE)
+                return self._create(statement, statement.name, Kind.DATABASE)
             case CreateSchema():
-                return self._container(statement, statement.name, Kind.SCHEMA)
+                return self._create(statement, statement.name, Kind.SCHEMA)
             case CreateSecret():
-                return self._create(statement, statement.name, Kind.SECRET, secret=self.sealed)
+                return self._create(
+                    statement, statement.name, Kind.SECRET, secret=self.context.answers.secret
+                )
             case AlterSecret():
-                return self._rotate(statement)
+                return self._alter_secret(statement)
             case CreateConnection():
                 return self._connection(statement)
             case CreateType():
@@ -176,54 +133,56 @@ class _Planner:
                 return self._rename(statement)
             case ChangeTaskState():
                 return self._task_state(statement)
+            case AcceptSchemaChange(kind=Kind.SOURCE):
+                return self._accept(statement)
+            case RenameColumn():
+                return self._rename_column(statement)
             case _:
-                raise NotSupportedYet(_spoken(statement))
+                raise NotSupportedYet(statement.words)
 
     # objects
 
-    def _object(self, name: ObjectName, kind: Kind, statement: Statement, **more: object) -> Object:
+    def _object(self, name: ObjectName, kind: Kind, statement: Create, **more: object) -> Object:
         parent, exact = parent_and_name(self.catalog, self.path, name, kind)
-        purified = purified_text(statement, cast("dict[str, object]", more.pop("facts", {})))
-        made = Object(self.catalog.next_id, kind, parent, exact, datetime.now(UTC), self.written, purified)
+        made = Object(
+            self.catalog.next_id, kind, parent, exact, self.context.now, self.context.text, statement
+        )
         return replace(made, **more)  # type: ignore[arg-type]
 
     def _create(
         self,
-        statement: Statement,
+        statement: Create,
         name: ObjectName,
         kind: Kind,
         *,
         secret: SecretSource | None = None,
         **more: object,
-    ) -> Planned:
+    ) -> ChangeCatalog:
         made = self._object(name, kind, statement, **more)
-        return Planned(statement, f"CREATE {kind.words}", (ObjectCreated(made, secret),))
+        return ChangeCatalog(f"CREATE {kind.words}", (ObjectCreated(made, secret),))
 
-    def _container(self, statement: Statement, name: ObjectName, kind: Kind) -> Planned:
-        return self._create(statement, name, kind)
-
-    def _rotate(self, statement: AlterSecret) -> Planned:
+    def _alter_secret(self, statement: AlterSecret) -> ChangeCatalog:
         secret = resolve(self.catalog, self.path, statement.name, Kind.SECRET)
-        assert self.sealed is not None
-        return Planned(statement, "ALTER SECRET", (SecretChanged(secret.id, self.sealed),))
+        sealed = self.context.answers.secret
+        assert sealed is not None
+        return ChangeCatalog("ALTER SECRET", (SecretChanged(secret.id, sealed),))
 
-    def _connection(self, statement: CreateConnection) -> Planned:
-        secrets = [o.value.name for o in statement.options if isinstance(o.value, SecretReference)]
-        ids = [resolve(self.catalog, self.path, name, Kind.SECRET).id for name in secrets]
+    def _connection(self, statement: CreateConnection) -> ChangeCatalog:
+        values = [value for _, value in given_options(statement.options)]
+        ids = [object_id(value.name) for value in values if isinstance(value, SecretReference)]
         needs = tuple(Dependency(id_, DependencyKind.SECRET) for id_ in dict.fromkeys(ids))
         return self._create(statement, statement.name, Kind.CONNECTION, dependencies=needs)
 
-    def _type(self, statement: CreateType) -> Planned:
+    def _type(self, statement: CreateType) -> ChangeCatalog:
         columns, body, needs = type_definition(self.catalog, self.path, statement)
         return self._create(
             statement, statement.name, Kind.TYPE, columns=columns, body=body, dependencies=needs
         )
 
-    def _source(self, statement: CreateSource) -> Planned:
+    def _source(self, statement: CreateSource) -> ChangeCatalog:
         check_schema_change(statement)
         planned = plan_source(statement)
         growth = Growth.KEYED if any(c.key for c in planned.columns) else Growth.APPEND
-        facts = {"dropped_key": _dropped_key(statement, planned), WITHHELD: withheld_facts(planned)}
         made = self._object(
             statement.name,
             Kind.SOURCE,
@@ -232,9 +191,8 @@ class _Planner:
             growth=growth,
             dependencies=self._connections(statement),
             comment=Comment(imported=planned.doc),
-            facts=facts,
         )
-        return Planned(statement, "CREATE SOURCE", (ObjectCreated(made),))
+        return ChangeCatalog("CREATE SOURCE", (ObjectCreated(made),))
 
     def _connections(self, statement: CreateSource | CreateSink) -> tuple[Dependency, ...]:
         names: list[ObjectName] = []
@@ -244,21 +202,26 @@ class _Planner:
             f for f in (statement.formats.value, statement.formats.key) if isinstance(f, RegistryFormat)
         ]
         names.extend(f.registry for f in formats if isinstance(f.registry, ObjectName))
-        ids = [resolve(self.catalog, self.path, name, Kind.CONNECTION).id for name in names]
+        ids = map(object_id, names)
         return tuple(Dependency(id_, DependencyKind.CONNECTION) for id_ in dict.fromkeys(ids))
 
-    def _view(self, statement: CreateView) -> Planned:
+    def _view(self, statement: CreateView) -> ChangeCatalog:
         analysed, needs = query_dependencies(self.catalog, self.path, statement.query)
-        columns = view_columns(analysed, statement.columns, statement.name.parts[-1].name, self.asked)
+        columns = view_columns(
+            analysed, statement.columns, statement.name.parts[-1].name, self._types(analysed)
+        )
         growth, columns = derive_growth(self.catalog, analysed, columns)
         old = find(self.catalog, self.path, statement.name, Kind.VIEW) if statement.or_replace else None
+        query = resolved_query(self.catalog, self.path, statement.query, analysed)
+        statement = replace(statement, query=query)
         if old is not None:
-            columns = replaced_columns(self.catalog, old, columns)
-            purified = purified_text(statement, {SEARCH_PATH: self.path.entries})
-            change = DefinitionChanged(old.id, self.written, purified, needs, columns, growth)
-            readers = [o.id for o in downstream(self.catalog, old.id) if o.kind is Kind.SINK]
-            check_loops(apply(self.catalog, change), readers)
-            return Planned(statement, "CREATE OR REPLACE VIEW", (change,))
+            columns = evolved_columns(old, columns)
+            change = DefinitionChanged(old.id, self.context.text, statement, needs, columns, growth)
+            made = plan_replacement(self.catalog, change)
+            notices = tuple(replacement_notices(self.catalog, made.consequences))
+            return ChangeCatalog(
+                "CREATE OR REPLACE VIEW", made.changes, consequences=made.consequences, notices=notices
+            )
         return self._create(
             statement,
             statement.name,
@@ -266,71 +229,87 @@ class _Planner:
             columns=columns,
             growth=growth,
             dependencies=needs,
-            facts={SEARCH_PATH: self.path.entries},
         )
 
-    def _sink(self, statement: CreateSink) -> Planned:
-        sink = plan_sink(self.catalog, self.path, statement)
-        needs = (Dependency(sink.relation, DependencyKind.READS), *self._connections(statement))
-        made = self._object(
-            sink_name(self.catalog, self.path, statement), Kind.SINK, statement, dependencies=needs
-        )
-        check_loops(apply(self.catalog, ObjectCreated(made)), [made.id])
-        topic = _new_topic(statement, sink)
-        assert sink.registry is not None or not subjects(sink)
+    def _types(self, analysed: AnalysedQuery) -> Sequence[Type]:
+        """The types of all columns, if Spark must be asked for one of them."""
+        if all(column.type is not None for column in analysed.columns):
+            return ()
+        return self.context.answers.types(self.catalog, analysed)
+
+    def _sink(self, statement: CreateSink) -> ChangeCatalog:
+        sink, notices = plan_new_sink(self.catalog, statement)
         register = [
-            RegisterSchema(sink.registry or 0, subject, schema, _level(statement, subject))
-            for subject, schema in subjects(sink)
+            (side, RegisterSchema(_registry(sink), subject, schema))
+            for side, subject, schema in subjects(sink)
         ]
-        return Planned(statement, "CREATE SINK", (ObjectCreated(made),), (topic, *register))
+        frozen = with_schemas_to_register(statement, register)
+        needs = (Dependency(sink.relation, DependencyKind.READS), *self._connections(statement))
+        made = self._object(statement.name, Kind.SINK, frozen, dependencies=needs)
+        check_loops(apply(self.catalog, ObjectCreated(made)), [made.id])
+        effects: list[Effect] = [_new_topic(statement, sink)]
+        for side, effect in register:
+            if (level := _level(statement, side)) is not None:
+                effects.append(SetCompatibility(effect.connection, effect.subject, level))
+            effects.append(effect)
+        return ChangeCatalog("CREATE SINK", (ObjectCreated(made),), tuple(effects), notices=notices)
 
     # what changes them
 
-    def _comment(self, statement: CommentOn) -> Planned:
+    def _comment(self, statement: CommentOn) -> ChangeCatalog:
         if statement.kind is None:
             owner, column = resolve_column_of(self.catalog, self.path, statement.name)
             change = CommentSet(owner.id, column.id, statement.comment)
         else:
             owner = self._named(statement.kind, statement.name)
             change = CommentSet(owner.id, None, statement.comment)
-        return Planned(statement, "COMMENT", (change,))
+        return ChangeCatalog("COMMENT", (change,))
 
     def _named(self, kind: Kind, name: ObjectName) -> Object:
         return named_object(self.catalog, self.path, kind, name)
 
-    def _missing(self, statement: DropObject | RenameObject | ChangeTaskState, tag: str) -> Planned | None:
+    def _missing(
+        self,
+        statement: DropObject | RenameObject | RenameColumn | ChangeTaskState | AcceptSchemaChange,
+        tag: str,
+    ) -> Skip | None:
         """The plan of an IF EXISTS of what does not exist."""
         kind = statement.kind
         if not statement.if_exists or find_object(self.catalog, self.path, kind, statement.name) is not None:
             return None
-        notice = f'{kind} "{statement.name}" does not exist, skipped'
-        return Planned(statement, tag, notices=(notice,), skipped=True)
+        return Skip(tag, f'{kind} "{statement.name}" does not exist, skipped')
 
-    def _drop(self, statement: DropObject) -> Planned:
+    def _drop(self, statement: DropObject) -> ChangeCatalog | Skip:
         tag = f"DROP {statement.kind.words}"
         if missing := self._missing(statement, tag):
             return missing
         target = self._named(statement.kind, statement.name)
         if not statement.cascade:
             check_droppable(self.catalog, target.id)
-            return Planned(statement, tag, (ObjectDropped(target.id),))
+            return ChangeCatalog(tag, (ObjectDropped(target.id),))
         order = drop_order(self.catalog, [target.id])
         notices = tuple(
-            f'{o.kind} "{self.catalog.shown(o.id)}" is dropped too' for o in order if o.id != target.id
+            f'{o.kind} "{self.catalog.display_name(o.id)}" is dropped too' for o in order if o.id != target.id
         )
-        return Planned(statement, tag, tuple(ObjectDropped(o.id) for o in order), notices=notices)
+        return ChangeCatalog(tag, tuple(ObjectDropped(o.id) for o in order), notices=notices)
 
-    def _rename(self, statement: RenameObject) -> Planned:
+    def _rename(self, statement: RenameObject) -> ChangeCatalog | Skip:
         tag = f"ALTER {statement.kind.words}"
         if missing := self._missing(statement, tag):
             return missing
         target = self._named(statement.kind, statement.name)
         if target.name == statement.new_name.name:
-            notice = f'{target.kind} "{target.name}" is called so already, skipped'
-            return Planned(statement, tag, notices=(notice,), skipped=True)
-        return Planned(statement, tag, rename(self.catalog, target, statement.new_name))
+            return Skip(tag, f'{target.kind} "{target.name}" is called so already, skipped')
+        return ChangeCatalog(tag, rename(self.catalog, target, statement.new_name))
 
-    def _task_state(self, statement: ChangeTaskState) -> Planned:
+    def _rename_column(self, statement: RenameColumn) -> ChangeCatalog | Skip:
+        if missing := self._missing(statement, statement.words):
+            return missing
+        source = self._named(statement.kind, statement.name)
+        changes = rename_column(self.catalog, source, statement.column, statement.new_name)
+        return ChangeCatalog(statement.words, changes)
+
+    def _task_state(self, statement: ChangeTaskState) -> ChangeCatalog | Skip:
         if statement.binding is not None:
             raise NotSupportedYet("a binding of a capture")
         tag = f"ALTER {statement.kind.words}"
@@ -339,51 +318,58 @@ class _Planner:
         target = self._named(statement.kind, statement.name)
         desired = DesiredTaskState.PAUSED if statement.action == "PAUSE" else DesiredTaskState.RUNNING
         change: Change = TaskStateSet(target.id, desired)
-        return Planned(statement, tag, (change,))
+        return ChangeCatalog(tag, (change,))
+
+    def _accept(self, statement: AcceptSchemaChange) -> ChangeCatalog | Skip:
+        """ACCEPT SCHEMA CHANGE. Raises if something downstream would not fit any more."""
+        tag = "ALTER SOURCE"
+        if missing := self._missing(statement, tag):
+            return missing
+        source = resolve(self.catalog, self.path, statement.name, Kind.SOURCE)
+        schemas = self.context.answers.schemas
+        if not schemas:
+            return Skip(tag, "there is no change to accept")
+        taken = plan_follow(self.catalog, source, schemas, self.context.answers.types, all_fit=True)
+        ids = ", ".join(str(schema.id or 0) for _, schema in schemas)
+        return ChangeCatalog(
+            tag,
+            (*taken.changes, *(sink.change() for sink in taken.sinks)),
+            tuple(effect for sink in taken.sinks for _, effect in sink.register),
+            taken.consequences,
+            (f"schema id {ids} is taken up", *self._changed_types(taken.consequences)),
+            cause=f"schema id {ids} accepted",
+        )
+
+    def _changed_types(self, consequences: Sequence[Consequence]) -> Iterator[str]:
+        """A line for each column downstream that gets another type."""
+        for one in consequences:
+            if one.outcome is Outcome.WIDENS:
+                kind, name = self.catalog.get(one.object).kind, self.catalog.display_name(one.object)
+                yield f'{kind} "{name}" {one.outcome} {one.detail}'
 
 
-def _dropped_key(statement: CreateSource, planned: SourcePlan) -> list[str]:
-    """The columns that INCLUDE KEY would add to a source without it."""
-    kept = {c.name for c in planned.columns}
-    if planned.key is not None:
-        return []
-    key = encodings(statement.formats)[1]
-    if key is None:
-        return []
-    names = [f.name for f in fields_of(key) or ()] or ["key"]
-    return [name for name in names if name not in kept]
+def _registry(sink: SinkDefinition) -> int:
+    assert sink.registry is not None
+    return sink.registry
 
 
 def _new_topic(statement: CreateSink, sink: SinkDefinition) -> CreateTopic:
-    assert isinstance(statement.kafka, KafkaConnection)
     options = statement.kafka.options
-    partitions = option(options, "TOPIC PARTITION COUNT")
-    replicas = option(options, "TOPIC REPLICATION FACTOR")
-    config = option(options, "TOPIC CONFIG")
+    partitions, replicas = options.topic_partition_count, options.topic_replication_factor
     return CreateTopic(
         sink.connection,
         sink.topic,
-        int(partitions.text) if isinstance(partitions, NumberLiteral) else 1,
-        int(replicas.text) if isinstance(replicas, NumberLiteral) else -1,
-        config.entries if isinstance(config, MapLiteral) else (),
+        1 if partitions is None else partitions,
+        -1 if replicas is None else replicas,
+        options.topic_config or (),
     )
 
 
-def _level(statement: CreateSink, subject: str) -> CompatibilityLevel | None:
-    side = "KEY" if subject.endswith("-key") else "VALUE"
+def _level(statement: CreateSink, side: Side) -> CompatibilityLevel | None:
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat):
-            level = option(format_.options, f"{side} COMPATIBILITY LEVEL")
-            if isinstance(level, Choice):
-                return CompatibilityLevel(level.words)
+            options = format_.write_options
+            level = options.key_compatibility_level if side == "KEY" else options.value_compatibility_level
+            if level is not None:
+                return CompatibilityLevel(level)
     return None
-
-
-def _spoken(statement: Statement) -> str:
-    """A statement as its first words say it, up to the name of what it speaks of."""
-    name = getattr(statement, "name", None) or getattr(statement, "relation", None)
-    ends = {part.name for part in name.parts} if isinstance(name, ObjectName) else set()
-    ends |= {"FOR", "IF", "TO"}
-    words = print_statement(statement).replace("(", " ( ").replace(";", " ").split()
-    spoken = takewhile(lambda word: word.isalpha() and word.isupper() and word not in ends, words)
-    return " ".join(islice(spoken, 4)) or type(statement).__name__

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
+from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.graph import blocking_users, type_dependencies
+from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
+from headgate.catalog.graph import drop_order, type_dependencies
 from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object
+from headgate.catalog.objects import (
+    Column,
+    Comment,
+    Dependency,
+    DependencyKind,
+    Growth,
+    Object,
+    definition_of,
+)
+from headgate.errors import HeadgateError
+from headgate.plan.chain import query_growth, sound_query, view_query
 from headgate.plan.columns import evolved_columns
-from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, TooManyNames, ViewInUse
-from headgate.plan.relations import analyse_query, find_type, origin_ref, relations_read
-from headgate.plan.type_names import called_again
+from headgate.plan.definitions import SinkDefinition
+from headgate.plan.errors import (
+    ColumnOfUnknownType,
+    ColumnTwice,
+    ReplacementBreaks,
+    TooManyNames,
+    ViewNoLongerValid,
+)
+from headgate.plan.loops import check_loops
+from headgate.plan.plans import Consequence, Outcome
+from headgate.plan.relations import analyse_query, origin_ref, relations_read, with_type_names
+from headgate.plan.sink import plan_sink
+from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
-from headgate.schema.types import Array, Field, Map, Named, Type, map_named
+from headgate.schema.types import Array, Field, Map, Type
+from headgate.sql.query import growth
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.statement import Query
+from headgate.sql.sinks import CreateSink
+from headgate.sql.statement import Kind, Query
 from headgate.sql.types import CreateType, ListBody, MapBody, OtherBody, RecordBody
+from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 
 
@@ -36,45 +61,26 @@ def view_columns(
             raise ColumnOfUnknownType(name)
         if any(c.name == name for c in columns):
             raise ColumnTwice(name, view)
-        printed = print_type(called_again(type_), full=True)
-        columns.append(Column(position + 1, name, printed, column.nullable, origin=origin_ref(column)))
+        named = with_type_names(type_)
+        columns.append(Column(position + 1, name, named, column.nullable, origin=origin_ref(column)))
     return tuple(columns)
 
 
-def replaced_columns(catalog: Catalog, old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns of a view that replaces another: a column that keeps its name keeps its id, no id comes back.
-
-    What others were planned with stays: as long as the view is used, its columns cannot become others.
-    """
-    users = tuple((o.kind.value, catalog.shown(o.id)) for o in blocking_users(catalog, old.id))
-    if users and [_shape(c) for c in old.columns] != [_shape(c) for c in columns]:
-        raise ViewInUse(old.name, users)
-    return evolved_columns(old, columns)
-
-
 def _shape(column: Column) -> tuple[str, str, bool]:
-    return column.name, print_type(column.parsed), column.nullable
+    return column.name, print_type(column.type), column.nullable
 
 
 def derive_growth(
     catalog: Catalog, analysed: AnalysedQuery, columns: Sequence[Column]
 ) -> tuple[Growth, tuple[Column, ...]]:
-    """Kind and key of a query over one relation row by row: those of the relation, if its key survives."""
-    ids = relations_read(analysed)
-    if not analysed.row_by_row or len(ids) != 1:
-        return Growth.APPEND, tuple(columns)
-    relation = catalog.get(ids[0])
-    if relation.growth is not Growth.KEYED:
-        return Growth.APPEND, tuple(columns)
-    wanted = {c.id for c in relation.columns if c.key}
-    kept: dict[int, int] = {}  # column of the relation -> the first of ours that shows it
-    for column in columns:
-        if column.origin is not None and column.origin.object == relation.id:
-            kept.setdefault(column.origin.column, column.id)
-    if not wanted <= kept.keys():
-        return Growth.APPEND, tuple(columns)
-    key = {kept[id_] for id_ in wanted}
-    return Growth.KEYED, tuple(replace(c, key=c.id in key) for c in columns)
+    """The growth of a query, and its columns with those of its key marked."""
+    match query_growth(catalog, analysed):
+        case growth.Append():
+            return Growth.APPEND, tuple(columns)
+        case growth.Changing():
+            return Growth.CHANGING, tuple(columns)
+        case growth.Keyed(key):
+            return Growth.KEYED, tuple(replace(c, key=at in key) for at, c in enumerate(columns))
 
 
 def query_dependencies(
@@ -83,32 +89,168 @@ def query_dependencies(
     """The query, and what it needs: the relations that it reads, and the types that it or its result names."""
     analysed = analyse_query(catalog, path, query)
     reads = tuple(Dependency(id_, DependencyKind.READS) for id_ in relations_read(analysed))
-    written = [qualified(catalog, path, place.type) for place in analysed.types]
-    given = [called_again(column.type) for column in analysed.columns if column.type is not None]
+    written = [qualified_type(catalog, path, place.type) for place in analysed.types]
+    given = [with_type_names(column.type) for column in analysed.columns if column.type is not None]
     return analysed, (*reads, *type_dependencies(catalog, [*written, *given]))
 
 
 def type_definition(
     catalog: Catalog, path: SearchPath, statement: CreateType
-) -> tuple[tuple[Column, ...], str | None, tuple[Dependency, ...]]:
+) -> tuple[tuple[Column, ...], Type | None, tuple[Dependency, ...]]:
     """Columns of a record type, or the body of any other; and the types that it uses, by their full names."""
     match statement.body:
         case RecordBody(fields):
-            typed = [Field(f.name.name, qualified(catalog, path, f.type), f.nullable) for f in fields]
+            typed = [Field(f.name.name, qualified_type(catalog, path, f.type), f.nullable) for f in fields]
             columns = tuple(
-                Column(i, f.name, print_type(f.type, full=True), f.nullable, comment=Comment())
-                for i, f in enumerate(typed, start=1)
+                Column(i, f.name, f.type, f.nullable, comment=Comment()) for i, f in enumerate(typed, start=1)
             )
             return columns, None, type_dependencies(catalog, [f.type for f in typed])
         case ListBody(element):
-            body: Type = Array(qualified(catalog, path, element))
+            body: Type = Array(qualified_type(catalog, path, element))
         case MapBody(value):
-            body = Map(qualified(catalog, path, value))
+            body = Map(qualified_type(catalog, path, value))
         case OtherBody(type_):
-            body = qualified(catalog, path, type_)
-    return (), print_type(body, full=True), type_dependencies(catalog, [body])
+            body = qualified_type(catalog, path, type_)
+    return (), body, type_dependencies(catalog, [body])
 
 
-def qualified(catalog: Catalog, path: SearchPath, type_: Type) -> Type:
-    """The type with every name in it replaced by the full name that it has in the catalog."""
-    return map_named(type_, lambda named: Named(catalog.path(find_type(catalog, path, named).id)))
+# CREATE OR REPLACE VIEW
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """``changes`` are those of the view, and of views over it whose kind or key becomes another one."""
+
+    changes: tuple[Change, ...]
+    consequences: tuple[Consequence, ...]
+
+
+def plan_replacement(catalog: Catalog, change: DefinitionChanged) -> Replacement:
+    """Check every dependent as if it were created now. Raises ReplacementBreaks with all that would no longer work.
+
+    What did not work before is passed over: the replacement may be a step towards mending it.
+    """
+    view = catalog.get(change.id)
+    dependents = [o for o in reversed(drop_order(catalog, [view.id])) if o.id != view.id]
+    after = apply(catalog, change)
+    check_loops(after, [o.id for o in dependents if o.kind is Kind.SINK])
+    found = _Checked(view, _same_query(catalog, after, view))
+    for dependent in dependents:
+        made = found.check(catalog, after, dependent)
+        if made is not None:
+            found.changes.append(made)
+            after = apply(after, made)
+    if found.broken:
+        raise ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken))
+    return Replacement((change, *found.changes), tuple(found.consequences))
+
+
+def _same_query(before: Catalog, after: Catalog, view: Object) -> bool:
+    try:
+        old = sound_query(before, view)
+    except HeadgateError:
+        return False
+    return old.spark_sql == sound_query(after, after.get(view.id)).spark_sql
+
+
+@dataclass(slots=True)
+class _Checked:
+    view: Object
+    same_query: bool
+    changes: list[Change] = field(default_factory=list)
+    consequences: list[Consequence] = field(default_factory=list)
+    broken: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def check(self, before: Catalog, after: Catalog, dependent: Object) -> Change | None:
+        """Check one dependent. A view may need a change, because its kind or key is another one now."""
+        try:
+            if dependent.kind is Kind.VIEW:
+                return _view_change(before, after, dependent)
+            if dependent.kind is Kind.SINK:
+                outcome = self._outcome(_planned(after, dependent))
+                self.consequences.append(Consequence(dependent.id, outcome, because_of=self.view.id))
+                if _writes_other_columns(before, after, dependent):
+                    self._breaks(before, dependent, "the columns that it writes would be others")
+        except HeadgateError as error:
+            if _works(before, dependent):
+                self._breaks(before, dependent, ": ".join(filter(None, (error.message(), error.detail()))))
+        return None
+
+    def _breaks(self, catalog: Catalog, dependent: Object, reason: str) -> None:
+        self.broken.append((dependent.kind.value, catalog.display_name(dependent.id), reason.rstrip(".")))
+
+    def _outcome(self, sink: SinkDefinition) -> Outcome:
+        if self.same_query:
+            return Outcome.UNCHANGED
+        return Outcome.IN_STEP if sink.envelope == "UPSERT" else Outcome.GOES_ON
+
+
+def _view_change(before: Catalog, after: Catalog, view: Object) -> Change | None:
+    analysed = view_query(after, view)
+    types = _known_types(before, after, view, analysed)
+    present = tuple(Identifier(column.name, quoted=True) for column in view.columns)
+    names = present if types else definition_of(view, CreateView).columns
+    made = view_columns(analysed, names, view.name, types)
+    growth, columns = derive_growth(after, analysed, made)
+    evolved = evolved_columns(view, columns)
+    old = {column.id: column for column in view.columns}
+    for column in evolved:
+        if column.id in old and old[column.id].origin not in (None, column.origin):
+            raise ViewNoLongerValid(view.name, f'column "{column.name}" would be another one')
+    same = growth is view.growth and _bare(evolved) == _bare(view.columns)
+    return None if same else ColumnsChanged(view.id, evolved, growth)
+
+
+def _bare(columns: Sequence[Column]) -> list[Column]:
+    return [replace(column, comment=Comment()) for column in columns]
+
+
+def _known_types(before: Catalog, after: Catalog, view: Object, analysed: AnalysedQuery) -> Sequence[Type]:
+    """The types that Spark gave the columns of a view hold as long as all that the view reads has the same columns."""
+    reads = relations_read(analysed)
+    if any(_shapes(before, id_) != _shapes(after, id_) for id_ in reads):
+        return ()
+    return [c.type for c in view.columns] if len(view.columns) == len(analysed.columns) else ()
+
+
+def _shapes(catalog: Catalog, relation: int) -> list[tuple[str, str, bool]]:
+    return [_shape(column) for column in catalog.get(relation).columns]
+
+
+def _writes_other_columns(before: Catalog, after: Catalog, sink: Object) -> bool:
+    """A sink's schemas are registered for its columns, so these cannot become others under it."""
+    relation = next(d.on for d in sink.dependencies if d.use is DependencyKind.READS)
+    return _shapes(before, relation) != _shapes(after, relation)
+
+
+def _planned(catalog: Catalog, sink: Object) -> SinkDefinition:
+    return plan_sink(catalog, definition_of(sink, CreateSink))
+
+
+def _works(catalog: Catalog, dependent: Object) -> bool:
+    try:
+        if dependent.kind is Kind.VIEW:
+            sound_query(catalog, dependent)
+        elif dependent.kind is Kind.SINK:
+            _planned(catalog, dependent)
+    except HeadgateError:
+        return False
+    return True
+
+
+def replacement_notices(catalog: Catalog, consequences: tuple[Consequence, ...]) -> Iterator[str]:
+    """What the replacement means for each sink, today: targets with a key are not yet brought in step."""
+    for consequence in consequences:
+        name = catalog.display_name(consequence.object)
+        match consequence.outcome:
+            case Outcome.IN_STEP:
+                yield (
+                    f'sink "{name}" goes on with the new query from where it is; rows that it wrote before are not rewritten, '
+                    "and keys that the new query would not give stay in its topic"
+                )
+            case Outcome.GOES_ON:
+                yield (
+                    f'sink "{name}" goes on with the new query from where it is; what it wrote before stays as it is'
+                )
+            case _:
+                pass

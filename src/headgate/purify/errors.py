@@ -30,24 +30,6 @@ class SchemaOfOtherType(PurifyError, code="PLN-0402"):
     HINT = "Write FORMAT {found} USING CONFLUENT SCHEMA REGISTRY …"
 
 
-class TopicMissing(PurifyError, code="PLN-0403"):
-    """A source or sink over Kafka does not name a topic."""
-
-    connection: str
-    MESSAGE = 'the topic at connection "{connection}" is missing'
-    HINT = "Write KAFKA CONNECTION {connection} (TOPIC '…')."
-
-
-class ConnectionOfOtherKind(PurifyError, code="PLN-0404"):
-    """A statement uses a connection to another kind of system than it needs."""
-
-    connection: str
-    found: str
-    wanted: str
-    MESSAGE = 'connection "{connection}" is to {found}, not to {wanted}'
-    CURE = "Name a connection of the kind that the message wants."
-
-
 class SecretWrittenOut(PurifyError, code="PLN-0405"):
     """A password or another secret option is written as text in CREATE CONNECTION."""
 

@@ -4,30 +4,59 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.catalog.catalog import Catalog
-from headgate.catalog.names import SearchPath
-from headgate.purify.connections import purify_connection
-from headgate.purify.outside import Outside
-from headgate.purify.references import lasting_types
-from headgate.purify.sinks import purify_sink
-from headgate.purify.sources import purify_source
+from headgate.catalog.names import find
+from headgate.purify.errors import SecretWrittenOut
+from headgate.purify.lookups import Lookups
+from headgate.purify.sources import has_password, purify_source
+from headgate.resolve.context import Context
+from headgate.resolve.statements import check_connections, resolve_names
+from headgate.resolve.topics import topic_name
 from headgate.sql.connections import CreateConnection
+from headgate.sql.options import OptionRule, given_options
 from headgate.sql.sinks import CreateSink
-from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Statement
-from headgate.sql.types import CreateType
+from headgate.sql.sources import AcceptSchemaChange, CreateSource
+from headgate.sql.statement import Create, Kind, Statement
 
 
-def purify(statement: Statement, catalog: Catalog, path: SearchPath, outside: Outside) -> Statement:
-    """The statement with every outside answer in it, and with names that last."""
+def purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[Statement, Context]:
+    """The statement with the ids of what it names and with every outside answer in it, and the context with those answers
+    that the statement has no place for."""
+    if isinstance(statement, Create):
+        statement = resolve_names(statement, context.catalog, context.path)
     match statement:
         case CreateConnection():
-            return purify_connection(statement, catalog, path, outside)
+            return _purify_connection(statement, context, lookups), context
         case CreateSource():
-            return purify_source(statement, catalog, path, outside)
+            return purify_source(statement, context, lookups), context
         case CreateSink():
-            return purify_sink(statement, catalog, path)
-        case CreateType():
-            return replace(statement, body=lasting_types(catalog, path, statement.body))
+            topic_name(statement.kafka)
+            check_connections(context.catalog, statement)
+            return statement, context
+        case AcceptSchemaChange(kind=Kind.SOURCE):
+            return statement, _with_changed_schemas(statement, context, lookups)
         case _:
-            return statement
+            return statement, context
+
+
+def _with_changed_schemas(statement: AcceptSchemaChange, context: Context, lookups: Lookups) -> Context:
+    source = find(context.catalog, context.path, statement.name, Kind.SOURCE)
+    if source is None:  # planning says so, or skips it
+        return context
+    schemas = lookups.changed_schemas(context.catalog, source.id)
+    return replace(context, answers=replace(context.answers, schemas=schemas))
+
+
+def _purify_connection(statement: CreateConnection, context: Context, lookups: Lookups) -> CreateConnection:
+    """Check that no secret is written out, and that the system answers."""
+    for rule, value in given_options(statement.options):
+        if isinstance(value, str) and _contains_secret(rule, value):
+            raise SecretWrittenOut(rule.name, str(statement.name))
+    if statement.with_options.validate:
+        lookups.check(context.catalog, statement)
+    return statement
+
+
+def _contains_secret(rule: OptionRule, value: str) -> bool:
+    if rule.field == "ssl_key":  # the path of a file that holds the key is no secret
+        return "-----BEGIN" in value
+    return rule.sensitive or (rule.field == "url" and has_password(value))

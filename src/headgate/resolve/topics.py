@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from headgate.purify.errors import TopicMissing
+from headgate.resolve.errors import TopicMissing
 from headgate.sql.errors import RepeatedOption
-from headgate.sql.kafka import Kafka, KafkaConnection
-from headgate.sql.options import StringLiteral, option
+from headgate.sql.kafka import Kafka, KafkaConnection, ReadOptions, WriteOptions
 
 
-def topic_name(kafka: Kafka) -> str:
-    topic = option(kafka.options, "TOPIC")
+def topic_name(kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str:
+    topic = kafka.options.topic
     if not isinstance(kafka, KafkaConnection):
         if topic is not None:
             raise RepeatedOption("TOPIC", "the topic")
         return kafka.topic
-    if not isinstance(topic, StringLiteral) or not topic.value:
+    if not topic:
         raise TopicMissing(str(kafka.connection)).at(kafka.connection.span)
-    return topic.value
+    return topic

@@ -1,21 +1,26 @@
-"""What purifying asks of the world, and the world as it would be after statements that are planned but not done."""
+"""What purifying asks of the systems outside, and the same as it will be after the statements that are planned so far."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
 from headgate.catalog.catalog import Catalog
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
-from headgate.registry.errors import IncompatibleSchema, SubjectDeleted, SubjectNotFound
+from headgate.registry.errors import SubjectDeleted, SubjectNotFound
 from headgate.registry.responses import RegisteredSchema
-from headgate.registry.schemas import to_register
+from headgate.resolve.context import TakenSchema
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import CreateConnection
 
+T = TypeVar("T")
 
-class Outside(Protocol):
+
+class Lookups(Protocol):
+    """The questions that a statement may ask. Each raises the error of the system that cannot answer."""
+
     def check(self, catalog: Catalog, statement: CreateConnection) -> None: ...
 
     def topic(self, catalog: Catalog, connection: ConnectionRef, name: str) -> Topic:
@@ -29,20 +34,25 @@ class Outside(Protocol):
     def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
         """The newest schema of a subject, None if there is no such subject."""
 
+    def versions(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> tuple[WrittenSchema, ...]:
+        """All schemas of a subject, oldest first."""
+
     def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         """Raises SchemaIdNotFound."""
 
-    def check_compatible(
-        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema
-    ) -> None:
-        """Raises IncompatibleSchema if the subject would refuse the schema."""
+    def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
+        """The schemas that the registry has for a source's topic and that the source does not read yet, oldest first."""
 
 
-class World:
-    """The real one."""
+ChangedSchemas = Callable[[Catalog, int], tuple[TakenSchema, ...]]
 
-    def __init__(self, connections: Connections) -> None:
+
+class LiveLookups:
+    """Asks the systems themselves. ``changed`` returns the schemas of a source that its registry has by now."""
+
+    def __init__(self, connections: Connections, changed: ChangedSchemas) -> None:
         self._connections = connections
+        self._changed = changed
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         self._connections.check(catalog, statement)
@@ -67,31 +77,30 @@ class World:
             return None
         return client.written(found.schema, found.schema_id)
 
+    def versions(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> tuple[WrittenSchema, ...]:
+        client = self._connections.registry(catalog, registry)
+        try:
+            found = [client.version(subject, number) for number in client.versions(subject)]
+        except (SubjectNotFound, SubjectDeleted):
+            return ()
+        return tuple(client.written(one.schema, one.schema_id) for one in found)
+
     def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
         client = self._connections.registry(catalog, registry)
         return client.written(client.schema_by_id(schema_id), schema_id)
 
-    def check_compatible(
-        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema
-    ) -> None:
-        client = self._connections.registry(catalog, registry)
-        try:
-            verdict = client.compatibility(subject, to_register(schema))
-        except (SubjectNotFound, SubjectDeleted):
-            return
-        if not verdict.is_compatible:
-            raise IncompatibleSchema(subject, tuple(verdict.messages))
+    def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
+        return self._changed(catalog, source)
 
 
 @dataclass(slots=True)
-class Planned:
-    """The real world with the topics and subjects that a script's earlier statements will make."""
+class PlannedLookups:
+    """The answers of ``real``, each asked for once, and the topics and schemas that earlier statements will make."""
 
-    real: Outside
-    topics: dict[tuple[ConnectionRef, str], int] = field(
-        default_factory=dict
-    )  # connection, name -> partitions
-    schemas: dict[tuple[ConnectionRef, str], WrittenSchema] = field(default_factory=dict)  # registry, subject
+    real: Lookups
+    topics: dict[tuple[ConnectionRef, str], int] = field(default_factory=dict)  # -> partitions
+    schemas: dict[tuple[ConnectionRef, str], WrittenSchema] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], object] = field(default_factory=dict)
 
     def check(self, catalog: Catalog, statement: CreateConnection) -> None:
         self.real.check(catalog, statement)
@@ -100,26 +109,38 @@ class Planned:
         partitions = self.topics.get((connection, name))
         if partitions is not None:
             return Topic(name, "", partitions)
-        return self.real.topic(catalog, connection, name)
+        key = ("topic", connection, name)
+        return self._once(key, lambda: self.real.topic(catalog, connection, name))
 
     def offsets(
         self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None
     ) -> tuple[int, ...]:
         if (connection, topic.name) in self.topics:
             return (0,) * topic.partitions
-        return self.real.offsets(catalog, connection, topic, since)
+        key = ("offsets", connection, topic, since)
+        return self._once(key, lambda: self.real.offsets(catalog, connection, topic, since))
 
     def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
         schema = self.schemas.get((registry, subject))
         if schema is not None:
             return schema
-        return self.real.latest(catalog, registry, subject)
+        key = ("latest", registry, subject)
+        return self._once(key, lambda: self.real.latest(catalog, registry, subject))
+
+    def versions(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> tuple[WrittenSchema, ...]:
+        schema = self.schemas.get((registry, subject))
+        key = ("versions", registry, subject)
+        known = self._once(key, lambda: self.real.versions(catalog, registry, subject))
+        return known if schema is None else (*known, schema)
 
     def by_id(self, catalog: Catalog, registry: ConnectionRef, schema_id: int) -> WrittenSchema:
-        return self.real.by_id(catalog, registry, schema_id)
+        key = ("id", registry, schema_id)
+        return self._once(key, lambda: self.real.by_id(catalog, registry, schema_id))
 
-    def check_compatible(
-        self, catalog: Catalog, registry: ConnectionRef, subject: str, schema: WrittenSchema
-    ) -> None:
-        if (registry, subject) not in self.schemas:
-            self.real.check_compatible(catalog, registry, subject, schema)
+    def changed_schemas(self, catalog: Catalog, source: int) -> tuple[TakenSchema, ...]:
+        return self.real.changed_schemas(catalog, source)
+
+    def _once(self, key: tuple[object, ...], ask: Callable[[], T]) -> T:
+        if key not in self._known:
+            self._known[key] = ask()
+        return cast("T", self._known[key])

@@ -1,0 +1,375 @@
+"""What a schema change of a source does to everything downstream: `*` follows, at any depth of views.
+
+Pure: from the catalog and the new schemas to changes of the catalog, the schemas that sinks must register first, and one
+or more consequences for each dependent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
+from headgate.catalog.errors import CatalogError
+from headgate.catalog.graph import drop_order
+from headgate.catalog.objects import Column, Comment, Object, definition_of
+from headgate.errors import HeadgateError
+from headgate.plan.chain import moved, outgrown, view_query
+from headgate.plan.columns import evolved_columns, source_columns
+from headgate.plan.definitions import RecordEncoding, SinkDefinition
+from headgate.plan.encodings import encodings
+from headgate.plan.errors import ColumnNameTaken, PlanError, SinkKeyChanges, ViewNoLongerValid
+from headgate.plan.plans import Consequence, Outcome, RegisterSchema
+from headgate.plan.sink import plan_sink
+from headgate.plan.source import plan_source
+from headgate.plan.views import derive_growth, view_columns
+from headgate.resolve.context import SparkTypes, TakenSchema
+from headgate.schema.encodings import SchemaEncoding
+from headgate.schema.evolve.arriving import arriving
+from headgate.schema.evolve.changes import FieldRemoved
+from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.verdicts import Level, Target, verdict
+from headgate.schema.formats.avro.read import from_avro as avro_type
+from headgate.schema.formats.avro.read import load_tree
+from headgate.schema.formats.avro.tree import to_json
+from headgate.schema.formats.avro.version import differs, next_version
+from headgate.schema.render import print_type
+from headgate.schema.types import Field, Record
+from headgate.schema.written import WrittenSchema
+from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
+from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.registry_formats import FrozenSchema, PendingId, Side
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Create, Kind
+from headgate.sql.views import CreateView
+from headgate.text.cursor import Identifier
+from headgate.text.errors import SqlError
+
+
+def with_schemas_to_register(
+    statement: CreateSink, register: Sequence[tuple[Side, RegisterSchema]], ids: Sequence[int] = ()
+) -> CreateSink:
+    """The sink with its new schemas frozen into it. Without ids, those of the schemas are pending."""
+    formats = statement.formats
+    known: Sequence[int | PendingId] = ids or [effect.id for _, effect in register]
+    for (side, effect), id_ in zip(register, known, strict=True):
+        formats = with_frozen_schemas(formats, side, (FrozenSchema(side, id_, effect.schema.text),))
+    return replace(statement, formats=formats)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkChange:
+    """A sink whose schemas change: to be registered, and then frozen into its statement with their ids."""
+
+    sink: Object
+    statement: CreateSink
+    register: tuple[tuple[Side, RegisterSchema], ...]
+
+    def change(self, ids: Sequence[int] = ()) -> DefinitionChanged:
+        """The change of the catalog. Without ids, those of the schemas are pending."""
+        statement = with_schemas_to_register(self.statement, self.register, ids)
+        return definition(self.sink, statement, self.sink.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowPlan:
+    """``sinks`` register their schemas before ``changes`` are committed. ``consequences`` has all dependents."""
+
+    changes: tuple[Change, ...]
+    sinks: tuple[SinkChange, ...]
+    consequences: tuple[Consequence, ...] = ()
+
+
+def plan_follow(
+    catalog: Catalog,
+    source: Object,
+    schemas: Sequence[TakenSchema],
+    ask: SparkTypes,
+    *,
+    all_fit: bool = False,
+) -> FollowPlan:
+    """What changes when a source's records have these schemas too.
+
+    A view that cannot have the new columns stays as it is, and what reads it halts (`sound_query`). With ``all_fit`` it
+    raises instead, and so does a sink that cannot follow.
+    """
+    changes: list[Change] = [_source_change(source, schemas)]
+    consequences = [*_source_consequences(source, schemas)]
+    after = apply(catalog, *changes)
+    for view in reversed(_dependents(catalog, source, Kind.VIEW)):
+        try:
+            change = _view_change(catalog, after, view, ask)
+        except ViewNoLongerValid as error:
+            if all_fit:
+                raise
+            consequences.append(Consequence(view.id, Outcome.HALTS, error.message(), because_of=source.id))
+            continue
+        if change is not None:
+            changes.append(change)
+            after = apply(after, change)
+        consequences += _column_consequences(view, after.get(view.id), source.id)
+    found = [
+        _sink_step(catalog, after, sink, all_fit)
+        for sink in reversed(_dependents(catalog, source, Kind.SINK))
+    ]
+    facts = [step.fact for step in found if step.fact is not None]
+    sinks = tuple(step.change for step in found if step.change is not None)
+    return FollowPlan((*changes, *facts), sinks, (*consequences, *(step.consequence for step in found)))
+
+
+def _dependents(catalog: Catalog, source: Object, kind: Kind) -> list[Object]:
+    return [dependent for dependent in drop_order(catalog, [source.id]) if dependent.kind is kind]
+
+
+def _source_consequences(source: Object, schemas: Sequence[TakenSchema]) -> Iterator[Consequence]:
+    """One for each change of a schema, with the verdict's reason."""
+    value, key = encodings(definition_of(source, CreateSource).formats)
+    for side, schema in schemas:
+        encoding, target = (key, Target.KEY) if side == "KEY" else (value, Target.READER)
+        assert isinstance(encoding, SchemaEncoding)
+        for change, found in arriving(encoding, schema, target).changes:
+            if found.level is not Level.SAFE:
+                yield Consequence(source.id, Outcome.FOLLOWS, change.describe(), change)
+
+
+def _column_consequences(old: Object, new: Object, because_of: int) -> Iterator[Consequence]:
+    known = {column.id: column for column in old.columns}
+    unchanged = True
+    for column in new.columns:
+        was = known.get(column.id)
+        if was is None:
+            unchanged = False
+            yield Consequence(old.id, Outcome.GAINS, column.name, because_of=because_of)
+        elif was.type != column.type:
+            unchanged = False
+            types = f"{print_type(was.type)} to {print_type(column.type)}"
+            yield Consequence(old.id, Outcome.WIDENS, f"{column.name} from {types}", because_of=because_of)
+    if unchanged:
+        outcome = Outcome.UNCHANGED if old.columns == new.columns else Outcome.FOLLOWS
+        yield Consequence(old.id, outcome, because_of=because_of)
+
+
+def _source_change(source: Object, schemas: Sequence[TakenSchema]) -> DefinitionChanged:
+    statement = definition_of(source, CreateSource)
+    for side, schema in schemas:
+        known = frozen_schemas(format_of(statement.formats, side), side)
+        new = FrozenSchema(side, schema.id or 0, schema.text, schema.references)
+        statement = replace(statement, formats=with_frozen_schemas(statement.formats, side, (*known, new)))
+    planned = plan_source(statement)
+    columns = evolved_columns(source, source_columns(planned))
+    return definition(source, statement, columns)
+
+
+def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes) -> ColumnsChanged | None:
+    try:
+        evolved = _view_columns(before, catalog, view, ask)
+    except (SqlError, CatalogError, PlanError) as error:  # not those of asking Spark, which may pass
+        raise outgrown(catalog, view, error) from error
+    origins = {column.id: column.origin for column in evolved}
+    if wrong := moved(view, [origins.get(column.id) for column in view.columns]):
+        raise ViewNoLongerValid(catalog.display_name(view.id), wrong)
+    old = [replace(c, comment=Comment()) for c in view.columns]
+    return (
+        ColumnsChanged(view.id, evolved) if [replace(c, comment=Comment()) for c in evolved] != old else None
+    )
+
+
+def _view_columns(before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes) -> tuple[Column, ...]:
+    analysed = view_query(catalog, view)
+    asked = ask(catalog, analysed) if any(c.type is None for c in analysed.columns) else ()
+    columns = view_columns(analysed, _names(before, view, analysed), view.name, asked)
+    _, columns = derive_growth(catalog, analysed, columns)
+    return evolved_columns(view, columns)
+
+
+def _names(before: Catalog, view: Object, analysed: AnalysedQuery) -> tuple[Identifier, ...]:
+    """A view's list of names speaks of the columns that there were: between them, new ones keep their own."""
+    listed = definition_of(view, CreateView).columns
+    if not listed:
+        return ()
+    try:
+        known = [column.name for column in view_query(before, view).columns]
+    except HeadgateError:  # it did not fit before
+        return listed
+    old = list(zip(known, [column.name for column in view.columns], strict=False))
+    names = []
+    for column in analysed.columns:
+        same = bool(old) and old[0][0] == column.name
+        names.append(Identifier(old.pop(0)[1] if same else column.name, quoted=True))
+    return listed if old else tuple(names)
+
+
+# sinks
+
+
+@dataclass(frozen=True, slots=True)
+class _SinkStep:
+    consequence: Consequence
+    change: SinkChange | None = None
+    fact: DefinitionChanged | None = None
+
+
+def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> _SinkStep:
+    written = _written_key(sink) or _text_key(before, sink)
+    try:
+        _check_key(sink, written, _needed(after, sink))
+        change = sink_change(after, sink)
+    except (ViewNoLongerValid, ColumnNameTaken, SinkKeyChanges) as error:
+        if all_fit:
+            raise
+        fact = _with_key_type(sink, written) if isinstance(error, SinkKeyChanges) else None
+        return _SinkStep(Consequence(sink.id, Outcome.HALTS, error.message()), fact=fact)
+    if change is None:
+        return _SinkStep(Consequence(sink.id, Outcome.UNCHANGED))
+    subjects = ", ".join(effect.subject for _, effect in change.register)
+    return _SinkStep(Consequence(sink.id, Outcome.REGISTERS, subjects), change)
+
+
+def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
+    """The schemas that a sink must register for its relation as it is now; None if it needs none."""
+    statement = definition_of(sink, CreateSink)
+    planned = _needed(catalog, sink)
+    register: list[tuple[Side, RegisterSchema]] = []
+    sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
+    for side, encoded in sides:
+        frozen = frozen_schemas(format_of(statement.formats, side), side)
+        if encoded is None or encoded.schema is None or not frozen:
+            continue
+        old = load_tree(frozen[-1].schema)
+        new = next_version(old, load_tree(encoded.schema), _with_defaults(catalog, planned, encoded))
+        if not differs(old, new):
+            continue
+        schema = WrittenSchema(json.dumps(to_json(new), ensure_ascii=False))
+        register.append((side, RegisterSchema(_registry(planned), f"{planned.topic}-{side.lower()}", schema)))
+    return SinkChange(sink, statement, tuple(register)) if register else None
+
+
+def _with_defaults(catalog: Catalog, sink: SinkDefinition, encoded: RecordEncoding) -> Record:
+    """The columns of one side with the defaults that the fields of the source have."""
+    relation = catalog.get(sink.relation)
+    columns = {column.name: column for column in relation.columns}
+    names = zip(encoded.columns, encoded.names or encoded.columns, strict=True)
+    fields = ((_source_field(catalog, relation, columns[column]), name) for column, name in names)
+    return Record(tuple(replace(field, name=name) for field, name in fields))
+
+
+def _source_field(catalog: Catalog, relation: Object, column: Column) -> Field:
+    """The field of a source that a column is a plain projection of. A computed column has no default."""
+    while column.origin is not None:
+        relation = catalog.get(column.origin.object)
+        above = relation.column(column.origin.column)
+        assert above is not None
+        column = above
+    if relation.kind is Kind.SOURCE:
+        for found in plan_source(definition_of(relation, CreateSource)).columns:
+            if found.name == column.name:
+                return Field(found.name, found.type, found.nullable, default=found.default)
+    return Field(column.name, column.type, column.nullable)
+
+
+def check_sink_schemas(catalog: Catalog, sink: Object, frozen: SinkDefinition) -> tuple[str, ...]:
+    """The columns of a sink's relation whose values its schemas cannot hold, because a registry refused others.
+
+    ``frozen`` is the sink as it was planned with the schemas that it has. Raises SinkKeyChanges if its keys would have
+    other bytes.
+    """
+    written = _written_key(sink)
+    if written is None and all(side is None or side.schema is None for side in (frozen.key, frozen.value)):
+        return ()
+    needed = _needed(catalog, sink)
+    _check_key(sink, written, needed)
+    sides = ((frozen.key, needed.key), (frozen.value, needed.value))
+    return tuple(column for old, new in sides if old and new for column in _without_room(old, new))
+
+
+def _without_room(old: RecordEncoding, new: RecordEncoding) -> Iterator[str]:
+    """The columns that the old schema would have to change for."""
+    if old.schema is None or new.schema is None:
+        return
+    changes = diff(_avro_record(old.schema), _avro_record(new.schema))
+    changed = {
+        change.path[0]
+        for change in changes
+        if not isinstance(change, FieldRemoved) and verdict(change, Target.READER).level is not Level.SAFE
+    }
+    yield from (c for c, name in zip(new.columns, new.names or new.columns, strict=True) if name in changed)
+
+
+def _check_key(sink: Object, written: Record | None, needed: SinkDefinition) -> None:
+    """Raises SinkKeyChanges if records of one key would have other bytes than those that are in the topic."""
+    if written is None or needed.key is None:
+        return
+    avro = needed.key.schema
+    now, target = (
+        (_avro_record(avro), Target.AVRO_KEY) if avro is not None else (needed.key.record, Target.TEXT_KEY)
+    )
+    broken = [c for c in diff(written, now) if verdict(c, target).level is Level.BREAKING]
+    if broken:
+        reasons = tuple(f"{change.describe()}: {verdict(change, target).reason}" for change in broken)
+        raise SinkKeyChanges(sink.name, reasons)
+
+
+def _written_key(sink: Object) -> Record | None:
+    """The type with which a sink's keys are written, as far as the sink keeps it."""
+    formats = definition_of(sink, CreateSink).formats
+    frozen = frozen_schemas(format_of(formats, "KEY"), "KEY")
+    if frozen:
+        return _avro_record(frozen[-1].schema)
+    return sink.body if isinstance(sink.body, Record) else None
+
+
+def _text_key(catalog: Catalog, sink: Object) -> Record | None:
+    """The type of a key without a schema, as the catalog has it."""
+    try:
+        key = _needed(catalog, sink).key
+    except PlanError:  # the sink is halted already
+        return None
+    return key.record if key is not None and key.schema is None else None
+
+
+def _with_key_type(sink: Object, written: Record | None) -> DefinitionChanged | None:
+    """The sink with the type of its keys kept: otherwise nobody would know it after the change."""
+    statement = definition_of(sink, CreateSink)
+    if written is None or frozen_schemas(format_of(statement.formats, "KEY"), "KEY"):
+        return None
+    return replace(definition(sink, statement, sink.columns), body=written)
+
+
+def _needed(catalog: Catalog, sink: Object) -> SinkDefinition:
+    """The sink with the schemas that its relation needs now."""
+    return plan_sink(catalog, _without_frozen_schemas(definition_of(sink, CreateSink)))
+
+
+def _avro_record(schema: str) -> Record:
+    record = avro_type(schema)
+    assert isinstance(record, Record)
+    return record
+
+
+def _registry(plan: SinkDefinition) -> int:
+    assert plan.registry is not None
+    return plan.registry
+
+
+# statements
+
+
+def definition(object_: Object, statement: Create, columns: tuple[Column, ...]) -> DefinitionChanged:
+    """The object with another definition. What the user wrote stays."""
+    return DefinitionChanged(
+        object_.id,
+        object_.statement,
+        statement,
+        object_.dependencies,
+        columns,
+        object_.growth,
+        object_.body,
+    )
+
+
+def _without_frozen_schemas(sink: CreateSink) -> CreateSink:
+    return replace(sink, formats=without_frozen_schemas(sink.formats))
