@@ -76,6 +76,25 @@ class Orders:
         finally:
             consumer.close()
 
+    def latest(self, topic: str) -> set[int]:
+        """The numbers of the orders whose key is not deleted in a keyed topic of JSON."""
+        settings = {"bootstrap.servers": self._brokers, "group.id": "look", "log_level": 0}
+        consumer = Consumer({**settings, "enable.partition.eof": True})
+        values: dict[bytes, bytes | None] = {}
+        try:
+            partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+            left = len(partitions)
+            while left:
+                for message in consumer.consume(1000, 5.0):
+                    if message.error() is None:
+                        values[message.key() or b""] = message.value()
+                    else:
+                        left -= 1  # the end of a partition
+            return {json.loads(value)["id"] for value in values.values() if value is not None}
+        finally:
+            consumer.close()
+
     def _read(self, consumer: Consumer, wanted: set[int], patience: float) -> Counter[int]:
         partitions = consumer.list_topics(self.out, 30).topics[self.out].partitions
         consumer.assign([TopicPartition(self.out, p, 0) for p in partitions])

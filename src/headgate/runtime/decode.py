@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from headgate.plan.definitions import AFTER, OP, SourceColumn, SourceLayout
@@ -18,10 +18,12 @@ from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import NO_WRITERS, SideReader, WriterSchemas
 from headgate.runtime.formats.text_readers import PLAIN
 from headgate.schema.encodings import Encoding, FieldPath, decoded_type
+from headgate.schema.formats.spark import to_spark
 
 # Prefixes of the errors that carry a record's position to the driver: `BAD` source/partition/offset, and for a schema that
 # cannot be followed `CHANGED` source/partition/offset/side/schema id.
 BAD, CHANGED = "headgate-bad-record:", "headgate-schema-changed:"
+REJECTED = "rejected"  # metric: how many records are not accepted
 NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
 NO_KEY_IN_VALUE = "the record has no value, which would hold its key"
@@ -96,6 +98,10 @@ class Decoder:
         cost every good record a fifth of its time.
         """
         return decoded.where(self._accepted)
+
+    def count_rejected(self, decoded: DataFrame, observation: Observation) -> DataFrame:
+        """The same records. Whatever job reads them also counts those that are not accepted, as `REJECTED`."""
+        return decoded.observe(observation, F.count_if(~self._accepted).alias(REJECTED))
 
     def not_deleted(self, changes: DataFrame) -> DataFrame:
         """The records that are rows and not deletions, given the last record of every key."""
@@ -175,7 +181,8 @@ def _column(column: SourceColumn) -> Column:
             return whole if origin.name is None else whole.getField(origin.name)
         case "after":  # a deletion has no row, but it has the key
             row = F.col("hg_key") if column.key else F.col("hg_value").getField(AFTER)
-            return row.getField(origin.name)
+            field = row.getField(origin.name)
+            return field.cast(to_spark(column.type)) if column.key else field
         case "error":
             return F.col("hg_error")
         case "metadata":

@@ -186,6 +186,19 @@ class TaskNotRunning(RunError, code="RUN-0202"):
         return super().hint()
 
 
+class Fenced(RunError, code="RUN-0203"):
+    """Another engine has written to the target of a task since this engine started it, or the target stands at another
+    position than the task."""
+
+    target: str
+    task: str
+    held: int  # the epoch that the target holds
+    epoch: int
+    MESSAGE = "cannot write to {target}: another writer of {task} has taken it over"
+    DETAIL = "The target holds epoch {held}, and this engine has epoch {epoch}. Nothing was written."
+    HINT = "Stop the engine that should not run. ALTER … RESUME makes this one try again."
+
+
 class SparkRefused(RunError, code="RUN-0301"):
     """Spark does not accept a query that Headgate accepted."""
 
@@ -220,3 +233,36 @@ class DiskFull(RunError, code="RUN-0304"):
     HINT = (
         "Make room there. Tasks try again by themselves and have lost nothing; a query has to be sent again."
     )
+
+
+class QueryProcessEnded(RunError, code="RUN-0305"):
+    """The process that runs queries ended before the query did, most often because the query needed more memory than that
+    process has. Tasks and other statements are not affected."""
+
+    retryable = True
+    reason: str
+    others: int = 0
+    HINT = (
+        "The next query gets a new process. Let the query hold less at once: fewer values in one array or group, smaller "
+        "values, a LIMIT. Or raise memory in the table [queries] of headgate.toml."
+    )
+
+    def message(self) -> str:
+        if self.others:
+            return "the process that ran the query ended"
+        return "the query ended the process that ran it"
+
+    def detail(self) -> str:
+        if not self.others:
+            return f"{self.reason}."
+        those = "Another query" if self.others == 1 else f"{self.others} other queries"
+        return f"{self.reason}. {those} ran in it at the same time and may be the cause."
+
+
+class AnswerNotRead(RunError, code="RUN-0306"):
+    """A client stopped reading the rows of its query, and more came than may wait for it on disk."""
+
+    megabytes: int
+    MESSAGE = "the rows of the query were not read in time"
+    DETAIL = "More than {megabytes} MB of them waited on disk, and their writers kept others from running."
+    HINT = "Read the answer without long pauses, add a LIMIT, or raise spool in the table [queries] of headgate.toml."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
@@ -65,6 +67,12 @@ class RelationFrames:
                 names = tuple(name for name, _ in relation.query.columns)
                 return found if names == relation.columns else found.toDF(*relation.columns)
 
+    def close(self) -> None:
+        """Forget the registered relations. Frames that were made from them stay valid. A session serves many tasks, and would
+        otherwise keep the last batch of each of them."""
+        for name in self._registered:
+            self._session.catalog.dropTempView(name)
+
     def _register(self, name: str, frame: Callable[[], DataFrame]) -> None:
         if name not in self._registered:
             self._registered.add(name)
@@ -75,18 +83,33 @@ class RelationFrames:
         return self._session.createDataFrame([tuple(row) for row in rows], _struct(columns))
 
 
-def column_types_from_spark(
-    session: SparkSession, sql: str, relations: dict[str, Record]
-) -> tuple[Type, ...]:
-    """The types of a query's columns as Spark derives them over empty relations. Nothing is run."""
-    session = session.newSession()
-    for name, columns in relations.items():
-        session.createDataFrame([], _struct(columns)).createOrReplaceTempView(name)
-    try:
-        schema = session.sql(sql).schema
-    except Exception as error:
-        raise translated(error) from error
-    return tuple(from_spark(field.dataType) for field in schema.fields)
+class QueryTypes:
+    """Asks Spark for the types of a query's columns. Nothing is run.
+
+    All queries share one session, one after another: a session for each would stay in Spark's memory.
+    """
+
+    def __init__(self, session: Callable[[], SparkSession]) -> None:
+        self._root = session
+        self._guard = threading.Lock()
+        self._session: SparkSession | None = None
+
+    def types(self, sql: str, relations: dict[str, Record]) -> tuple[Type, ...]:
+        """The types over relations with these columns. Raises what Spark says against the query."""
+        root = self._root()
+        with self._guard:
+            session = self._session = self._session or root.newSession()
+            try:
+                for name, columns in relations.items():
+                    session.createDataFrame([], _struct(columns)).createOrReplaceTempView(name)
+                schema = session.sql(sql).schema
+            except Exception as error:
+                raise translated(error) from error
+            finally:
+                with suppress(Exception):  # Spark may be gone
+                    for name in relations:
+                        session.catalog.dropTempView(name)
+        return tuple(from_spark(field.dataType) for field in schema.fields)
 
 
 def _struct(columns: Record) -> StructType:

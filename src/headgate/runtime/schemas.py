@@ -10,7 +10,8 @@ from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNo
 from headgate.registry.wire import MAX_ID
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.encodings import Encoding, SchemaEncoding
-from headgate.schema.evolve.arriving import adds_to, breaking_fields, describe_changes, is_readable
+from headgate.schema.evolve.arriving import ArrivingSchema, arriving
+from headgate.schema.evolve.verdicts import Target
 from headgate.schema.written import WrittenSchema
 
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again
@@ -26,9 +27,11 @@ class SideSchemas:
         policy: SchemaChangePolicy,
         client: Callable[[], RegistryClient | None],
         subject: str,
+        target: Target = Target.READER,
     ) -> None:
         self.side = side if isinstance(side, SchemaEncoding) and side.framed else None
         self._policy = policy
+        self._target = target
         self._client = client() if self.side is not None else None
         self._subject = subject
         self._versions: dict[int, int] = {}  # version -> id
@@ -91,11 +94,17 @@ class SideSchemas:
     def writers(self) -> WriterSchemas:
         if self.side is None or self._policy == "PIN":
             return WriterSchemas(dict(self._known), frozenset(self._refused))
-        newer = [id_ for id_ in self._newer() if is_readable(self.side, self._known[id_])]
-        broken = {id_: fields for id_ in newer if (fields := breaking_fields(self.side, self._known[id_]))}
-        growing = {id_ for id_ in newer if id_ not in broken and adds_to(self.side, self._known[id_])}
-        halting = {*broken, *growing} if self._policy == "HALT" else set()
-        halting |= {*self._newer()} - {*newer}  # nobody can follow those
+        judged = self._judged()
+        newer = {id_ for id_, one in judged.items() if one.is_readable}
+        broken = {id_: judged[id_].breaking_fields() for id_ in newer if judged[id_].breaks}
+        halting = (
+            {id_ for id_ in newer if judged[id_].grows or judged[id_].breaks}
+            if self._policy == "HALT"
+            else set()
+        )
+        halting |= judged.keys() - newer  # nobody can follow those
+        if self._target is Target.KEY:  # another key concerns every row
+            halting |= broken.keys()
         return WriterSchemas(
             dict(self._known), frozenset(self._refused), frozenset(newer), broken, frozenset(halting)
         )
@@ -104,25 +113,34 @@ class SideSchemas:
         """The schemas that FOLLOW takes up once a record has them, in the order of their versions."""
         if self.side is None or self._policy != "FOLLOW":
             return []
-        side = self.side
-        new = [schema for id_ in self._newer() if is_readable(side, schema := self._known[id_])]
-        return [schema for schema in new if not breaking_fields(side, schema) and adds_to(side, schema)]
+        return [self._known[id_] for id_, one in self._judged().items() if one.grows]
 
     def changed(self) -> list[WrittenSchema]:
         """The schemas that change what the side gives, whether it can follow or not. Raises if there is only one that has
         no type at all."""
         if self.side is None:
             return []
-        side = self.side
-        new = [self._known[id_] for id_ in self._newer()]
-        some = [s for s in new if is_readable(side, s)]
-        changed = [schema for schema in some if breaking_fields(side, schema) or adds_to(side, schema)]
-        return changed or [schema for schema in new if breaking_fields(side, schema)]
+        judged = self._judged()
+        if self._target is Target.KEY:  # another key cannot be accepted
+            return [self._known[id_] for id_, one in judged.items() if one.grows]
+        changed = [self._known[id_] for id_, one in judged.items() if one.grows or one.breaks]
+        unreadable = [one.error for one in judged.values() if one.error is not None]
+        if unreadable and not changed:
+            raise unreadable[0]
+        return changed
 
     def describe(self, schema_id: int) -> tuple[str, ...]:
         """What an id changes, in words."""
         schema = self._known.get(schema_id)
-        return () if schema is None or self.side is None else describe_changes(self.side, schema)
+        return () if schema is None or self.side is None else self._judge(schema).describe()
+
+    def _judge(self, schema: WrittenSchema) -> ArrivingSchema:
+        assert self.side is not None
+        return arriving(self.side, schema, self._target)
+
+    def _judged(self) -> dict[int, ArrivingSchema]:
+        """What each newer schema changes, by id."""
+        return {id_: self._judge(self._known[id_]) for id_ in self._newer()}
 
     def _newer(self) -> list[int]:
         """Ids that are not of the frozen schema's version or an earlier one."""

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,7 +23,10 @@ DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.explainMode": "simple",  # every query prints its plan for the UI, also where there is none
     "spark.sql.session.timeZone": "UTC",
+    "spark.scheduler.mode": "FAIR",  # batches of several tasks share the slots; see `spark_jobs` for the pools
     "spark.sql.adaptive.enabled": "true",
+    # A stage that gave no rows stays in the plan: rejected records are counted by a node of it (`Decoder.count_rejected`).
+    "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
     # Without kafka: its older reader turns every record into a row of objects and back (a million read: 4.1 CPU seconds
     # against 2.4).
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
@@ -33,6 +37,14 @@ DEFAULTS = {
     "spark.sql.types.framework.enabled": "false",
     # A check of Spark's own rules after each, for its developers; a small batch is mostly planning.
     "spark.sql.lightweightPlanChangeValidation": "false",
+    # Spark derives conditions from conditions, in a time that doubles with every column of a decoded record: after eight
+    # followed schemas a batch took minutes to plan, and without them 2.5 seconds. What joins lose by it was not measured.
+    "spark.sql.constraintPropagation.enabled": "false",
+    # Consumers and producers that nobody uses any more are closed after a minute. By default Spark keeps them for longer.
+    "spark.kafka.consumer.cache.timeout": "60s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
+    "spark.kafka.producer.cache.timeout": "60s",
+    "spark.kafka.producer.cache.evictorThreadRunInterval": "10s",
     "spark.sql.variable.substitute": "false",  # `${x}` in a query is text, no variable of Spark's
     **SETTINGS,
 }
@@ -104,11 +116,31 @@ def warm_up_and_stop(session: SparkSession) -> None:
     list(words.mapInArrow(lambda batches: batches, words.schema).where("word <> '1'").toLocalIterator())
     numbers = session.readStream.format("rate").load()
     numbers.writeStream.foreachBatch(_count).trigger(availableNow=True).start().awaitTermination()
-    jvms = [child for child in psutil.Process().children() if child.name() == "java"]
+    jvms = _jvms()
     session.stop()
     for jvm in jvms:  # PySpark keeps its JVM until this process ends
         jvm.terminate()
     psutil.wait_procs(jvms)
+
+
+def kill_jvm() -> None:
+    """Kill Spark's JVM, so that nothing it computes is written any more. If only this process ended, the JVM would notice it
+    and still run on for some seconds."""
+    for jvm in _jvms():
+        with suppress(psutil.NoSuchProcess):
+            jvm.kill()
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE) and process.is_running()
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _jvms() -> list[psutil.Process]:
+    """The JVMs that this process started itself. Those of the embedded world belong to its supervisor."""
+    return [child for child in psutil.Process().children() if child.name() == "java"]
 
 
 def _count(batch: DataFrame, _: int) -> None:
@@ -125,6 +157,7 @@ class Spark:
         self._open = open_
         self._guard = threading.Lock()
         self._session: SparkSession | None = None
+        self._processes: list[psutil.Process] = []
 
     def warm_up(self) -> None:
         threading.Thread(target=self.session, name="spark", daemon=True).start()
@@ -133,10 +166,16 @@ class Spark:
         with self._guard:
             if self._session is None:
                 self._session = self._open()
+                self._processes = _jvms()
             return self._session
+
+    @property
+    def has_died(self) -> bool:
+        """Whether Spark was opened and its process has ended since. Asks only the system, so it may be called often."""
+        return any(not _runs(process) for process in self._processes)
 
     def close(self) -> None:
         with self._guard:
             if self._session is not None:
                 self._session.stop()
-                self._session = None
+                self._session, self._processes = None, []

@@ -1,95 +1,181 @@
-"""Values of result rows -> JSON, as the statement protocol has them."""
+"""Values of result rows -> JSON, as the statement protocol has them.
+
+Rows come as Arrow batches. They are converted column by column, which takes a third of the time that one value after
+another took.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from datetime import time
-from decimal import Context, Decimal
+from itertools import pairwise
 
-from pyspark.sql import Column, DataFrame, Row
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as spark
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
-def json_value(value: object, type_: spark.DataType) -> Json:
-    """NULL is null, bytes are hex digits, decimals and times text, numbers that JSON has not are their names. Dates and
-    timestamps are text already: see `spelled`."""
+def json_rows(batch: pa.RecordBatch, types: Iterable[spark.DataType]) -> Iterator[tuple[Json, ...]]:
+    """The rows of a batch of a `spelled` frame. ``types`` are those of the frame before it was spelled."""
+    columns = [json_values(column, type_) for column, type_ in zip(batch.columns, types, strict=True)]
+    return zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
+
+
+def json_values(array: pa.Array, type_: spark.DataType) -> list[Json]:
+    """NULL is null, bytes are hex digits, decimals and times are text, and numbers that JSON does not have are their names."""
+    match type_:
+        case spark.DateType() | spark.TimestampType() | spark.TimestampNTZType() | spark.StringType():
+            return _texts(array)
+        case spark.FloatType() | spark.DoubleType():
+            return [v if v is None or math.isfinite(v) else _name(v) for v in array.to_pylist()]
+        case spark.DecimalType():
+            return [None if v is None else format(v, "f") for v in array.to_pylist()]
+        case spark.BinaryType():
+            return [None if v is None else v.hex() for v in array.to_pylist()]
+        case spark.StructType():
+            return _records(array, type_)
+        case spark.ArrayType():
+            items = json_values(_used(array, array.values), type_.elementType)
+            return [None if span is None else items[span] for span in _spans(array)]
+        case spark.MapType():
+            return _maps(array, type_)
+        case spark.VariantType():
+            return [None if v is None else str(spark.VariantVal(**v)) for v in array.to_pylist()]
+        case _:
+            return [_plain(value) for value in array.to_pylist()]
+
+
+def _texts(array: pa.Array) -> list[Json]:
+    try:
+        return array.to_pylist()  # type: ignore[no-any-return]
+    except UnicodeDecodeError:  # a cast from bytes makes a text of anything
+        return [
+            None if v is None else v.decode("utf-8", "replace") for v in array.cast(pa.binary()).to_pylist()
+        ]
+
+
+def _records(array: pa.Array, type_: spark.StructType) -> list[Json]:
+    names = [field.name for field in type_.fields]
+    columns = [json_values(c, f.dataType) for c, f in zip(array.flatten(), type_.fields, strict=True)]
+    rows = zip(*columns, strict=True) if columns else iter([()] * len(array))
+    return [
+        dict(zip(names, row, strict=True)) if valid else None
+        for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)
+    ]
+
+
+def _maps(array: pa.Array, type_: spark.MapType) -> list[Json]:
+    keys = [str(key) for key in json_values(_used(array, array.keys), type_.keyType)]
+    values = json_values(_used(array, array.items), type_.valueType)
+    return [
+        None if span is None else dict(zip(keys[span], values[span], strict=True)) for span in _spans(array)
+    ]
+
+
+def _used(array: pa.Array, values: pa.Array) -> pa.Array:
+    """The values of these lists or maps. A slice of an array keeps the values of all its rows."""
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    return values.slice(first, last - first)
+
+
+def _spans(array: pa.Array) -> Iterator[slice | None]:
+    """The part of the used values that each list or map has. None for NULL."""
+    first, *ends = array.offsets.to_pylist()
+    spans = pairwise(end - first for end in (first, *ends))
+    for (start, end), valid in zip(spans, array.is_valid().to_pylist(), strict=True):
+        yield slice(start, end) if valid else None
+
+
+def _plain(value: object) -> Json:
     match value:
         case None | bool() | str() | int():
             return value
-        case float():
-            return value if math.isfinite(value) else _name(value)
-        case Decimal():
-            return format(_to_scale(value, type_), "f")
-        case bytes() | bytearray():
-            return bytes(value).hex()
         case time():
-            return _trimmed(value.isoformat())
-        case Row() if isinstance(type_, spark.StructType):
-            return {f.name: json_value(v, f.dataType) for f, v in zip(type_.fields, value, strict=True)}
-        case Mapping() if isinstance(type_, spark.MapType):
-            return {str(k): json_value(v, type_.valueType) for k, v in value.items()}
-        case list() | tuple() if isinstance(type_, spark.ArrayType):
-            return [json_value(v, type_.elementType) for v in value]
+            text = value.isoformat()
+            return text.rstrip("0").rstrip(".") if "." in text else text
         case _:
             return str(value)
 
 
 def spelled(frame: DataFrame) -> DataFrame:
-    """The frame with dates and timestamps as texts in ISO form: Python has none before the year 1 or after 9999."""
-    types = [field.dataType for field in frame.schema.fields]
-    if not any(map(_has_moment, types)):
-        return frame
-    names = [f"hg_{number}" for number in range(len(types))]  # a result may have a name twice
-    told = [_told(F.col(name), type_).alias(name) for name, type_ in zip(names, types, strict=True)]
-    return frame.toDF(*names).select(*told)
+    """The frame with dates, timestamps and intervals of months as texts: Python has no dates before the year 1 or after
+    9999, and Arrow for Python no such intervals.
+
+    Its columns and fields get names of their own, because a result may have a name twice and Arrow may not.
+    """
+    fields = frame.schema.fields
+    names = [f"hg_{number}" for number in range(len(fields))]
+    given = [
+        _told(_renamed(F.col(n), f.dataType), f.dataType).alias(n) for n, f in zip(names, fields, strict=True)
+    ]
+    return frame.toDF(*names).select(*given)
+
+
+def _renamed(column: Column, type_: spark.DataType) -> Column:
+    unique = _with_unique_names(type_)
+    return column if unique == type_ else column.cast(unique)
+
+
+def _with_unique_names(type_: spark.DataType) -> spark.DataType:
+    match type_:
+        case spark.StructType():
+            names = type_.names if len(set(type_.names)) == len(type_.names) else range(len(type_.names))
+            return spark.StructType(
+                [
+                    spark.StructField(str(n), _with_unique_names(f.dataType), f.nullable)
+                    for n, f in zip(names, type_.fields, strict=True)
+                ]
+            )
+        case spark.ArrayType():
+            return spark.ArrayType(_with_unique_names(type_.elementType), type_.containsNull)
+        case spark.MapType():
+            value = _with_unique_names(type_.valueType)
+            return spark.MapType(_with_unique_names(type_.keyType), value, type_.valueContainsNull)
+        case _:
+            return type_
 
 
 def _told(column: Column, type_: spark.DataType) -> Column:
     match type_:
-        case _ if not _has_moment(type_):
+        case _ if not _is_spelled(type_):
             return column
-        case spark.DateType():
-            return column.cast("string")
         case spark.TimestampType() | spark.TimestampNTZType():
             text = F.replace(column.cast("string"), F.lit(" "), F.lit("T"))
             return F.concat(text, F.lit("Z")) if isinstance(type_, spark.TimestampType) else text
         case spark.ArrayType():
             return F.transform(column, lambda one: _told(one, type_.elementType))
         case spark.MapType():
-            return F.transform_values(column, lambda _, one: _told(one, type_.valueType))
+            values = F.transform_values(column, lambda _, one: _told(one, type_.valueType))
+            return F.transform_keys(values, lambda key, _: _told(key, type_.keyType))
         case spark.StructType():
-            fields = [_told(column.getField(f.name), f.dataType).alias(f.name) for f in type_.fields]
+            unique = _with_unique_names(type_)
+            assert isinstance(unique, spark.StructType)
+            fields = [
+                _told(column.getField(u.name), f.dataType).alias(u.name)
+                for u, f in zip(unique.fields, type_.fields, strict=True)
+            ]
             return F.when(column.isNotNull(), F.struct(*fields))
         case _:
-            return column
+            return column.cast("string")
 
 
-def _has_moment(type_: spark.DataType) -> bool:
+def _is_spelled(type_: spark.DataType) -> bool:
     match type_:
         case spark.StructType():
-            return any(_has_moment(field.dataType) for field in type_.fields)
+            return any(_is_spelled(field.dataType) for field in type_.fields)
         case spark.ArrayType():
-            return _has_moment(type_.elementType)
+            return _is_spelled(type_.elementType)
         case spark.MapType():
-            return _has_moment(type_.valueType)
+            return _is_spelled(type_.keyType) or _is_spelled(type_.valueType)
+        case spark.DateType() | spark.TimestampType() | spark.TimestampNTZType():
+            return True
         case _:
-            return isinstance(type_, spark.DateType | spark.TimestampType | spark.TimestampNTZType)
-
-
-def _to_scale(value: Decimal, type_: spark.DataType) -> Decimal:
-    """Spark gives small numbers with digits of their own behind the scale: -1.00E-10 for -0.0000000001."""
-    if not isinstance(type_, spark.DecimalType):
-        return value
-    return value.quantize(Decimal(1).scaleb(-type_.scale), context=Context(prec=type_.precision))
+            return isinstance(type_, spark.YearMonthIntervalType | spark.CalendarIntervalType)
 
 
 def _name(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _trimmed(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text

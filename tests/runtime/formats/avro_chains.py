@@ -82,13 +82,14 @@ class Chain:
             case "widen":
                 self._widen(fields[place])
             case "null" if not isinstance(fields[place]["type"], list):
-                fields[place] = {"name": fields[place]["name"], "type": ["null", fields[place]["type"]]}
+                fields[place].pop("default", None)
+                fields[place]["type"] = ["null", fields[place]["type"]]
             case "symbol" if isinstance(fields[place]["type"], dict) and "symbols" in fields[place]["type"]:
                 fields[place]["type"]["symbols"].insert(self._random.randint(0, 2), self._name("S"))
             case "order":
                 self._random.shuffle(fields)
             case "name" if self._is_resolved():
-                fields[place]["aliases"] = [fields[place]["name"]]
+                fields[place]["aliases"] = [fields[place]["name"], *fields[place].get("aliases", ())]
                 fields[place]["name"] = self._name("f")
             case "mean":
                 self._mean(record)

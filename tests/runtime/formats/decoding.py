@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.registry import wire
-from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding
+from headgate.runtime.formats.arrow_reader import BatchDecoder, Decoding, names_of_writers
 from headgate.runtime.formats.json_reader import json_decoder
 from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.schema.encodings import SchemaEncoding, decoded_type
@@ -34,7 +34,14 @@ def _text(schema: object) -> str:
 def decoded(side: SchemaEncoding, bodies: Sequence[bytes | None], *writers: WrittenSchema) -> list[Any]:
     """Values in the order of the bodies. Without ``writers`` those of the side itself."""
     known = writers or side.schemas
-    decoding = Decoding(decoded_type(side), side.schemas, tuple(known), side.framed, side.message)
+    decoding = Decoding(
+        decoded_type(side),
+        side.schemas,
+        tuple(known),
+        side.framed,
+        side.message,
+        names_of_writers(side, known),
+    )
     make = ProtobufDecoders.of((*side.schemas, *known)) if side.format == "PROTOBUF" else json_decoder
     made = BatchDecoder(decoding, make)(pa.array(bodies, pa.binary()))
     return [_shown(row["v"], row["reason"]) for row in made.to_pylist(maps_as_pydicts="strict")]

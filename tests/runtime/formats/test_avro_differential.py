@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
@@ -21,8 +22,8 @@ from headgate.registry import wire
 from headgate.runtime.decode import evaluate_once
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas
-from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type
-from headgate.schema.evolve.arriving import adds_to, breaking_fields
+from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type, needed_past
+from headgate.schema.evolve.arriving import arriving
 from headgate.schema.types import Array, Map, Record, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from tests.laws import examples
@@ -43,12 +44,15 @@ class Topic:
         self._schemas = chain.versions
         written = [WrittenSchema(json.dumps(s), (), n) for n, s in enumerate(self._schemas)]
         self.side = SchemaEncoding(SchemaFormat.AVRO, (written[self._frozen],))
+        if follow:
+            self.side = replace(self.side, past=needed_past(self.side, written[: self._frozen]), fills=True)
+        self._follows = follow
         newer = written[self._frozen + 1 :] if follow else []
         for schema in newer:
-            if not breaking_fields(self.side, schema) and adds_to(self.side, schema):
-                self.side = SchemaEncoding(SchemaFormat.AVRO, (*self.side.schemas, schema))
+            if arriving(self.side, schema).grows:
+                self.side = replace(self.side, schemas=(*self.side.schemas, schema))
         self._own = frozenset(schema.id or 0 for schema in newer)
-        self.broken = {schema.id or 0: breaking_fields(self.side, schema) for schema in newer}
+        self.broken = {schema.id or 0: arriving(self.side, schema).breaking_fields() for schema in newer}
         self.writers = WriterSchemas(dict(enumerate(written)), newer=self._own)
         self.records = [self._record(random, chain, n) for n in range(VERSIONS) for _ in range(RECORDS)]
 
@@ -68,28 +72,90 @@ class Topic:
 
     def _expected(self, id_: int, body: bytes) -> Any:
         """Of newer schemas as it was written, of all others as Avro resolves it to the frozen one; fastavro goes by the
-        logical types of the writer."""
-        reader = None if id_ in self._own else _parsed(self._schemas[self._frozen])
+        logical types of the writer. A source that follows has the oldest defaults in fields that the writer lacks."""
+        frozen = self._schemas[self._frozen]
+        if self._follows:
+            frozen = _with_oldest_defaults(frozen, self._schemas[id_], oldest_defaults(self._schemas))
+        reader = None if id_ in self._own else _parsed(frozen)
         try:
             value = fastavro.schemaless_reader(io.BytesIO(body), _parsed(self._schemas[id_]), reader)
         except Exception:  # noqa: BLE001 - its errors have no type in common
             return Bad(MALFORMED)
-        return _as(value, decoded_type(self.side).type)
+        defaults = oldest_defaults(self._schemas) if self._follows else {}
+        return _as(value, decoded_type(self.side).type, defaults)
+
+
+Defaults = dict[tuple[str, ...], Any]  # by the names on the way; arrays and maps add nothing
+
+
+def oldest_defaults(versions: Sequence[Any]) -> Defaults:
+    """The default of every field in the oldest version that has the field, None if it has none there."""
+    found: Defaults = {}
+    for schema in versions:
+        for path, field in _fields(schema, ()):
+            found.setdefault(path, field.get("default"))
+    return found
+
+
+def _fields(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _fields(branch, path)
+    elif isinstance(schema, dict):
+        for part in ("items", "values"):
+            yield from _fields(schema.get(part), path)
+        for field in schema.get("fields", ()):
+            yield (*path, field["name"]), field
+            yield from _fields(field["type"], (*path, field["name"]))
+
+
+def _with_oldest_defaults(reader: Any, writer: Any, defaults: Defaults, path: tuple[str, ...] = ()) -> Any:
+    """The reader with the oldest defaults of the fields that the writer lacks; one that has none may be null."""
+    if isinstance(reader, list):
+        return [_with_oldest_defaults(branch, writer, defaults, path) for branch in reader]
+    if isinstance(writer, list):
+        writer = next((one for one in writer if one != "null"), None)
+    if not isinstance(reader, dict) or not isinstance(writer, dict):
+        return reader
+    for part in ("items", "values"):
+        if part in reader and part in writer:
+            return {**reader, part: _with_oldest_defaults(reader[part], writer[part], defaults, path)}
+    if "fields" not in reader or "fields" not in writer:
+        return reader
+    theirs = {field["name"]: field["type"] for field in writer["fields"]}
+    made = []
+    for field in reader["fields"]:
+        here = (*path, field["name"])
+        known = next((name for name in (field["name"], *field.get("aliases", ())) if name in theirs), None)
+        if known is not None:
+            type_ = _with_oldest_defaults(field["type"], theirs[known], defaults, here)
+            made.append({**field, "type": type_})
+        elif defaults[here] is not None:
+            made.append({**field, "default": defaults[here]})
+        else:
+            nullable = field["type"] if isinstance(field["type"], list) else ["null", field["type"]]
+            made.append({**field, "type": nullable, "default": None})
+    return {**reader, "fields": made}
 
 
 def _parsed(schema: Any) -> Any:
     return parse_schema(cast("dict[str, Any]", json.loads(json.dumps(schema))))
 
 
-def _as(value: Any, type_: Type) -> Any:
-    """With the fields of the type, and None for those that it lacks."""
+def _as(value: Any, type_: Type, defaults: Defaults, path: tuple[str, ...] = ()) -> Any:
+    """With the fields of the type, and the defaults, or None, of those that it lacks."""
     match type_:
         case Record() if value is not None:
-            return {f.name: _as(value.get(f.name), f.type) for f in type_.fields}
+            return {
+                f.name: _as(value[f.name], f.type, defaults, (*path, f.name))
+                if f.name in value
+                else defaults.get((*path, f.name))
+                for f in type_.fields
+            }
         case Array() if value is not None:
-            return [_as(item, type_.element) for item in value]
+            return [_as(item, type_.element, defaults, path) for item in value]
         case Map() if value is not None:
-            return {key: _as(item, type_.value) for key, item in value.items()}
+            return {key: _as(item, type_.value, defaults, path) for key, item in value.items()}
         case _ if isinstance(value, dt.datetime):
             return value.astimezone().replace(tzinfo=None)  # as PySpark shows it
         case _:
@@ -100,11 +166,16 @@ class Given:
     """A side and records that stand in a test."""
 
     def __init__(
-        self, side: SchemaEncoding, writers: list[WrittenSchema], records: list[tuple[bytes, Any]]
+        self,
+        side: SchemaEncoding,
+        writers: list[WrittenSchema],
+        records: list[tuple[bytes, Any]],
+        newer: frozenset[int] | None = None,
     ) -> None:
         self.side = side
         known = {schema.id or 0: schema for schema in writers}
-        self.writers = WriterSchemas(known, newer=frozenset(s.id or 0 for s in side.schemas[1:]))
+        after = frozenset(s.id or 0 for s in side.schemas[1:]) if newer is None else newer
+        self.writers = WriterSchemas(known, newer=after)
         self.records = records
 
 
@@ -155,6 +226,64 @@ def test_records_of_every_id_are_what_fastavro_reads(session: SparkSession, foll
                     topic.side,
                     topic.writers,
                 )
+
+    law()
+
+
+class Twins:
+    """Two sources over one topic, one made before all changes and one after them."""
+
+    def __init__(self, random: Random) -> None:
+        chain = Chain(random, VERSIONS, 0)
+        written = [WrittenSchema(json.dumps(s), (), n) for n, s in enumerate(chain.versions)]
+        known = dict(enumerate(written))
+        side = SchemaEncoding(SchemaFormat.AVRO, (written[0],), fills=True)
+        for schema in written[1:]:
+            if arriving(side, schema).grows:
+                side = replace(side, schemas=(*side.schemas, schema))
+        self.broken = {n: arriving(side, schema).breaking_fields() for n, schema in known.items()}
+        last = SchemaEncoding(SchemaFormat.AVRO, (written[-1],))
+        self.type = decoded_type(last).type
+        self.ids = [n for n in known for _ in range(RECORDS)]
+        data = [framed(n, _encoded(chain.versions[n], chain.value(chain.versions[n]))) for n in self.ids]
+        records = [(one, None) for one in data]
+        self.before = Given(side, written, records, newer=frozenset(known) - {0})
+        after = replace(last, past=needed_past(last, written[:-1]), fills=True)
+        self.after = Given(after, written, records)
+
+
+def _encoded(schema: Any, value: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, _parsed(schema), value)
+    return out.getvalue()
+
+
+def _shared(value: Any, type_: Type) -> Any:
+    """Only the fields of the type."""
+    match type_:
+        case Record() if value is not None:
+            return {f.name: _shared(value[f.name], f.type) for f in type_.fields if f.name in value}
+        case Array() if value is not None:
+            return [_shared(item, type_.element) for item in value]
+        case Map() if value is not None:
+            return {key: _shared(item, type_.value) for key, item in value.items()}
+        case _:
+            return value
+
+
+@pytest.mark.soak
+def test_a_source_made_before_a_change_and_one_made_after_it_give_equal_rows(session: SparkSession) -> None:
+    @given(st.lists(st.integers(0, 2**32), min_size=2, max_size=2))
+    @WITHOUT_SHRINKING
+    def law(seeds: list[int]) -> None:
+        twins = [Twins(Random(seed)) for seed in seeds]
+        found = decoded(session, [topic for one in twins for topic in (one.before, one.after)])
+        for seed, one, before, after in zip(seeds, twins, found[::2], found[1::2], strict=True):
+            for id_, row, other in zip(one.ids, before, after, strict=True):
+                broken = one.broken[id_]
+                shared = without(_shared(row, one.type), broken)
+                others = without(_shared(other, decoded_type(one.before.side).type), broken)
+                assert shared == others, f"seed {seed}, schema {id_}"
 
     law()
 

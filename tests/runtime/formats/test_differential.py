@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from headgate.schema.casts import from_json
 from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.errors import UnsupportedType, ValueDoesNotFit
-from headgate.schema.evolve.merge import follows
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.formats.protobuf import to_protobuf
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
@@ -28,7 +27,7 @@ from headgate.schema.written import SchemaFormat, WrittenSchema
 from tests.laws import examples
 from tests.runtime.formats.decoding import Bad, decoded, framed, written
 from tests.schema import strategies as s
-from tests.schema.evolve.evolutions import edited_record
+from tests.schema.evolve.evolutions import edited_record, follows
 from tests.schema.proto_messages import class_of, columns, descriptor_of, fill, is_map, value_of_entry
 
 pytestmark = pytest.mark.unit
@@ -95,8 +94,8 @@ def read_message(message: Message, target: Record) -> dict[str, object]:
 
 def read_field(message: Message, field: Any, wanted: Field) -> object:
     if field is None:
-        assert wanted.nullable
-        return None
+        assert wanted.nullable or wanted.default is not None
+        return None if wanted.default is None else from_json(json.loads(wanted.default), wanted.type)
     value = getattr(message, field.name)
     match wanted.type:
         case Map(inner) if is_map(field):

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate.runtime.formats import protobuf_reader
-from headgate.runtime.formats.arrow_reader import Decoding, InvalidBody
+from headgate.runtime.formats.arrow_reader import Decoding, InvalidBody, names_of_writers
 from headgate.runtime.formats.protobuf_reader import ProtobufDecoders
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.formats.protobuf.protoc import read_files
@@ -172,8 +172,8 @@ def test_records_of_every_version_become_the_type_of_all() -> None:
         framed(2, message(new.text, 'n: 3000000000 s: "y" in {y: 5}'), (0,)),
     ]
     assert decoded(side, bodies) == [
-        {"n": 1, "gone": "x", "in": {"x": 2, "y": None}, "s": None},
-        {"n": 3_000_000_000, "gone": None, "in": {"x": 0, "y": [5]}, "s": "y"},
+        {"n": 1, "gone": "x", "in": {"x": 2, "y": []}, "s": None},
+        {"n": 3_000_000_000, "gone": "", "in": {"x": 0, "y": [5]}, "s": "y"},
     ]
 
 
@@ -226,10 +226,30 @@ def test_a_worker_gets_descriptors_and_never_compiles(monkeypatch: pytest.Monkey
     sent: ProtobufDecoders = pickle.loads(decoders)
     assert {sent: "found"}[pickle.loads(decoders)] == "found"
     target = Field("value", Record((Field("s", Text(), False),)), False)
-    decoding = Decoding(target, (schema,), (schema, broken), True)
+    side = SchemaEncoding(SchemaFormat.PROTOBUF, (schema,))
+    names = names_of_writers(side, (schema, broken))
+    decoding = Decoding(target, (schema,), (schema, broken), True, names=names)
     assert sent(decoding, schema).exact(b"\x00\x0a\x01a").to_pylist() == [{"s": "a"}]
     with pytest.raises(InvalidBody) as caught:
         sent(decoding, broken).exact(b"\x00")
     assert caught.value.reason == (
         'the schema that it names cannot be used: schema.proto:1:32: "Other" is not defined'
     )
+
+
+def test_a_field_that_was_renamed_is_read_into_its_column() -> None:
+    old = written(
+        'syntax = "proto3"; message M { int32 a = 1; N in = 2; map<string, N> m = 3; } message N { string x = 1; }',
+        1,
+    )
+    new = written(
+        'syntax = "proto3"; message M { int64 b = 1; N within = 2; map<string, N> m = 3; string a = 4; } message N { string y = 1; }', 2
+    )  # fmt: skip
+    bodies = [
+        framed(1, message(old.text, 'a: 1 in {x: "p"} m {key: "k" value {x: "q"}}'), (0,)),
+        framed(2, message(new.text, 'b: 2 within {y: "r"} m {key: "k" value {y: "s"}} a: "t"'), (0,)),
+    ]
+    assert decoded(SchemaEncoding(SchemaFormat.PROTOBUF, (old, new)), bodies) == [
+        {"a": 1, "in": {"x": "p"}, "m": {"k": {"x": "q"}}, "a_": ""},
+        {"a": 2, "in": {"x": "r"}, "m": {"k": {"x": "s"}}, "a_": "t"},
+    ]

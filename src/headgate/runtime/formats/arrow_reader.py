@@ -7,7 +7,10 @@ bodies are left. The exact way reads these one by one and says what is wrong wit
 
 from __future__ import annotations
 
+import decimal
 import gc
+import json
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -24,11 +27,13 @@ from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.side import WriterSchemas
-from headgate.schema.encodings import SchemaEncoding, decoded_type, type_of_schema
-from headgate.schema.errors import ValueDoesNotFit
+from headgate.schema.casts import from_json
+from headgate.schema.encodings import SchemaEncoding, decoded_type, names_in, type_in
+from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
+from headgate.schema.evolve.renames import KnownFields
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.types import Field, Record
+from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
 
 NO_SCHEMA = "its frame names no known schema"  # never shown: `frame_error` says more
@@ -53,13 +58,17 @@ _DOUBTS = (NeedsExactRead, ValueDoesNotFit, pa.ArrowException, TypeError, ValueE
 @dataclass(frozen=True, slots=True)
 class Decoding:
     """What a worker must know: the type that every body becomes, and the schemas. Bodies of a side without frames are
-    written with the first writer."""
+    written with the first writer. ``names`` has, for each writer, the fields of its schema with their names in the target."""
 
     target: Field
     schemas: tuple[WrittenSchema, ...]
     writers: tuple[WrittenSchema, ...]
     framed: bool
     message: str | None = None
+    names: tuple[KnownFields, ...] = ()
+    past: tuple[
+        WrittenSchema, ...
+    ] = ()  # the target's defaults, which do not count in comparisons, depend on them
 
 
 class BodyDecoder(Protocol):
@@ -92,6 +101,27 @@ def one_by_one(parse: Callable[[Any], Any], bodies: Sequence[Any]) -> Parsed:
     return made, wrong
 
 
+def default_value(field: Field) -> Any:
+    """The default of a field as pyarrow takes it. The field must have one."""
+    assert field.default is not None
+    return stored(from_json(json.loads(field.default, parse_float=decimal.Decimal), field.type), field.type)
+
+
+def stored(value: Any, type_: Type) -> Any:
+    """A canonical value as pyarrow takes it."""
+    match value, type_:
+        case uuid.UUID(), _:
+            return str(value)
+        case list(), Array(element):
+            return [stored(one, element) for one in value]
+        case dict(), Map(inner):
+            return {key: stored(one, inner) for key, one in value.items()}
+        case dict(), Record(fields):
+            return {field.name: stored(value[field.name], field.type) for field in fields}
+        case _:
+            return value
+
+
 def arrow_type(field: Field) -> pa.DataType:
     return to_arrow_type(to_spark(field.type), timezone="UTC")
 
@@ -112,7 +142,18 @@ class ArrowReader:
         for schema in writers.known.values() if side.framed else (side.first,):
             shapes.setdefault(_shape(side, schema, writers), []).append(schema)
         self._main, *self._others = [
-            _Part(f"part{number}", Decoding(shape, side.schemas, tuple(known), side.framed, side.message))
+            _Part(
+                f"part{number}",
+                Decoding(
+                    shape,
+                    side.schemas,
+                    tuple(known),
+                    side.framed,
+                    side.message,
+                    names_of_writers(side, known),
+                    side.past,
+                ),
+            )
             for number, (shape, known) in enumerate(shapes.items())
         ]
         self.converts = bool(self._others)
@@ -175,11 +216,22 @@ class _Part:
         return decoded.alias(self.name)
 
 
+def names_of_writers(side: SchemaEncoding, writers: Sequence[WrittenSchema]) -> tuple[KnownFields, ...]:
+    return tuple(_names_of(side, writer) for writer in writers)
+
+
+def _names_of(side: SchemaEncoding, writer: WrittenSchema) -> KnownFields:
+    try:
+        return names_in(side, writer)
+    except SchemaError:  # its decoder says why nothing can be read
+        return ()
+
+
 def _shape(side: SchemaEncoding, schema: WrittenSchema, writers: WriterSchemas) -> Field:
     """The type that bodies of a schema are read as: the side's type, except for fields that do not fit into it. A
     body whose schema is not newer than the frozen schema is treated as if it were written with the frozen schema."""
     target = decoded_type(side)
-    own = type_of_schema(side.format, schema if schema.id in writers.newer else side.first, side.message)
+    own = type_in(side, schema if schema.id in writers.newer else side.first)
     if can_hold(target.type, own.type):
         return target
     if not (isinstance(target.type, Record) and isinstance(own.type, Record)):

@@ -22,6 +22,7 @@ from itertools import count
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from headgate.schema.evolve.renames import KnownField, KnownFields
 from headgate.schema.formats.avro.read import connect_decimal, load_tree
 from headgate.schema.formats.avro.tree import (
     Array,
@@ -70,6 +71,60 @@ def writer_tree(schema: WrittenSchema) -> AvroType:
     """The tree of a schema without docs, in the words that Spark knows. It is kept, so nobody may change it."""
     whole = load_tree(schema.text, [text for _, text in schema.references])
     return rebuild(without_docs(whole), spark_node)
+
+
+def with_known_names(node: AvroType, fields: KnownFields) -> AvroType:
+    """The tree of a writer with the names that the side has for its fields, and without aliases. Bytes have no names."""
+    match node:
+        case Record():
+            known = {one.member.name: one for one in fields}
+            made = tuple(_known_field(member, known[member.name]) for member in node.fields)
+            same = all(new is old for new, old in zip(made, node.fields, strict=True))
+            return node if same else replace(node, fields=made)
+        case Array():
+            items = with_known_names(node.items, fields)
+            return node if items is node.items else replace(node, items=items)
+        case Map():
+            values = with_known_names(node.values, fields)
+            return node if values is node.values else replace(node, values=values)
+        case Union() if len(values_of(node)) == 1:
+            made_branches = tuple(with_known_names(branch, fields) for branch in node.branches)
+            same = all(new is old for new, old in zip(made_branches, node.branches, strict=True))
+            return node if same else Union(made_branches)
+        case _:
+            return node
+
+
+def with_aliases(node: AvroType, past: Sequence[KnownFields]) -> AvroType:
+    """The tree of a reader in which each field has the names of earlier versions as aliases."""
+    match node:
+        case Record() if any(past):
+            return replace(node, fields=tuple(_aliased(member, past) for member in node.fields))
+        case Array():
+            return replace(node, items=with_aliases(node.items, past))
+        case Map():
+            return replace(node, values=with_aliases(node.values, past))
+        case Union() if len(values_of(node)) == 1:
+            return Union(tuple(with_aliases(branch, past) for branch in node.branches))
+        case _:
+            return node
+
+
+def _aliased(member: Field, past: Sequence[KnownFields]) -> Field:
+    same = [one for version in past for one in version if one.name == member.name]
+    names = (*member.aliases, *(one.member.name for one in same if one.member.name != member.name))
+    return replace(
+        member,
+        type=with_aliases(member.type, [one.inner for one in same]),
+        aliases=tuple(dict.fromkeys(names)),
+    )
+
+
+def _known_field(member: Field, known: KnownField) -> Field:
+    type_ = with_known_names(member.type, known.inner)
+    if type_ is member.type and known.name == member.name and not member.aliases:
+        return member
+    return replace(member, name=known.name, type=type_, aliases=())
 
 
 def spark_node(node: AvroType) -> AvroType:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 
@@ -20,6 +20,7 @@ from pyspark.sql.avro.functions import from_avro
 
 from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
+from headgate.runtime.formats.avro_defaults import with_defaults
 from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
 from headgate.runtime.formats.avro_plan import (
     NameConflict,
@@ -35,6 +36,8 @@ from headgate.runtime.formats.avro_plan import (
     to_json_text,
     unflatten,
     varint,
+    with_aliases,
+    with_known_names,
     writer_tree,
     writer_union,
 )
@@ -42,7 +45,7 @@ from headgate.runtime.formats.avro_types import needs_conversion, out_of_range, 
 from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas, first_element_error, first_error
 from headgate.schema import types as t
-from headgate.schema.encodings import SchemaEncoding, decoded_type
+from headgate.schema.encodings import SchemaEncoding, decoded_type, names_in, past_fields
 from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, Record, canonical_text
 from headgate.schema.formats.spark import to_spark
@@ -242,21 +245,41 @@ class _Part:
 
 def _parts(side: SchemaEncoding, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
     """All parts; and the ids that none of them reads, each with the path where its values mean something else."""
-    frozen = _Version(writer_tree(side.first), [])
-    newer, older = _by_shape(writers, newer=True), _by_shape(writers, newer=False, flat=frozen.flat)
-    for alike in (newer.pop(frozen.shape, None), older.pop(frozen.shape, None)):
-        frozen.ids += alike.ids if alike is not None else []
+    first, reader = _Version(_known_tree(side, side.first), []), _Version(writer_tree(side.first), [])
+    newer = _by_shape(writers, lambda schema: _known_tree(side, schema), newer=True)
+    older = _by_shape(writers, writer_tree, newer=False, flat=reader.flat)
+    for alike in (newer.pop(first.shape, None), older.pop(reader.shape, None)):
+        first.ids += alike.ids if alike is not None else []
+    frozen = _filled(reader, side)
     old, converted, conflicts = _by_logical_types(frozen, list(older.values()))
     merged = _merged(side) if newer else None
     fitting = [
         w for w in newer.values() if merged is not None and w.is_simple and is_readable_as(w.record, merged)
     ]
     if merged is None or not fitting:
-        parts = [_Part(MERGED, frozen, [frozen, *old])]
+        parts = [_Part(MERGED, frozen, [first, *old])]
     else:
-        parts = _merged_parts(_Version(merged, []), [frozen, *fitting], frozen, old)
-    parts += [_Part(f"newer{w.ids[0]}", w, [w]) for w in newer.values() if w not in fitting]
+        parts = _merged_parts(_Version(merged, []), [first, *fitting], frozen, old)
+    parts += [_Part(f"newer{w.ids[0]}", _filled(w, side), [w]) for w in newer.values() if w not in fitting]
     return [*parts, *converted], conflicts
+
+
+def _known_tree(side: SchemaEncoding, schema: WrittenSchema) -> AvroType:
+    """The tree of a schema with the names that the side has for its fields."""
+    return with_known_names(writer_tree(schema), names_in(side, schema))
+
+
+def _filled(version: _Version, side: SchemaEncoding) -> _Version:
+    """The version as a reader that has the defaults of all versions. Under PIN only Avro's own rules count."""
+    if not side.fills and len(side.past) + len(side.schemas) == 1:
+        return version
+    whole = with_aliases(_with_defaults(version.whole, side), past_fields(side))
+    return _Version(whole, [], version.flat)
+
+
+def _with_defaults(reader: AvroType, side: SchemaEncoding) -> AvroType:
+    versions = [_known_tree(side, schema) for schema in (*side.past, *side.schemas)]
+    return with_defaults(reader, versions, decoded_type(side).type)
 
 
 def _by_logical_types(
@@ -286,7 +309,7 @@ def _by_logical_types(
 
 
 def _merged_parts(reader: _Version, new: _Versions, frozen: _Version, old: _Versions) -> list[_Part]:
-    """Records that are older than the frozen schema get the defaults of that schema, and no field that came later."""
+    """Records that are older than the frozen schema are resolved to it, with the defaults of all versions."""
     if not old:
         return [_Part(MERGED, reader, new)]
     if to_spark(read_tree(frozen.whole)) == to_spark(read_tree(reader.whole)):
@@ -296,12 +319,12 @@ def _merged_parts(reader: _Version, new: _Versions, frozen: _Version, old: _Vers
 
 def _merged(side: SchemaEncoding) -> AvroType | None:
     """The reader for all schemas that were followed, if there is one that gives the side's type."""
-    schemas = [_Version(writer_tree(schema), []) for schema in side.schemas]
+    schemas = [_Version(_known_tree(side, schema), []) for schema in side.schemas]
     if not all(schema.flat and schema.is_simple for schema in schemas):
         return None
     merged = merged_reader([schema.whole for schema in schemas])
     try:
-        named = None if merged is None else standalone(merged)
+        named = None if merged is None else standalone(_with_defaults(merged, side))
     except NameConflict:  # an enum that got a symbol in one place and not in another
         return None
     return named if named and to_spark(read_tree(named)) == to_spark(decoded_type(side).type) else None
@@ -341,12 +364,14 @@ def _has_room_for_end(whole: AvroType) -> bool:
     return isinstance(whole, Record) and bool(whole.fields) and not whole.is_error
 
 
-def _by_shape(writers: WriterSchemas, *, newer: bool, flat: bool = True) -> dict[str, _Version]:
+def _by_shape(
+    writers: WriterSchemas, tree: Callable[[WrittenSchema], AvroType], *, newer: bool, flat: bool = True
+) -> dict[str, _Version]:
     """The ids that are newer than the frozen schema, or the others, grouped by equal shape."""
     found: dict[str, _Version] = {}
     for id_, schema in sorted(writers.known.items()):
         if (id_ in writers.newer) is newer:
-            version = _Version(writer_tree(schema), [], flat)
+            version = _Version(tree(schema), [], flat)
             found.setdefault(version.shape, version).ids.append(id_)
     return found
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-import uuid
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias
@@ -30,6 +29,7 @@ from headgate.runtime.formats.arrow_reader import (
     Parsed,
     arrow_type,
     one_by_one,
+    stored,
 )
 from headgate.runtime.formats.json_validation import (
     batch_validator,
@@ -145,6 +145,7 @@ class JsonDecoder:
             "decimal" if any(isinstance(leaf, _EXACT) for leaf in leaves) else "float"
         )
         titles = _titles(writer)
+        self._fill = _filler(decoding.target.type)
         own = (*_OWN_FORM, Real, Double) if self._mode == "decimal" else _OWN_FORM
         self._convert = _converter(decoding.target.type, ROOT, lambda t, p: _checked_cast(t, p, own, titles))
         self._convert_times = _converter(
@@ -189,7 +190,9 @@ class JsonDecoder:
             many = None
         if many is None or not many.is_valid(documents):
             return one_by_one(self._parse_one, bodies)
-        return (documents, {}) if self._convert is None else one_by_one(self._converted, documents)
+        if self._convert is None and self._fill is None:
+            return documents, {}
+        return one_by_one(self._converted, documents)
 
     def _parse_one(self, body: bytes) -> object:
         try:
@@ -201,10 +204,12 @@ class JsonDecoder:
         return self._converted(document)
 
     def _converted(self, document: object) -> object:
-        if self._convert is None or document is None:
+        if document is None:
             return document
         try:
-            return self._convert(document)
+            if self._fill is not None:
+                document = self._fill(document)
+            return document if self._convert is None else self._convert(document)
         except (ValueDoesNotFit, AttributeError, TypeError):
             raise NeedsExactRead from None
 
@@ -225,9 +230,11 @@ class JsonDecoder:
         if document is None and self._target.nullable:
             return pa.nulls(1, self._arrow)
         try:
+            if self._fill is not None:
+                document = self._fill(document)
             dated = self._convert_times(document) if self._convert_times is not None else document
             value = from_json(dated, self._target.type)
-            return pa.array([_stored(value, self._target.type)], self._arrow)
+            return pa.array([stored(value, self._target.type)], self._arrow)
         except ValueDoesNotFit as misfit:
             raise InvalidBody(misfit.message()) from None
         except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError):
@@ -257,6 +264,35 @@ def _leaves(type_: Type) -> list[Type]:
 
 
 # conversion of documents in place
+
+
+def _filler(type_: Type) -> Convert | None:
+    """A function that puts the defaults of absent properties into a document; None if no property has a default."""
+    match type_:
+        case Record(fields):
+            defaults = [(f.name, f.default) for f in fields if f.default is not None]
+            inner = [(f.name, change) for f in fields if (change := _filler(f.type)) is not None]
+            return _fill_record(defaults, inner) if defaults or inner else None
+        case Array(element):
+            change = _filler(element)
+            return None if change is None else _convert_array(change)
+        case Map(value):
+            change = _filler(value)
+            return None if change is None else _convert_map(change)
+        case _:
+            return None
+
+
+def _fill_record(defaults: list[tuple[str, str]], inner: list[tuple[str, Convert]]) -> Convert:
+    change = _convert_record(inner)
+
+    def filled(record: Any) -> Any:
+        for name, default in defaults:
+            if name not in record:
+                record[name] = json.loads(default)
+        return change(record)
+
+    return filled
 
 
 def _converter(type_: Type, path: str, leaf: Callable[[Type, str], Convert | None]) -> Convert | None:
@@ -340,18 +376,3 @@ def _time_converter(type_: Type, title: str | None) -> Convert | None:
                 return moment.isoformat()
 
     return written
-
-
-def _stored(value: Any, type_: Type) -> Any:
-    """A canonical value as pyarrow takes it."""
-    match value, type_:
-        case uuid.UUID(), _:
-            return str(value)
-        case list(), Array(element):
-            return [_stored(one, element) for one in value]
-        case dict(), Map(inner):
-            return {key: _stored(one, inner) for key, one in value.items()}
-        case dict(), Record(fields):
-            return {field.name: _stored(value[field.name], field.type) for field in fields}
-        case _:
-            return value

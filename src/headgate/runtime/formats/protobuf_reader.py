@@ -1,7 +1,7 @@
 """Protobuf: messages by Protobuf's own library, with the writer's schema, and columns made field by field.
 
-A field is found by its name. One that was renamed is found by its number, unless its new name is a column too. If the
-writer's schema has no such field, the column is NULL; a column that cannot be NULL gets Protobuf's default value. Fields of
+The driver says which field of the writer is which column: a field that was renamed keeps its column. If the writer's schema
+has no such field, the column is NULL; a column that cannot be NULL gets Protobuf's default value. Fields of
 a message that the writer's schema does not have are skipped, as Protobuf does.
 
 The driver compiles the schemas and sends descriptors, so that workers never run protoc.
@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -31,11 +31,12 @@ from headgate.runtime.formats.arrow_reader import (
     NeedsExactRead,
     Parsed,
     arrow_type,
+    default_value,
     one_by_one,
 )
-from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker, zero
+from headgate.runtime.formats.protobuf_values import Make, message_maker, scalar_maker
 from headgate.schema.errors import SchemaError, UnknownMessage, ValueDoesNotFit
-from headgate.schema.formats.protobuf.identifiers import column_of
+from headgate.schema.evolve.renames import KnownFields
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link, message_indexes
 from headgate.schema.paths import ROOT, element_path, field_path, value_path
@@ -82,15 +83,16 @@ class ProtobufDecoder:
         self._framed = decoding.framed
         self._unusable = ""
         try:
-            message, reader = _messages(decoding, writer, compiled)
+            message = _message(decoding, writer, compiled)
         except (SchemaError, _NotCompiled) as wrong:
             reason = wrong.message() if isinstance(wrong, SchemaError) else str(wrong)
             self._unusable = f"the schema that it names cannot be used: {reason}"
             return
+        names = decoding.names[decoding.writers.index(writer)]
         self._indexes = message_indexes(message)
         self._class: Any = GetMessageClass(message)
         self._has_required = _has_required(message, set())
-        self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, reader)
+        self._column = record_column(message, decoding.target.type, arrow_type(decoding.target), ROOT, names)
 
     def parse(self, bodies: list[bytes]) -> Parsed:
         return one_by_one(self._parsed, bodies)
@@ -141,21 +143,21 @@ class _NotCompiled(Exception):
     """The driver could not compile a schema; the text says why."""
 
 
-def _messages(
+def _message(
     decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
-) -> tuple[Descriptor, Descriptor]:
-    """The message of the writer, and the same in the schema that was frozen at creation."""
+) -> Descriptor:
+    """The message of the writer. It has the name that it has in the schema which was frozen at creation, or is the first."""
     first = decoding.schemas[0]
-    reader = find_message(_linked(compiled[first]), decoding.message)
+    frozen = find_message(_linked(compiled[first]), decoding.message)
     if writer == first:
-        return reader, reader
+        return frozen
     file = _linked(compiled[writer])
     try:
-        return find_message(file, reader.full_name), reader
+        return find_message(file, frozen.full_name)
     except UnknownMessage:
         if decoding.message is not None:
             raise
-        return find_message(file, None), reader
+        return find_message(file, None)
 
 
 def _linked(compiled: bytes | str) -> FileDescriptor:
@@ -178,13 +180,13 @@ Build: TypeAlias = Callable[[list[Any]], pa.Array]
 
 
 def record_column(
-    message: Descriptor, type_: Record, arrow: pa.StructType, path: str, reader: Descriptor | None
+    message: Descriptor, type_: Record, arrow: pa.StructType, path: str, names: KnownFields
 ) -> Build:
     """A function from messages to an array of structs. A message that is None becomes NULL.
 
-    `reader` is the same message in the schema that was frozen at creation, if it is known there.
+    `names` are the fields of the message with their names in the type.
     """
-    columns = _columns(message, type_, arrow, path, reader)
+    columns = _columns(message, type_, arrow, path, names)
     known = frozenset(field.number for field in message.fields)
     empty = GetMessageClass(message)()
 
@@ -205,29 +207,19 @@ def record_column(
 
 
 def _columns(
-    message: Descriptor, type_: Record, arrow: pa.StructType, path: str, reader: Descriptor | None
+    message: Descriptor, type_: Record, arrow: pa.StructType, path: str, names: KnownFields
 ) -> list[Build]:
-    by_name = {_column_name(field): field for field in message.fields}
-    readers = {_column_name(field): field for field in reader.fields} if reader is not None else {}
-    taken = {field.name for field in type_.fields}
+    known = {one.name: one for one in names}
     made = []
     for number, wanted in enumerate(type_.fields):
-        here, old = field_path(path, wanted.name), readers.get(wanted.name)
-        found = by_name.get(wanted.name)
-        if found is None and old is not None:
-            renamed = message.fields_by_number.get(old.number)
-            found = renamed if renamed is not None and _column_name(renamed) not in taken else None
-        type_here = arrow.field(number).type
-        made.append(
-            _absent(wanted, old, type_here, here)
-            if found is None
-            else _present(found, wanted, type_here, here, old)
-        )
+        here, type_here = field_path(path, wanted.name), arrow.field(number).type
+        one = known.get(wanted.name)
+        found = message.fields_by_number.get(one.member.number or 0) if one is not None else None
+        if one is None or found is None:
+            made.append(_absent(wanted, type_here, here))
+        else:
+            made.append(_present(found, wanted, type_here, here, one.inner))
     return made
-
-
-def _column_name(field: FieldDescriptor) -> str:
-    return column_of(FieldDescriptorProto(name=field.name, json_name=field.json_name))
 
 
 def _check_no_undecoded_fields(messages: list[Any], known: frozenset[int], path: str) -> None:
@@ -238,28 +230,27 @@ def _check_no_undecoded_fields(messages: list[Any], known: frozenset[int], path:
             raise ValueDoesNotFit(path, "message", "message", "a field is not as its schema says")
 
 
-def _absent(wanted: Field, old: FieldDescriptor | None, arrow: pa.DataType, path: str) -> Build:
+def _absent(wanted: Field, arrow: pa.DataType, path: str) -> Build:
+    if wanted.default is not None:
+        value = default_value(wanted)
+        return lambda messages: pa.array([value] * len(messages), arrow)
     if wanted.nullable:
         return lambda messages: pa.nulls(len(messages), arrow)
-    if isinstance(wanted.type, Record) or (old is not None and old.is_required):
-        return lambda _: _conversion_error(wanted.type, "nothing", path)
-    value = zero(wanted.type)
-    return lambda messages: pa.array([value] * len(messages), arrow)
+    return lambda _: _conversion_error(wanted.type, "nothing", path)
 
 
 def _present(
-    field: FieldDescriptor, wanted: Field, arrow: pa.DataType, path: str, old: FieldDescriptor | None
+    field: FieldDescriptor, wanted: Field, arrow: pa.DataType, path: str, names: KnownFields
 ) -> Build:
-    reader = old.message_type if old is not None else None
     if _is_map(field):
         if not isinstance(wanted.type, Map):
             return lambda _: _conversion_error(wanted.type, "map", path)
-        return _map(field, wanted.type, arrow, value_path(path), reader)
+        return _map(field, wanted.type, arrow, value_path(path), names)
     if field.is_repeated:
         if not isinstance(wanted.type, Array):
             return lambda _: _conversion_error(wanted.type, "array", path)
-        return _list(field, wanted.type, arrow, element_path(path), reader)
-    make = _values(field, wanted.type, arrow, path, reader)
+        return _list(field, wanted.type, arrow, element_path(path), names)
+    make = _values(field, wanted.type, arrow, path, names)
     get, name = attrgetter(field.name), field.name
     if not field.has_presence or (not wanted.nullable and field.message_type is None):
         return lambda messages: make(list(map(get, messages)))
@@ -272,10 +263,8 @@ def _required_value(message: Any, name: str, type_: Type, path: str) -> Any:
     return getattr(message, name) if message.HasField(name) else _conversion_error(type_, "nothing", path)
 
 
-def _list(
-    field: FieldDescriptor, type_: Array, arrow: pa.ListType, path: str, reader: Descriptor | None
-) -> Build:
-    make = _values(field, type_.element, arrow.value_type, path, reader)
+def _list(field: FieldDescriptor, type_: Array, arrow: pa.ListType, path: str, names: KnownFields) -> Build:
+    make = _values(field, type_.element, arrow.value_type, path, names)
     get = attrgetter(field.name)
 
     def build(messages: list[Any]) -> pa.Array:
@@ -286,13 +275,10 @@ def _list(
     return build
 
 
-def _map(
-    field: FieldDescriptor, type_: Map, arrow: pa.MapType, path: str, reader: Descriptor | None
-) -> Build:
+def _map(field: FieldDescriptor, type_: Map, arrow: pa.MapType, path: str, names: KnownFields) -> Build:
     assert field.message_type is not None
     key, value = field.message_type.fields_by_name["key"], field.message_type.fields_by_name["value"]
-    inner = reader.fields_by_name["value"].message_type if reader is not None and _is_entry(reader) else None
-    make = _values(value, type_.value, arrow.item_type, path, inner)
+    make = _values(value, type_.value, arrow.item_type, path, names)
     get, is_text = attrgetter(field.name), key.type == FieldDescriptor.TYPE_STRING
 
     def build(messages: list[Any]) -> pa.Array:
@@ -305,9 +291,7 @@ def _map(
     return build
 
 
-def _values(
-    field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str, reader: Descriptor | None
-) -> Make:
+def _values(field: FieldDescriptor, type_: Type, arrow: pa.DataType, path: str, names: KnownFields) -> Make:
     """A function from single values of a field, which may be None, to an array."""
     if field.message_type is None:
         return scalar_maker(field, type_, arrow, path)
@@ -320,7 +304,7 @@ def _values(
             if any(v is not None for v in values)
             else pa.nulls(len(values), arrow)
         )
-    return record_column(field.message_type, type_, arrow, path, reader)
+    return record_column(field.message_type, type_, arrow, path, names)
 
 
 def _offsets(containers: list[Any]) -> pa.Array:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 from unittest.mock import MagicMock
 
 import pytest
 
-from headgate.connectors.connections import Clients
+from headgate.connectors.connections import Clients, ServerOptions
 from headgate.plan.definitions import QueryDefinition, SelectDefinition, SourceDefinition
-from headgate.runtime import select
+from headgate.runtime import query as module
 from headgate.runtime.errors import QueryCancelled
-from headgate.runtime.select import BatchQuery, SourceGrew
-from headgate.runtime.source import Follow
+from headgate.runtime.query import BatchQuery, Failed, Grown, QueryRequest
+from headgate.runtime.spool import Receiver
 
 pytestmark = pytest.mark.unit
 
 JOINED = [SimpleNamespace(id=number) for number in range(1, 6)]
-GROWING = {1, 2, 4, 5}
+GROWING = (1, 2, 4, 5)
 
 
 class Joined:
@@ -36,7 +37,7 @@ class Joined:
 class Reader:
     def __init__(self, source: SourceDefinition, _: Clients) -> None:
         self._id = source.id
-        self.layout = SimpleNamespace(on_error="QUARANTINE")
+        self.layout = SimpleNamespace(on_error="HALT")
 
     def refresh(self) -> None:
         return
@@ -54,30 +55,37 @@ class Reader:
         return decoded
 
 
-def batch_query(follow: Follow) -> BatchQuery:
+@pytest.fixture
+def query(tmp_path: Path) -> Iterator[BatchQuery]:
     """A query whose Spark does nothing."""
-    definition = SelectDefinition(QueryDefinition("SELECT 1", (("one", None),)), {})
-    return BatchQuery(MagicMock(), definition, cast("Clients", None), MagicMock(), follow)
+    select = SelectDefinition(QueryDefinition("SELECT 1", (("one", None),)), {})
+    receiver = Receiver(tmp_path, 1 << 20)
+    spool = receiver.open()
+    yield BatchQuery(
+        MagicMock(), QueryRequest(select, ServerOptions({}, {}), {}), cast("Clients", None), spool
+    )
+    spool.close()
+    receiver.close()
 
 
-def test_all_sources_of_a_query_grow_before_it_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(select, "RelationFrames", Joined)
-    monkeypatch.setattr(select, "SourceReader", Reader)
-    followed: list[int] = []
-    with pytest.raises(SourceGrew):
-        batch_query(lambda source, _: followed.append(source)).run()
-    assert followed == sorted(GROWING)
+def test_all_sources_of_a_query_grow_before_it_is_begun_anew(
+    monkeypatch: pytest.MonkeyPatch, query: BatchQuery
+) -> None:
+    monkeypatch.setattr(module, "RelationFrames", Joined)
+    monkeypatch.setattr(module, "SourceReader", Reader)
+    query.run(("127.0.0.1", 0), "pool")
+    assert list(query.answers()) == [Grown(tuple((number, ("a schema",)) for number in GROWING))]  # type: ignore[misc]
 
 
 def test_what_spark_says_of_a_cancelled_query_is_that_it_was_cancelled(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, query: BatchQuery
 ) -> None:
-    query = batch_query(lambda *_: None)
-
     def interrupted(*_: object) -> None:
         query.cancel()
         raise RuntimeError("Job 7 cancelled part of cancelled job tags")
 
-    monkeypatch.setattr(select, "RelationFrames", interrupted)
-    with pytest.raises(QueryCancelled):
-        query.run()
+    monkeypatch.setattr(module, "RelationFrames", interrupted)
+    query.run(("127.0.0.1", 0), "pool")
+    (answer,) = query.answers()
+    assert isinstance(answer, Failed)
+    assert isinstance(answer.error, QueryCancelled)

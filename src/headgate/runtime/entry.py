@@ -1,0 +1,138 @@
+"""A task in the scheduler: how it stands, when it can work, and how large its next batch is."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pyspark.sql import SparkSession
+
+from headgate.catalog.positions import KafkaPosition, Positions
+from headgate.runtime.ports import BatchResult, Input, Limit, Watched
+
+LOOK_EVERY = 1.0  # seconds between two looks at an input whose end no poller knows
+
+AIM = 1.5  # seconds of work in a batch
+SHORTEST_AIM = 0.3  # seconds of work in a batch while many others wait
+FIRST_ROWS = 50_000  # size of a task's first batch
+FEWEST_ROWS, MOST_ROWS = (
+    1_000,
+    500_000,
+)  # bounds of a batch; the larger one bounds what is read again after a crash
+SMALL_ROWS = 10_000  # rows up to which a batch is planned as a small one
+
+
+class ScheduledTask(Protocol):
+    """What the scheduler needs of a `Task`. One thread uses it at a time."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inputs(self) -> Mapping[int, Input]: ...
+
+    @property
+    def due(self) -> float | None:
+        """The time (``time.time``) at which a batch is wanted even if there is nothing new to read; None for no timer."""
+
+    @property
+    def positions(self) -> Positions: ...
+
+    def begin(self) -> None: ...
+
+    def has_work(self, available: Positions) -> bool: ...
+
+    def lag(self, available: Positions) -> int | None: ...
+
+    def run_batch(
+        self, session: SparkSession, limit: Limit | None = None, available: Positions | None = None
+    ) -> BatchResult | None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Request:
+    """Work to be done with a task between two of its batches."""
+
+    work: Callable[[Any, SparkSession], Any]
+    answer: Future[Any] = field(default_factory=Future)
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A task and how it stands in the scheduler. All fields are guarded by the scheduler's lock."""
+
+    task: ScheduledTask
+    begun: bool = False
+    busy: bool = False  # a thread uses the task
+    resting: bool = False  # it must be replaced before it can go on
+    woken: bool = False
+    has_work: bool = False  # as far as the pollers know
+    lag: int | None = None
+    looked_at: float = 0.0  # when its inputs were last asked by a batch
+    worked_at: float = 0.0
+    rows: int = FIRST_ROWS  # size of a batch that takes AIM seconds
+    tag: str | None = None  # of the batch that runs
+    leaving: bool = False
+    successor: ScheduledTask | None = None
+    cancel_at: float | None = None
+    requests: deque[Request] = field(default_factory=deque)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a worker can take it now."""
+        if self.busy or self.resting or not self.begun:
+            return False
+        return bool(self.requests) or self.woken or self.has_work or self.timer <= 0
+
+    @property
+    def timer(self) -> float:
+        """Seconds until it wants a batch whatever the pollers say; infinite for none."""
+        due = self.task.due
+        timer = due - time.time() if due is not None else math.inf
+        if any(input_.watched is None for input_ in self.task.inputs.values()):
+            timer = min(timer, self.looked_at + LOOK_EVERY - time.monotonic())
+        return timer
+
+    def look(self, available: Positions) -> None:
+        """Compare where the task stands with where its inputs end. In the midst of a commit it does not know."""
+        if self.begun:
+            lag = self.task.lag(available)
+            self.lag = self.lag if lag is None else lag
+            self.has_work = self.task.has_work(available)
+            self.woken = self.woken or _is_another_topic(self.task.positions, available)
+
+    def limit(self, aim: float) -> Limit:
+        """The size of a batch that takes about ``aim`` seconds."""
+        return Limit(max(FEWEST_ROWS, int(self.rows * aim / AIM)))
+
+    def measure(self, result: BatchResult, limit: Limit, aim: float) -> None:
+        """Make the next batch larger or smaller, by at most a factor of four. A batch that was not full says nothing,
+        unless it took too long."""
+        if result.rows >= limit.rows / 2 or result.seconds > aim:
+            factor = min(4.0, max(0.25, aim / max(result.seconds, 0.001)))
+            self.rows = min(MOST_ROWS, max(FEWEST_ROWS, int(self.rows * factor)))
+
+
+def watched_by(task: ScheduledTask) -> set[Watched]:
+    """The topics whose ends say whether the task has something to do."""
+    return {input_.watched for input_ in task.inputs.values() if input_.watched is not None}
+
+
+def _is_another_topic(positions: Positions, ends: Positions) -> bool:
+    """Whether a topic was deleted and created again. Its task must notice, even if it has nothing new to read."""
+    return any(
+        isinstance(known := positions.get(id_), KafkaPosition)
+        and isinstance(end, KafkaPosition)
+        and known.topic_id != end.topic_id
+        for id_, end in ends.items()
+    )

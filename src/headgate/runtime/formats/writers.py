@@ -1,0 +1,117 @@
+"""Rows -> keys and values of records, on the JVM: the implementations of `SideWriter`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import to_avro
+
+from headgate.plan.definitions import RecordEncoding
+from headgate.runtime.formats.frame import framed
+from headgate.runtime.json_text import json_ready
+from headgate.schema.formats.spark_ddl import spark_identifier
+from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.types import Array, Enum, Map, Record, Type
+
+MISSING = "it is null, and its schema has no null there"
+NO_SYMBOL = "it is none of the symbols of its schema"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordWriter:
+    """Encodes columns as one side of a record. Only Avro has rows that it does not accept: its schema may demand a value."""
+
+    side: RecordEncoding
+
+    def accepts(self, row: Mapping[str, Column]) -> Column:
+        accepted = F.lit(True)
+        for column, check in self._checks(row):
+            accepted = accepted & ~check.fails(column)
+        return accepted
+
+    def error(self, row: Mapping[str, Column]) -> Column:
+        error = F.when(F.lit(False), _error("", ""))
+        for column, check in self._checks(row):
+            error = error.when(check.fails(column), _error(check.path, check.reason))
+        return error
+
+    def encode(self, row: Mapping[str, Column]) -> Column:
+        side, first = self.side, row[self.side.columns[0]]
+        match side.encoding:
+            case "AVRO":
+                assert side.schema is not None
+                assert side.schema_id is not None
+                names = side.names or side.columns
+                fields = [row[c].alias(name) for c, name in zip(side.columns, names, strict=True)]
+                return framed(side.schema_id, to_avro(F.struct(*fields), side.schema))
+            case "JSON":
+                ready = [json_ready(row[f.name], f.type).alias(f.name) for f in side.record.fields]
+                return F.to_json(F.struct(*ready), {"ignoreNullFields": "false"}).cast("binary")
+            case "TEXT":
+                return first.cast("string").cast("binary")
+            case "BYTES":
+                return first.cast("binary")
+
+    def _checks(self, row: Mapping[str, Column]) -> Iterator[tuple[Column, _Check]]:
+        if self.side.encoding != "AVRO":
+            return
+        for field in self.side.record.fields:
+            for check in _checks(field.type, field_path(ROOT, field.name), nullable=field.nullable):
+                yield row[field.name], check
+
+
+def row_of(side: RecordEncoding) -> dict[str, Column]:
+    """The columns of a side, as a frame of the relation has them."""
+    return {name: F.col(spark_identifier(name)) for name in side.columns}
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """The condition under which a value cannot be written, as a function of the value. Never NULL."""
+
+    fails: Callable[[Column], Column]
+    path: str
+    reason: str
+
+
+def _checks(type_: Type, path: str, *, nullable: bool) -> Iterator[_Check]:
+    """What can be wrong with a value of the type, and with its parts."""
+    if not nullable:
+        yield _Check(lambda value: value.isNull(), path, MISSING)
+    match type_:
+        case Enum():
+            symbols = list(type_.symbols)
+            yield _Check(lambda value: ~F.coalesce(value.isin(symbols), F.lit(True)), path, NO_SYMBOL)
+        case Record():
+            for field in type_.fields:
+                inner = _checks(field.type, field_path(path, field.name), nullable=field.nullable)
+                yield from (_in_field(field.name, check) for check in inner)
+        case Array():
+            inner = _checks(type_.element, element_path(path), nullable=type_.element_nullable)
+            yield from (_in_elements(lambda value: value, check) for check in inner)
+        case Map():
+            inner = _checks(type_.value, value_path(path), nullable=type_.value_nullable)
+            yield from (_in_elements(F.map_values, check) for check in inner)
+        case _:
+            return
+
+
+def _in_field(name: str, check: _Check) -> _Check:
+    def fails(value: Column) -> Column:
+        return value.isNotNull() & check.fails(value.getField(name))
+
+    return _Check(fails, check.path, check.reason)
+
+
+def _in_elements(elements: Callable[[Column], Column], check: _Check) -> _Check:
+    def fails(value: Column) -> Column:
+        return F.coalesce(F.exists(elements(value), check.fails), F.lit(False))
+
+    return _Check(fails, check.path, check.reason)
+
+
+def _error(path: str, reason: str) -> Column:
+    return F.struct(F.lit(path).alias("path"), F.lit(reason).alias("reason"))

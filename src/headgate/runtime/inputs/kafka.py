@@ -1,0 +1,256 @@
+"""A Kafka topic as the input of a task: where to go on, how far a batch goes, its rows, and its bad records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from pyspark.sql import DataFrame, Observation, Row, SparkSession
+
+from headgate.catalog.positions import KafkaPosition, KafkaRecord, Position, furthest, limited
+from headgate.catalog.tasks import Quarantined
+from headgate.connectors.connections import Clients
+from headgate.connectors.kafka import Topic
+from headgate.errors import HeadgateError
+from headgate.plan.definitions import SourceDefinition
+from headgate.runtime.decode import REJECTED
+from headgate.runtime.errors import RecordsLost, TopicReplaced, TopicTruncated
+from headgate.runtime.failures import bad_record, path_of, records_are_gone, translated, unknown_schema_id
+from headgate.runtime.ports import (
+    NOTHING_REJECTED,
+    Append,
+    Changes,
+    Limit,
+    Rejected,
+    ReplanNeeded,
+    Upsert,
+    Watched,
+)
+from headgate.runtime.source import SourceReader, Suspect
+
+CHUNK = 500  # bad records whose large bytes are read from the topic with one consumer
+INLINE_RAW_BYTES = (
+    1_000  # bytes of a bad record that Spark hands over; it keeps all of a batch in memory at once
+)
+LARGEST_KEPT = 100_000  # bytes of a bad record that are kept in the quarantine
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_RAW = "CASE hg_problem.side WHEN 'key' THEN key ELSE value END"
+QUARANTINED = (
+    "topic",
+    "partition",
+    "offset",
+    "unix_micros(timestamp) AS time",
+    "hg_problem.side AS side",
+    "hg_problem.reason AS reason",
+    "hg_problem.schema_id AS schema_id",
+    f"{_RAW} IS NOT NULL AND length({_RAW}) > {INLINE_RAW_BYTES} AS large",
+    f"CASE WHEN length({_RAW}) <= {INLINE_RAW_BYTES} THEN {_RAW} END AS raw",
+)
+
+
+class KafkaInput:
+    """One source of a task. `task_id` and `task_name` appear in quarantined records and errors; `brokers` names the
+    clusters that a failed batch may not have reached."""
+
+    def __init__(
+        self, source: SourceDefinition, clients: Clients, task_id: int, task_name: str, brokers: str
+    ) -> None:
+        self.reader = SourceReader(source, clients)
+        self.task_id = task_id
+        self.task_name = task_name
+        self._brokers = brokers
+        self._decoded: DataFrame | None = None
+        self._observed: Observation | None = None  # None if a bad record halts the task
+        self._harmless: set[Suspect] = set()  # schemas that change nothing that the task uses
+        self._under_test: Suspect | None = None
+
+    @property
+    def watched(self) -> Watched:
+        return Watched(self.reader.cluster, self.reader.topic_name)
+
+    # Where to go on
+
+    def begin(self) -> KafkaPosition:
+        topic = self._topic()
+        return _position(topic, self.reader.start_offsets(topic))
+
+    def check(self, position: Position) -> None:
+        """Offsets do not identify records: a topic that is another one is refused, and so is one that has lost some of its
+        records, whether they were read or not."""
+        known, topic = _kafka(position), self._topic()
+        if known.topic_id != topic.id:
+            raise self._replaced()
+        if trouble := self._missing_records(known, topic):
+            raise trouble
+
+    def _topic(self) -> Topic:
+        return self.reader.cluster.topic(self.reader.topic_name)
+
+    def _missing_records(self, reached: KafkaPosition, topic: Topic) -> HeadgateError | None:
+        """Why the topic lacks records that were not read yet, or ends before those that were."""
+        cluster, offsets = self.reader.cluster, reached.by_partition
+        for partition, first in sorted(cluster.offsets(topic, latest=False).items()):
+            if (wanted := offsets.get(partition, 0)) < first:
+                return RecordsLost(topic.name, partition, wanted, first)
+        ends = cluster.offsets(topic, latest=True)
+        for partition, offset in offsets.items():
+            end = ends.get(partition, 0)
+            # A task may begin at an offset that its partition does not have yet. It has not read up to there.
+            if offset > end and offset > self.reader.start_at.get(partition, 0):
+                return TopicTruncated(topic.name, partition, offset, end, self.task_name)
+        return None
+
+    def _replaced(self) -> TopicReplaced:
+        source = self.reader.name if self.reader.start_at else None
+        return TopicReplaced(self.reader.topic_name, self.task_name, source)
+
+    # A batch
+
+    def choose_end(
+        self, session: SparkSession, start: Position, limit: Limit, available: Position | None, mark: Position | None
+    ) -> KafkaPosition:  # fmt: skip
+        begin = _kafka(start)
+        latest = self.end() if available is None else _kafka(available)
+        if latest.topic_id != begin.topic_id:
+            raise self._replaced()
+        end = limited(begin, latest, limit.rows)
+        if mark is not None:
+            end = furthest(end, _kafka(mark))
+        if end == begin:
+            return begin
+        self.reader.refresh()
+        if arrived := self.reader.arrived(lambda: self._raw(session, begin, end)):
+            raise ReplanNeeded(self.reader.id, arrived)
+        return self._end_before_halting_schema(session, begin, end)
+
+    def end(self) -> KafkaPosition:
+        """Where the topic ends now."""
+        topic = self._topic()
+        return _position(topic, self.reader.cluster.offsets(topic, latest=True))
+
+    def _end_before_halting_schema(
+        self, session: SparkSession, start: KafkaPosition, end: KafkaPosition
+    ) -> KafkaPosition:
+        """End before the first record whose schema may halt the task, so that nothing is written twice if it does. That
+        record is then tried alone; if it halts nothing, the task has no use for what its schema changed."""
+        first = self.reader.suspects(lambda: self._raw(session, start, end), self._harmless)
+        if not first:
+            return end
+        offsets = {p: min(o, first[p][0]) if p in first else o for p, o in end.by_partition.items()}
+        if offsets == {p: start.by_partition.get(p, 0) for p in offsets}:
+            partition = min(first)
+            offset, self._under_test = first[partition]
+            offsets[partition] = offset + 1
+        return KafkaPosition(end.topic, end.topic_id, tuple(offsets[p] for p in sorted(offsets)))
+
+    def _raw(self, session: SparkSession, start: KafkaPosition, end: KafkaPosition) -> DataFrame:
+        begin = start.by_partition
+        first = {p: begin.get(p, 0) for p in end.by_partition}
+        return self.reader.between(session, first, end.by_partition, f"headgate-task-{self.task_id}")
+
+    def read(self, session: SparkSession, start: Position, end: Position) -> Changes:
+        begin, until = _kafka(start), _kafka(end)
+        decoded = self._decoded = self.reader.decode(self._raw(session, begin, until))
+        self._observed = None
+        if self.reader.layout.on_error != "HALT":
+            self._observed = Observation()
+            decoded = self.reader.count_rejected(decoded, self._observed)
+        partitions = sum(o > begin.by_partition.get(p, 0) for p, o in until.by_partition.items())
+        return self.changes(self.reader.changes(decoded), in_one_part=partitions == 1)
+
+    def changes(self, accepted: DataFrame, *, in_one_part: bool = False) -> Changes:
+        """The changes that accepted records mean. For a keyed source these are the last records of each key."""
+        rows = self.reader.current(accepted)
+        if self.reader.layout.envelope == "NONE":
+            return Append(rows, in_one_part)
+        key = tuple(column.name for column in self.reader.layout.columns if column.key)
+        return Upsert(rows, key, self.reader.columns(accepted))
+
+    def release(self, position: Position) -> None:
+        """The batch is committed, so a schema that was tried in it halts nothing."""
+        if self._under_test is not None:
+            self._harmless.add(self._under_test)
+            self._under_test = None
+
+    # Failures
+
+    def learn(self, error: BaseException) -> bool:
+        """Take up the schema id that failed the batch before anything of it counts."""
+        unknown = unknown_schema_id(error)
+        if unknown is None:
+            return False
+        self.reader.learn(unknown)
+        return True
+
+    def explain(self, error: BaseException, position: Position) -> BaseException:
+        if records_are_gone(error) and (gone := self._why_gone(_kafka(position))) is not None:
+            return gone
+        return translated(error, [self.reader], self._brokers)
+
+    def _why_gone(self, position: KafkaPosition) -> HeadgateError | None:
+        try:
+            self.check(position)
+        except HeadgateError as found:
+            return found
+        return None
+
+    # Rejected records
+
+    def rejected(self) -> Rejected:
+        """The write has counted them. They are read once more only if there are some and they are kept."""
+        count = 0 if self._observed is None else self._observed.get[REJECTED]
+        if count == 0 or self._decoded is None:
+            return NOTHING_REJECTED
+        if self.reader.layout.on_error == "SKIP":
+            return Rejected(count)
+        bad = self._decoded.where("hg_problem IS NOT NULL")
+        return Rejected(0, self._quarantined(bad.selectExpr(*QUARANTINED).toLocalIterator()))
+
+    def _quarantined(self, rows: Iterable[Row]) -> Iterator[Quarantined]:
+        left = iter(rows)
+        while chunk := list(islice(left, CHUNK)):
+            yield from self._with_large_bytes(chunk)
+
+    def _with_large_bytes(self, rows: Iterable[Row]) -> Iterator[Quarantined]:
+        """The bytes of large records are read from the topic, and dropped one by one."""
+        ordered = sorted(rows, key=lambda row: (row["partition"], row["offset"]))
+        large = [(row["partition"], row["offset"]) for row in ordered if row["large"]]
+        read = self.reader.cluster.read_records(self.reader.topic_name, large) if large else iter(())
+        for row in ordered:
+            record = next(read) if row["large"] else None
+            yield self.quarantined(row, record and record[0 if row["side"] == "key" else 1])
+
+    def quarantined(self, row: Row, large: bytes | None = None) -> Quarantined:
+        """A bad record, selected by `QUARANTINED`, and its bytes if it is a large one."""
+        side, raw = row["side"], bytes(row["raw"]) if row["raw"] is not None else large
+        partition, offset = row["partition"], row["offset"]
+        error = bad_record(self.reader, partition, offset, side, row["reason"], row["schema_id"], raw)
+        return Quarantined(
+            self.reader.id,
+            self.task_id,
+            KafkaRecord(row["topic"], partition, offset),
+            EPOCH + timedelta(microseconds=row["time"]),
+            row["schema_id"],
+            error.path or path_of(side, error.reason),
+            self.reader.expected(side),
+            error.reason + _not_kept(row["large"], raw),
+            raw if raw is not None and len(raw) <= LARGEST_KEPT else None,
+        )
+
+
+def _not_kept(large: bool, raw: bytes | None) -> str:
+    """Why the quarantine has no bytes of a record that has some."""
+    if raw is not None and len(raw) > LARGEST_KEPT:
+        return f" (its {len(raw):,} bytes are too many to be kept here)"
+    return " (its bytes were gone before they could be kept)" if large and raw is None else ""
+
+
+def _kafka(position: Position) -> KafkaPosition:
+    assert isinstance(position, KafkaPosition), "a topic was given the position of another kind of input"
+    return position
+
+
+def _position(topic: Topic, offsets: dict[int, int]) -> KafkaPosition:
+    return KafkaPosition(topic.name, topic.id, tuple(offsets[p] for p in sorted(offsets)))

@@ -1,0 +1,234 @@
+"""SELECT: a batch query over anything, as the query process runs it.
+
+All of a query's Spark jobs carry its tag, so that ``cancel`` ends them and nothing else. Tags belong to a thread: one runs
+the query, another sends its rows, a third may cancel it.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import orjson
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.types import DataType
+
+from headgate.connectors.connections import Clients, ServerOptions
+from headgate.errors import HeadgateError
+from headgate.plan.definitions import SelectDefinition, SourceDefinition
+from headgate.runtime.decode import REJECTED
+from headgate.runtime.errors import QueryCancelled
+from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
+from headgate.runtime.relations import RelationFrames
+from headgate.runtime.source import Arrived, SourceReader
+from headgate.runtime.spool import SCHEMA, Address, Spool, push
+from headgate.runtime.values import Json, json_rows, spelled
+from headgate.schema.formats.spark import from_spark
+from headgate.schema.render import print_type
+from headgate.schema.types import Record
+
+log = logging.getLogger(__name__)
+
+PIECE = 256 << 10  # bytes of rows that are sent to the engine at once
+LEARN_TRIES = 3
+
+
+# what the query process is asked, and what it answers
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRequest:
+    """A query with all that it needs. ``system_rows`` has the columns and rows of each system relation that it reads."""
+
+    select: SelectDefinition
+    servers: ServerOptions
+    system_rows: Mapping[str, tuple[Record, Sequence[Sequence[object]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Names, and types in their printed form. They come before the rows."""
+
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows, as the JSON text of an array of arrays."""
+
+    count: int
+    json: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """The query was not run, because sources must take up these schemas first. Nothing follows."""
+
+    arrived: tuple[tuple[int, tuple[Arrived, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """All rows were sent. ``bad_records`` says how many records of each source, by its id, were left out."""
+
+    bad_records: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Nothing follows."""
+
+    error: HeadgateError
+
+
+Answer: TypeAlias = Columns | Rows | Grown | Finished | Failed
+
+
+class SourceGrew(Exception):
+    """Sources have more columns now: the query must be analysed anew."""
+
+
+class BatchQuery:
+    """One query over the state of all relations at this moment."""
+
+    def __init__(self, session: SparkSession, request: QueryRequest, clients: Clients, spool: Spool) -> None:
+        self._session = session.newSession()
+        self._request = request
+        self._clients = clients
+        self._spool = spool
+        self._sources: dict[int, SourceReader] = {}
+        self._counts: dict[int, Observation] = {}
+        self._arrived: dict[int, tuple[Arrived, ...]] = {}
+        self._columns: tuple[tuple[str, str], ...] = ()
+        self._types: list[DataType] = []
+        self._bad_records: dict[int, int] = {}
+        self.cancelled = False
+        self._tag = f"headgate-{uuid.uuid4().hex}"
+
+    def cancel(self) -> None:
+        """Called by another thread, again if need be: Spark cancels the jobs that it knows at this moment."""
+        self.cancelled = True
+        self._spool.fail(QueryCancelled())
+        self._session.sparkContext.cancelJobsWithTag(self._tag)
+
+    # the thread that runs the query
+
+    def run(self, address: Address, pool: str) -> None:
+        """Run the query, and let Spark push its rows into the spool, whose receiver is at ``address``."""
+        context = self._session.sparkContext
+        context.addJobTag(self._tag)
+        context.setLocalProperty("spark.scheduler.pool", pool)
+        context.setInterruptOnCancel(True)
+        self._spool.start()
+        try:
+            self._run(address)
+        except Exception as error:  # noqa: BLE001 - the thread that sends raises it
+            self._spool.fail(error if isinstance(error, SourceGrew) else self._translated(error))
+        finally:
+            context.removeJobTag(self._tag)
+
+    def _run(self, address: Address) -> None:
+        """A schema that the registry did not list is learned and the query run again, as long as no row of it was read;
+        so is a query whose first records were deleted meanwhile."""
+        for tried in range(LEARN_TRIES + 1):
+            try:
+                frame = self._frame()
+                self._types = [field.dataType for field in frame.schema.fields]
+                self._columns = self._printed(frame)
+                pushed = spelled(frame).mapInArrow(push(address, self._spool.token), SCHEMA).collect()
+                self._bad_records = {id_: _counted(seen) for id_, seen in self._counts.items()}
+                self._spool.finish({row["part"]: row["data"] for row in pushed})
+                return
+            except Exception as error:
+                curable = records_are_gone(error) or unknown_schema_id(error) is not None
+                if not curable or tried == LEARN_TRIES or not self._spool.restart():
+                    raise
+                self._learn(error)
+
+    def _frame(self) -> DataFrame:
+        """All sources are looked at before the query is given up: those that grow do so at once."""
+        self._counts, self._arrived = {}, {}
+        select = self._request.select
+        frames = RelationFrames(
+            self._session, select.relations, self._source, self._request.system_rows.__getitem__
+        )
+        frame = frames.query(select.query)
+        if self._arrived:
+            raise SourceGrew
+        return frame
+
+    def _source(self, source: SourceDefinition) -> DataFrame:
+        if source.id not in self._sources:
+            self._sources[source.id] = SourceReader(source, self._clients)
+        reader = self._sources[source.id]
+        reader.refresh()
+        raw = reader.raw(self._session)
+        if arrived := reader.arrived(lambda: raw):
+            self._arrived[source.id] = tuple(arrived)
+        decoded = reader.decode(raw)
+        if reader.layout.on_error != "HALT":
+            self._counts[source.id] = Observation()
+            decoded = reader.count_rejected(decoded, self._counts[source.id])
+        return reader.rows(decoded)
+
+    def _printed(self, frame: DataFrame) -> tuple[tuple[str, str], ...]:
+        """Names and types; those that only Spark could tell are its own."""
+        columns = zip(self._request.select.query.columns, frame.schema.fields, strict=True)
+        return tuple((name, print_type(type_ or from_spark(f.dataType))) for (name, type_), f in columns)
+
+    def _learn(self, error: BaseException) -> None:
+        unknown = unknown_schema_id(error)
+        if unknown is not None:
+            for reader in self._sources.values():
+                reader.learn(unknown)
+
+    def _translated(self, error: BaseException) -> HeadgateError:
+        return QueryCancelled() if self.cancelled else translated(error, self._sources.values())
+
+    # the thread that sends the rows
+
+    def answers(self) -> Iterator[Answer]:
+        """Everything that the query answers, as it comes."""
+        columns = False
+        try:
+            for piece in self._pieces():
+                if not columns:
+                    columns = True
+                    yield Columns(self._columns)
+                yield piece
+                self._spool.was_read()
+            if not columns:
+                yield Columns(self._columns)
+            yield Finished(self._bad_records)
+        except SourceGrew:
+            yield Grown(tuple(self._arrived.items()))
+        except HeadgateError as error:
+            yield Failed(error)
+
+    def _pieces(self) -> Iterator[Rows]:
+        """Rows in pieces of about ``PIECE`` bytes. Rows of small partitions go together, but none waits for the next."""
+        held: list[tuple[Json, ...]] = []
+        size = 0
+        for batch in self._spool.batches():
+            step = max(1, min(batch.num_rows, PIECE * batch.num_rows // max(1, batch.nbytes)))
+            for first in range(0, batch.num_rows, step):
+                part = batch.slice(first, step)
+                held += json_rows(part, self._types)
+                size += part.nbytes
+                if size >= PIECE or not self._spool.has_next:
+                    yield Rows(len(held), orjson.dumps(held))
+                    held, size = [], 0
+        if held:
+            yield Rows(len(held), orjson.dumps(held))
+
+
+def _counted(seen: Observation) -> int:
+    """The bad records that the query met. A query whose plan needs no record at all has counted none."""
+    try:
+        return int(seen.get[REJECTED])
+    except Exception as error:  # noqa: BLE001 - Spark gives an empty row then, which PySpark cannot read
+        log.debug("no bad records were counted: %s", type(error).__name__)
+        return 0

@@ -1,0 +1,371 @@
+"""The scheduler decides which task works next. It knows nothing of what a batch does.
+
+A poller per cluster says how far the topics reach. Tasks with something to read, or whose timer is due, wait; a few workers
+take the one that worked least recently and run one batch of it. There is no barrier: a slow task holds one worker, and a
+task that fails, changes or goes touches no other. A task never runs twice at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
+
+from pyspark.sql import SparkSession
+
+from headgate.catalog.positions import Position
+from headgate.errors import HeadgateError
+from headgate.runtime.entry import AIM, SHORTEST_AIM, SMALL_ROWS, Entry, Request, ScheduledTask, watched_by
+from headgate.runtime.errors import TaskFailed, TaskNotRunning
+from headgate.runtime.poller import Pollers
+from headgate.runtime.ports import BatchResult, ReplanNeeded, Watched
+
+log = logging.getLogger(__name__)
+
+WORKERS = 6  # batches at once; more than cores, because a batch mostly waits for brokers and disks
+BEGINNERS = 8  # tasks that find out at once where they stand; each waits for some answers of brokers
+DRAIN = 10.0  # seconds in which a batch may end before it is cancelled
+CANCEL_EVERY = 0.5  # seconds between two attempts to cancel a batch
+
+T = TypeVar("T")
+
+
+class Jobs(Protocol):
+    """Runs batches on Spark: see `SparkJobs`."""
+
+    def batch(self, tag: str, *, small: bool) -> AbstractContextManager[SparkSession]: ...
+
+    def cancel(self, tag: str) -> None: ...
+
+
+class Events(Protocol):
+    """Who is told how tasks do. Called by threads of the scheduler, one call at a time for one task."""
+
+    def begun(self, task: ScheduledTask, lag: int | None) -> None:
+        """The task knows where it stands."""
+
+    def committed(self, task: ScheduledTask, result: BatchResult) -> None: ...
+
+    def failed(self, task: ScheduledTask, error: HeadgateError) -> None:
+        """The task is out of the scheduler. It works again when it is added again."""
+
+    def outgrown(self, task: ScheduledTask, needed: ReplanNeeded) -> None:
+        """The task must be planned anew. It rests until it is replaced."""
+
+
+class Scheduler:
+    """Runs tasks from ``start`` to ``stop``."""
+
+    def __init__(self, jobs: Jobs, events: Events, workers: int = WORKERS) -> None:
+        self._jobs = jobs
+        self._events = events
+        self._entries: dict[int, Entry] = {}
+        self._changed = threading.Condition()
+        self._pollers = Pollers(self._on_moved, self._on_poll_failure)
+        self._stopping = False
+        self._tags = itertools.count(1)
+        self._beginners = ThreadPoolExecutor(BEGINNERS, "begin")
+        self._threads = [
+            threading.Thread(target=self._work, name=f"worker-{number}", daemon=True)
+            for number in range(workers)
+        ]
+        self._canceller = threading.Thread(target=self._cancel_late_batches, name="canceller", daemon=True)
+
+    def start(self) -> None:
+        for thread in (*self._threads, self._canceller):
+            thread.start()
+
+    # Which tasks there are
+
+    def add(self, task: ScheduledTask) -> None:
+        """Run this task, in place of one with the same id, which may end its batch first."""
+        with self._changed:
+            entry = self._entries.get(task.id)
+            if entry is not None and entry.busy:
+                entry.leaving, entry.successor = True, task
+                entry.cancel_at = entry.cancel_at or time.monotonic() + DRAIN
+                self._changed.notify_all()
+                return
+            if entry is not None:
+                self._close(entry)
+            self._enter(task)
+
+    def remove(self, task: int, *, cancel: bool = False) -> None:
+        """Run this task no more. A batch under way may end, but is cancelled after DRAIN seconds, or at once."""
+        with self._changed:
+            entry = self._entries.get(task)
+            if entry is None:
+                return
+            if not entry.busy:
+                self._leave(entry)
+                return
+            entry.leaving, entry.successor = True, None
+            entry.cancel_at = time.monotonic() + (0.0 if cancel else DRAIN)
+            self._changed.notify_all()
+
+    def wake(self, task: int) -> None:
+        """Run a batch of this task soon, whatever is known of its inputs."""
+        with self._changed:
+            if (entry := self._entries.get(task)) is not None:
+                entry.woken = True
+                self._changed.notify_all()
+
+    def between_batches(self, task: int, work: Callable[[Any, SparkSession], T]) -> T:
+        """Let a worker do something else with a task while it has no batch, and return the result. Raises TaskNotRunning
+        if the scheduler does not have the task, or loses it before its turn comes."""
+        request = Request(work)
+        with self._changed:
+            entry = self._entries.get(task)
+            if entry is None or entry.leaving or entry.resting or self._stopping:
+                raise TaskNotRunning(str(task), starting=entry is not None)
+            entry.requests.append(request)
+            self._changed.notify_all()
+        result: T = request.answer.result()
+        return result
+
+    def lags(self) -> dict[int, int | None]:
+        """How much each task has not read yet, from the ends that the pollers saw last; None before it has begun."""
+        with self._changed:
+            for entry in self._entries.values():
+                entry.look(self._available(entry.task))
+            return {id_: entry.lag for id_, entry in self._entries.items()}
+
+    # For a task that runs by itself (a streaming query): `begin` starts it, `close` ends it, `has_work` is always False
+
+    def report_commit(self, task: int, result: BatchResult) -> None:
+        """A task that runs by itself has come further. Its `lag` says how far it is behind now."""
+        with self._changed:
+            entry = self._entries.get(task)
+        if entry is not None:
+            self._events.committed(entry.task, result)
+
+    def report_failure(self, task: int, error: Exception) -> None:
+        """A task that runs by itself has ended."""
+        with self._changed:
+            entry = self._entries.get(task)
+        if entry is not None:
+            self._fail(entry, error)
+
+    def stop(self) -> None:
+        """Let the batches under way end, cancel them after DRAIN seconds, and forget all tasks."""
+        with self._changed:
+            self._stopping = True
+            for entry in list(self._entries.values()):
+                if entry.busy:
+                    entry.leaving, entry.successor = True, None
+                    entry.cancel_at = entry.cancel_at or time.monotonic() + DRAIN
+                else:
+                    self._leave(entry)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._entries, 3 * DRAIN)
+        self._pollers.stop()
+        self._beginners.shutdown(wait=False, cancel_futures=True)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(DRAIN)
+
+    def _enter(self, task: ScheduledTask) -> None:
+        entry = self._entries[task.id] = Entry(task)
+        self._watch()
+        if self._answered(entry):
+            self._begin(entry)
+
+    def _leave(self, entry: Entry) -> None:
+        self._close(entry)
+        if self._entries.get(entry.task.id) is entry:
+            del self._entries[entry.task.id]
+        self._watch()
+        self._changed.notify_all()
+
+    def _close(self, entry: Entry) -> None:
+        for request in entry.requests:
+            request.answer.set_exception(
+                TaskNotRunning(entry.task.name, starting=entry.successor is not None)
+            )
+        entry.requests.clear()
+        try:
+            entry.task.close()
+        except Exception as error:  # noqa: BLE001 - what cannot be closed is gone already
+            log.warning("task %s could not be closed: %s", entry.task.name, str(error)[:200])
+
+    # What there is to read
+
+    def _watch(self) -> None:
+        """Let the pollers ask for just the topics that are read. Called with the lock."""
+        tasks = [t for e in self._entries.values() for t in (e.task, e.successor) if t is not None]
+        self._pollers.watch(frozenset(watched for task in tasks for watched in watched_by(task)))
+
+    def _on_moved(self, moved: Collection[Watched]) -> None:
+        with self._changed:
+            reading = [e for e in self._entries.values() if not set(watched_by(e.task)).isdisjoint(moved)]
+            for entry in reading:
+                if not entry.begun and not entry.busy and self._answered(entry):
+                    self._begin(entry)
+                entry.look(self._available(entry.task))
+            if any(entry.is_ready for entry in reading):
+                self._changed.notify_all()
+
+    def _on_poll_failure(self, lost: Collection[Watched], error: HeadgateError) -> None:
+        """Nobody knows what there is to read: the tasks are out. Those that a batch keeps busy find out themselves."""
+        with self._changed:
+            waiting = [e for e in self._entries.values() if not e.busy]
+            found = [e for e in waiting if not set(watched_by(e.task)).isdisjoint(lost)]
+            for entry in found:
+                self._leave(entry)
+        for entry in found:
+            self._events.failed(entry.task, error)
+
+    def _available(self, task: ScheduledTask) -> dict[int, Position]:
+        ends = self._pollers.ends
+        watched = {id_: input_.watched for id_, input_ in task.inputs.items()}
+        return {id_: ends[w] for id_, w in watched.items() if w is not None and w in ends}
+
+    def _answered(self, entry: Entry) -> bool:
+        """Whether the pollers know the ends of all inputs, as far as they ask for them. A task does not begin before: a
+        broker that is away is then waited for once, and not once for each task."""
+        return all(watched in self._pollers.ends for watched in watched_by(entry.task))
+
+    # Where tasks stand
+
+    def _begin(self, entry: Entry) -> None:
+        """Called with the lock."""
+        if not self._stopping:
+            entry.busy = True
+            self._beginners.submit(self._begin_task, entry)
+
+    def _begin_task(self, entry: Entry) -> None:
+        if entry.leaving:
+            self._release(entry)
+            return
+        try:
+            entry.task.begin()
+        except Exception as error:  # noqa: BLE001 - only this task cannot begin
+            self._fail(entry, error)
+            return
+        with self._changed:
+            entry.begun = True
+            entry.look(self._available(entry.task))
+        self._events.begun(entry.task, entry.lag)
+        self._release(entry)
+
+    # Batches
+
+    def _work(self) -> None:
+        while (entry := self._next()) is not None:
+            if entry.requests:
+                self._serve(entry)
+            else:
+                self._run(entry)
+
+    def _next(self) -> Entry | None:
+        """The entry to work on, now busy; None at the end."""
+        with self._changed:
+            while not self._stopping:
+                waiting = [e for e in self._entries.values() if e.is_ready]
+                if waiting:
+                    chosen = min(waiting, key=lambda e: (not e.requests, e.worked_at))
+                    chosen.busy = True
+                    return chosen
+                self._changed.wait(self._until_next_timer())
+        return None
+
+    def _until_next_timer(self) -> float | None:
+        idle = [e.timer for e in self._entries.values() if e.begun and not e.busy and not e.resting]
+        soonest = min(idle, default=float("inf"))
+        return None if soonest == float("inf") else max(0.01, soonest)
+
+    def _serve(self, entry: Entry) -> None:
+        """Do what was asked for between two batches."""
+        with self._changed:
+            request = entry.requests.popleft()
+            entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
+        try:
+            with self._jobs.batch(entry.tag, small=False) as session:
+                request.answer.set_result(request.work(entry.task, session))
+        except BaseException as error:  # noqa: BLE001 - the caller gets it
+            request.answer.set_exception(error)
+        self._release(entry)
+
+    def _run(self, entry: Entry) -> None:
+        with self._changed:
+            others = sum(other.is_ready for other in self._entries.values())
+            available = self._available(entry.task)
+            aim = max(SHORTEST_AIM, AIM / (1 + others / len(self._threads)))
+            limit = entry.limit(aim)
+            entry.tag = f"headgate-task-{entry.task.id}-{next(self._tags)}"
+            entry.woken, entry.looked_at = False, time.monotonic()
+            waiting = entry.task.lag(available)
+        try:
+            with self._jobs.batch(entry.tag, small=waiting is not None and waiting <= SMALL_ROWS) as session:
+                result = entry.task.run_batch(session, limit, available)
+        except ReplanNeeded as needed:
+            self._rest(entry, needed)
+            return
+        except Exception as error:  # noqa: BLE001 - only this task is left out
+            self._fail(entry, error)
+            return
+        if result is not None:
+            entry.measure(result, limit, aim)
+            self._events.committed(entry.task, result)
+        self._release(entry)
+
+    def _rest(self, entry: Entry, needed: ReplanNeeded) -> None:
+        with self._changed:
+            entry.resting = True
+        try:
+            self._events.outgrown(entry.task, needed)
+        except Exception as error:  # noqa: BLE001 - only this task is left out
+            self._fail(entry, error)
+            return
+        self._release(entry)
+
+    def _fail(self, entry: Entry, error: Exception) -> None:
+        """Take a task out. What a cancelled batch says, or one of a task that leaves anyway, interests nobody."""
+        with self._changed:
+            told = not entry.leaving
+            entry.leaving = True
+        self._release(entry)
+        if told:
+            self._events.failed(entry.task, _own_error(error, entry.task.name))
+
+    def _release(self, entry: Entry) -> None:
+        """The entry is not busy any more: go on with it, with its successor, or not at all."""
+        with self._changed:
+            entry.busy, entry.tag = False, None
+            entry.worked_at = time.monotonic()
+            entry.look(self._available(entry.task))
+            if entry.leaving:
+                self._leave(entry)
+                if entry.successor is not None and not self._stopping:
+                    self._enter(entry.successor)
+            self._changed.notify_all()
+
+    def _cancel_late_batches(self) -> None:
+        """Cancel batches whose time is over, again and again until they end: they may be between two jobs of Spark."""
+        while not (self._stopping and not self._entries):
+            with self._changed:
+                leaving = [e.cancel_at for e in self._entries.values() if e.busy and e.cancel_at is not None]
+                if not leaving:
+                    self._changed.wait(CANCEL_EVERY if self._stopping else None)
+                    continue
+                now = time.monotonic()
+                tags = [
+                    e.tag for e in self._entries.values()
+                    if e.tag is not None and e.cancel_at is not None and e.cancel_at <= now
+                ]  # fmt: skip
+            for tag in tags:
+                self._jobs.cancel(tag)
+            time.sleep(min(CANCEL_EVERY, max(0.01, min(leaving) - now)))
+
+
+def _own_error(error: Exception, name: str) -> HeadgateError:
+    if isinstance(error, HeadgateError):
+        return error
+    log.error("task %s failed", name, exc_info=error)
+    first_line = (str(error).splitlines() or [type(error).__name__])[0]
+    return TaskFailed(f'task "{name}"', first_line[:300])

@@ -1,0 +1,343 @@
+"""A task and the batch protocol: one function per step, the same for every kind of input and target.
+
+    begin    a new epoch; the target fences off older writers; the ledger is the target's own, otherwise the catalog's,
+             otherwise the first positions, which are stored at once
+    choose   an end for each input, not before an open mark; nothing new: no batch
+    mark     for targets whose ledger is in the catalog: the end becomes durable before anything is written
+    write    the plan over (start, end] goes to the target. If the plan is another one than that of the ledger, a batch
+             without new records brings a keyed target in step first
+    commit   the ledger moves by compare-and-set, with the rejected records; then the inputs are released
+
+After a crash the next batch starts at the ledger. A target with its own ledger has either all of the lost batch or nothing.
+Any other target may have a part of it; the next batch reaches at least the mark, so that it rewrites every key of that part
+with a value that is at least as new.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain, islice
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from headgate.catalog.positions import Positions, lag, reaches
+from headgate.catalog.tasks import Ledger, Mark, Quarantined
+from headgate.errors import HeadgateError
+from headgate.runtime.crash_points import crash_point
+from headgate.runtime.errors import Fenced, TaskFailed
+from headgate.runtime.ports import (
+    Batch,
+    BatchResult,
+    Input,
+    LedgerStore,
+    Limit,
+    Plan,
+    Progress,
+    ReplanNeeded,
+    Target,
+)
+
+log = logging.getLogger(__name__)
+
+LEARN_TRIES = 3  # times that a batch is tried again because an input took up a new schema
+ATTEMPTS = 3  # failed attempts at a range after which its mark is dropped and the batch halved
+REJECTED_WITH_LEDGER = (
+    500  # rejected records that are stored in the transaction of the ledger; more go before it
+)
+
+NO_MARK = Mark(None, 0)
+
+
+class Step(Protocol):
+    """Brings a keyed target in step with a plan that was replaced, up to the ledger's positions."""
+
+    def write(self, session: SparkSession, batch: Batch) -> None:
+        """Write the difference between what the target holds and what the plan gives. May be repeated after a crash."""
+
+
+class Task:
+    """Moves rows from its inputs through its plan to its target. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        id_: int,
+        name: str,
+        inputs: Mapping[int, Input],
+        plan: Plan,
+        target: Target,
+        store: LedgerStore,
+        *,
+        step: Step | None = None,
+        guard: Callable[[], None] = lambda: None,
+        on_notice: Callable[[str], None] = lambda _: None,
+        crash: Callable[[str, int], None] = crash_point,
+    ) -> None:
+        """`step` brings the target in step when the plan is another one than that of the ledger; None for targets without a
+        key, whose old rows stay. `guard` is called before mark, write and commit, and raises if this engine may not write any more. `on_notice`
+        is given sentences for the event log."""
+        self.id = id_
+        self.name = name
+        self.inputs = inputs
+        self.plan = plan
+        self.target = target
+        self.progress = Progress()
+        self.due: float | None = (
+            None  # when a batch is wanted without new input (seconds since 1970); None for no timer
+        )
+        self.epoch = 0
+        self.ledger: Ledger | None = None  # None: the progress is not known, and `begin` must find it
+        self._store = store
+        self._step = step
+        self._guard = guard
+        self._on_notice = on_notice
+        self._crash = crash
+        self._mark = NO_MARK
+        self._counted = False  # whether the attempt under way is counted in the mark
+
+    # Where it stands
+
+    def begin(self) -> None:
+        """Take over from earlier writers, and find out where to go on. Raises if an input cannot be read on from there."""
+        self.ledger = None
+        self.epoch = self._store.next_epoch(self.id)
+        own = self._fence()
+        stored = self._store.ledger(self.id)
+        ledger = own or stored or self._first_ledger()
+        if ledger != stored:
+            self._store.advance(stored, ledger, None)
+        for id_, position in ledger.positions.items():
+            self.inputs[id_].check(position)
+        if self.target.commit == "catalog":
+            self._mark = self._store.mark(self.id) or NO_MARK
+        self.ledger = ledger
+        self.progress.batch = ledger.number or None
+
+    def _fence(self) -> Ledger | None:
+        """Only the holder of the lease begins tasks. A target with a larger epoch therefore means that the catalog was
+        restored from a copy: the lease is raised above it once."""
+        try:
+            return self._begun_target()
+        except Fenced as fenced:
+            self._store.raise_epoch(fenced.held)
+            self.epoch = self._store.next_epoch(self.id)
+            self._on_notice(
+                f"The target held epoch {fenced.held}, which is newer than the catalog's; the epoch is now {self.epoch}."
+            )
+            return self._begun_target()
+
+    def _begun_target(self) -> Ledger | None:
+        own = self.target.begin(self.epoch)
+        if own is not None and own.epoch > self.epoch:
+            raise Fenced("the target", f'"{self.name}"', own.epoch, self.epoch)
+        return own
+
+    def _first_ledger(self) -> Ledger:
+        """Stored before the first batch. Otherwise nobody would miss records that are deleted before it."""
+        first = {id_: input_.begin() for id_, input_ in self.inputs.items()}
+        return Ledger(self.id, 1, 0, self.epoch, first, self.plan.definition)
+
+    @property
+    def positions(self) -> Positions:
+        """Up to where the target has everything; empty while that is not known."""
+        return {} if self.ledger is None else self.ledger.positions
+
+    def lag(self, available: Positions) -> int | None:
+        """How much of the inputs is not in the target yet, given their ends; None while that is not known."""
+        return None if self.ledger is None else lag(self.ledger.positions, available)
+
+    def has_work(self, available: Positions) -> bool:
+        """Whether a batch would do something. True also while the progress is not known."""
+        return self.lag(available) != 0 or self._is_out_of_step()
+
+    def _is_out_of_step(self) -> bool:
+        """Whether the target was written with another definition, and can be brought in step."""
+        ledger = self.ledger
+        return self._step is not None and ledger is not None and ledger.definition != self.plan.definition
+
+    def close(self) -> None:
+        self.target.close()
+
+    # A batch
+
+    def run_batch(
+        self, session: SparkSession, limit: Limit | None = None, available: Positions | None = None
+    ) -> BatchResult | None:
+        """Run one batch; None if there is nothing to read. `available` are the ends of the inputs as far as the caller
+        knows them. Raises ReplanNeeded, or the HeadgateError that explains the failure."""
+        for attempt in range(LEARN_TRIES + 1):
+            try:
+                return self._run(session, limit or Limit(), available or {})
+            except ReplanNeeded:
+                self._uncount_attempt()
+                raise
+            except Exception as error:
+                if attempt < LEARN_TRIES and self._learned(error):
+                    self._uncount_attempt()
+                    continue
+                raise self._failure(error) from error
+        raise AssertionError("the last attempt returns or raises")
+
+    def _learned(self, error: BaseException) -> bool:
+        """Every input is asked, because a record may have a new schema on two sides."""
+        learned = [input_.learn(error) for input_ in self.inputs.values()]
+        return any(learned)
+
+    def _run(self, session: SparkSession, limit: Limit, available: Positions) -> BatchResult | None:
+        began = time.monotonic()
+        self._counted = False
+        if self.ledger is None:
+            self.begin()
+        # First up to an open mark: the target may already have newer rows than those of the ledger.
+        step = self._step if self._is_out_of_step() and self._mark.end is None else None
+        batch = (
+            self._choose(session, limit, available)
+            if step is None
+            else self._batch(self.positions, self.plan.definition)
+        )
+        if batch is None:
+            return None
+        self._crash("after_choose", batch.number)
+        self._save_mark(batch)
+        self._crash("after_mark", batch.number)
+        if step is None:
+            self._write(session, batch)
+        else:
+            step.write(session, batch)
+        self._crash("after_write", batch.number)
+        self._commit(batch, rejecting=step is None)
+        self._crash("after_commit", batch.number)
+        return self._finish(batch, available, began)
+
+    def _choose(self, session: SparkSession, limit: Limit, available: Positions) -> Batch | None:
+        ledger = self._known_ledger()
+        if self._mark.attempts >= ATTEMPTS:
+            self._drop_mark(f"{self._mark.attempts} attempts at it failed")
+        limit = limit.halved(self._mark.attempts // ATTEMPTS)
+        mark = self._mark.end or {}
+        end = {
+            id_: self.inputs[id_].choose_end(session, start, limit, available.get(id_), mark.get(id_))
+            for id_, start in ledger.positions.items()
+        }
+        if lag(ledger.positions, end) == 0:
+            return None
+        if not reaches(end, mark):
+            self._drop_mark("a record before its end halts the task, or its records are gone")
+        return self._batch(end, ledger.definition if self._is_out_of_step() else self.plan.definition)
+
+    def _batch(self, end: Positions, definition: str) -> Batch:
+        ledger, now = self._known_ledger(), datetime.now(UTC)
+        return Batch(
+            self.id, ledger.generation, ledger.number + 1, self.epoch, ledger.positions, end, definition, now
+        )
+
+    def _drop_mark(self, reason: str) -> None:
+        if self._mark.end is None:
+            return
+        self._mark = Mark(None, self._mark.attempts)
+        self._store.save_mark(self.id, self._mark)
+        self._on_notice(
+            f"The end of an unfinished batch was given up because {reason}. "
+            "A key may show an older value until the next batch."
+        )
+
+    def _save_mark(self, batch: Batch) -> None:
+        """The attempt is counted durably, so that a batch that kills the engine is noticed too."""
+        self._guard()
+        if self.target.commit == "catalog":
+            self._store.save_mark(self.id, Mark(batch.end, self._mark.attempts + 1))
+            self._mark = Mark(batch.end, self._mark.attempts + 1)
+        else:
+            self._mark = Mark(None, self._mark.attempts + 1)
+        self._counted = True
+
+    def _write(self, session: SparkSession, batch: Batch) -> None:
+        changes = {
+            id_: input_.read(session, batch.start[id_], batch.end[id_]) for id_, input_ in self.inputs.items()
+        }
+        output = self.plan.compute(session, changes, batch)
+        assert type(output) in self.target.takes, (
+            "the planner chose a form of changes that the target does not take"
+        )
+        self._guard()
+        self.target.write(output, batch, lambda: self._reject(batch))
+
+    def _commit(self, batch: Batch, *, rejecting: bool) -> None:
+        """For a target with its own ledger, the write was the commit, and the catalog only gets a copy for SHOW."""
+        self._guard()
+        ledger = self._known_ledger()
+        new = Ledger(self.id, batch.generation, batch.number, batch.epoch, batch.end, batch.definition)
+        self.ledger = None  # until the outcome is known
+        if self.target.commit == "own":
+            self._store.advance(self._store.ledger(self.id), new, None)
+        else:
+            self._store.advance(ledger, new, self._few_rejected(batch) if rejecting else ())
+        self.ledger = new
+        self._mark = NO_MARK
+        for id_, input_ in self.inputs.items():
+            input_.release(batch.end[id_])
+
+    def _few_rejected(self, batch: Batch) -> Sequence[Quarantined] | None:
+        """The rejected records to store with the ledger. Many are stored at once, and None is returned."""
+        records = self._rejected_records()
+        few = list(islice(records, REJECTED_WITH_LEDGER + 1))
+        if len(few) <= REJECTED_WITH_LEDGER:
+            return few
+        self._store.reject(self.id, batch.number, chain(few, records))
+        return None
+
+    def _reject(self, batch: Batch) -> None:
+        self._store.reject(self.id, batch.number, self._rejected_records())
+
+    def _rejected_records(self) -> Iterator[Quarantined]:
+        for input_ in self.inputs.values():
+            rejected = input_.rejected()
+            self.progress.skipped += rejected.not_kept
+            for record in rejected.records:
+                self.progress.skipped += 1
+                yield record
+
+    def _finish(self, batch: Batch, available: Positions, began: float) -> BatchResult:
+        rows, seconds = lag(batch.start, batch.end), time.monotonic() - began
+        left = lag(batch.end, available)
+        progress = self.progress
+        progress.batch, progress.last_commit = batch.number, datetime.now(UTC)
+        progress.rows += rows
+        progress.batches += 1
+        progress.batch_seconds += seconds
+        return BatchResult(batch.number, rows, seconds, batch.end, left > 0)
+
+    # Failures
+
+    def _failure(self, error: BaseException) -> HeadgateError:
+        """The error to show. What the target has is not known any more, so the next batch begins anew."""
+        error = self.target.explain(error)
+        for id_, position in self.positions.items():
+            error = self.inputs[id_].explain(error, position)
+        self.ledger = None
+        if not isinstance(error, HeadgateError):
+            log.error("task %s failed", self.name, exc_info=error)
+            first_line = (str(error).splitlines() or [type(error).__name__])[0]
+            error = TaskFailed(f'"{self.name}"', first_line[:300])
+        if error.retryable:
+            self._uncount_attempt()
+        return error
+
+    def _uncount_attempt(self) -> None:
+        """An attempt that failed for an outage or a new schema says nothing against its range."""
+        if not self._counted:
+            return
+        self._counted = False
+        self._mark = Mark(self._mark.end, self._mark.attempts - 1)
+        if self.target.commit == "catalog":
+            try:
+                self._store.save_mark(self.id, self._mark)
+            except HeadgateError as error:
+                log.warning("task %s: its mark was not stored: %s", self.name, error)
+
+    def _known_ledger(self) -> Ledger:
+        assert self.ledger is not None, "begin comes first"
+        return self.ledger

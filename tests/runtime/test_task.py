@@ -1,0 +1,312 @@
+"""The steps of the batch protocol, one by one, over ports in memory."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.catalog.positions import KafkaPosition, Position
+from headgate.connectors.errors import BrokerUnreachable
+from headgate.runtime.errors import Fenced, TaskFailed
+from headgate.runtime.ports import Batch, Limit, Mark, ReplanNeeded
+from headgate.runtime.task import ATTEMPTS, Step, Task
+from tests.runtime.memory_ports import (
+    BAD,
+    NO_SESSION,
+    SOURCE,
+    TASK,
+    KeepPlan,
+    MemoryInput,
+    MemoryStore,
+    MemoryTable,
+    MemoryTopic,
+    Shared,
+    Topic,
+)
+
+pytestmark = pytest.mark.unit
+
+
+class Setup:
+    """A task over a topic with three records of one partition."""
+
+    def __init__(self, target: MemoryTopic | MemoryTable | None = None) -> None:
+        self.topic = Topic()
+        for key, value in (("a", 1), ("c", 2), ("a", 4)):
+            self.topic.put(key, value)
+        self.shared = Shared()
+        self.target = target or MemoryTopic(keyed=True)
+        self.notices: list[str] = []
+        self.input = MemoryInput(self.topic)
+        self.start()
+
+    def start(self, definition: str = "keep", step: Step | None = None) -> None:
+        self.store = MemoryStore(self.shared)
+        plan = KeepPlan(keyed=self.target.keyed)
+        plan.definition = definition
+        self.task = Task(
+            TASK, "task", {SOURCE: self.input}, plan, self.target, self.store,
+            step=step, guard=self.store.guard, on_notice=self.notices.append,
+        )  # fmt: skip
+
+    def run(self, rows: int = 100) -> int | None:
+        result = self.task.run_batch(NO_SESSION, Limit(rows), {SOURCE: self.topic.end()})
+        return None if result is None else result.rows
+
+    def fail_writes(self, error: Exception, after: int = 1) -> None:
+        def pause(number: int) -> None:
+            if number >= after:
+                raise error
+
+        self.target.pause = pause
+
+    def mend(self) -> None:
+        self.target.pause = lambda _: None
+
+    @property
+    def reached(self) -> Position:
+        assert self.shared.ledger is not None
+        return self.shared.ledger.positions[SOURCE]
+
+
+def topic_at(offset: int) -> KafkaPosition:
+    return KafkaPosition("topic", "t1", (0, offset))
+
+
+def test_the_first_positions_are_stored_before_the_first_batch() -> None:
+    setup = Setup()
+    setup.task.begin()
+    assert setup.shared.ledger is not None
+    assert (setup.shared.ledger.number, setup.reached) == (0, topic_at(0))
+
+
+def test_a_batch_moves_the_ledger_and_counts() -> None:
+    setup = Setup()
+    assert setup.run(rows=2) == 2
+    assert setup.reached == topic_at(2)
+    assert setup.task.lag({SOURCE: setup.topic.end()}) == 1
+    progress = setup.task.progress
+    assert (progress.batch, progress.rows, progress.batches) == (1, 2, 1)
+    assert setup.run() == 1
+    assert setup.run() is None
+    assert setup.input.released == topic_at(3)
+
+
+def test_an_attempt_after_a_failed_one_reaches_its_end() -> None:
+    setup = Setup()
+    setup.fail_writes(ValueError("no"))
+    with pytest.raises(TaskFailed):
+        setup.run()
+    setup.mend()
+    setup.start()
+    assert setup.run(rows=1) == 3
+    assert setup.shared.mark is None
+
+
+def test_three_failed_attempts_drop_the_mark_with_a_notice_and_halve_the_batch() -> None:
+    setup = Setup()
+    setup.fail_writes(ValueError("no"))
+    for _ in range(ATTEMPTS):
+        with pytest.raises(TaskFailed):
+            setup.run(rows=4)
+        setup.start()
+    assert setup.shared.mark == Mark({SOURCE: topic_at(3)}, ATTEMPTS)
+    setup.mend()
+    assert setup.run(rows=4) == 2
+    assert ["unfinished batch was given up" in notice for notice in setup.notices] == [True]
+    assert setup.run(rows=4) == 1
+
+
+def test_an_outage_does_not_count_as_an_attempt() -> None:
+    setup = Setup()
+    setup.fail_writes(BrokerUnreachable("b:1", "No answer."))
+    for _ in range(ATTEMPTS + 1):
+        with pytest.raises(BrokerUnreachable):
+            setup.run()
+    assert setup.shared.mark == Mark({SOURCE: topic_at(3)}, 0)
+    assert setup.notices == []
+
+
+def test_a_target_with_its_own_ledger_needs_no_mark() -> None:
+    setup = Setup(MemoryTable(keyed=False))
+    setup.fail_writes(ValueError("no"))
+    with pytest.raises(TaskFailed):
+        setup.run()
+    assert setup.shared.mark is None
+    setup.mend()
+    assert setup.run(rows=1) == 1
+
+
+def test_the_targets_own_ledger_decides_over_the_catalogs_copy() -> None:
+    setup = Setup(MemoryTable(keyed=False))
+    setup.task.begin()
+    before = setup.shared.ledger
+    setup.run()
+    setup.shared.ledger = before  # as if the engine had died before the copy was made
+    setup.start()
+    assert setup.run() is None
+    assert setup.reached == topic_at(3)
+
+
+def test_a_catalog_that_was_restored_raises_its_epoch_above_the_targets_once() -> None:
+    table = MemoryTable(keyed=False)
+    table.epoch = 5 * 2**20 + 3
+    setup = Setup(table)
+    setup.run()
+    assert table.epoch > 5 * 2**20 + 3
+    assert len(setup.notices) == 1
+
+
+def test_a_target_that_stands_elsewhere_refuses_the_batch() -> None:
+    setup = Setup(MemoryTable(keyed=False))
+    assert setup.run(rows=1) == 1
+    assert isinstance(setup.target, MemoryTable)
+    other = setup.target.ledger
+    setup.run()
+    setup.target.ledger = other  # somebody has put the table back
+    setup.topic.put("a", 5)
+    with pytest.raises(Fenced):
+        setup.run()
+
+
+def test_rejected_records_of_an_earlier_attempt_are_replaced() -> None:
+    setup = Setup(MemoryTable(keyed=False))
+    setup.topic.put("a", BAD)
+    setup.fail_writes(ValueError("no"))
+    with pytest.raises(TaskFailed):
+        setup.run()
+    assert list(setup.shared.rejected) == [(1, 3)]
+    setup.topic.partitions[1][3] = ("a", 7)  # its schema became known in between
+    setup.mend()
+    setup.run()
+    assert setup.shared.rejected == {}
+
+
+def test_many_rejected_records_are_stored_before_the_ledger_moves() -> None:
+    setup = Setup()
+    for _ in range(1200):
+        setup.topic.put("a", BAD)
+    setup.run(rows=10_000)
+    assert len(setup.shared.rejected) == setup.task.progress.skipped == 1200
+
+
+class LearningInput(MemoryInput):
+    """Fails the first reads, and learns from each failure."""
+
+    failures: list[Exception]
+
+    def read(self, *given: object) -> object:  # type: ignore[override]
+        if self.failures:
+            raise self.failures.pop()
+        return super().read(*given)  # type: ignore[arg-type]
+
+    def learn(self, error: BaseException) -> bool:
+        return isinstance(error, KeyError)
+
+
+@pytest.mark.parametrize("failures", [1, 3])
+def test_a_batch_is_tried_again_when_an_input_has_learned_from_its_failure(failures: int) -> None:
+    setup = Setup()
+    setup.input = LearningInput(setup.topic)
+    setup.input.failures = [KeyError("id") for _ in range(failures)]
+    setup.start()
+    assert setup.run() == 3
+
+
+def test_a_batch_that_teaches_nothing_new_fails() -> None:
+    setup = Setup()
+    setup.input = LearningInput(setup.topic)
+    setup.input.failures = [KeyError("id") for _ in range(9)]
+    setup.start()
+    with pytest.raises(TaskFailed):
+        setup.run()
+
+
+def test_a_new_schema_ends_the_batch_before_anything_is_written() -> None:
+    setup = Setup()
+    setup.input = LearningInput(setup.topic)
+    setup.input.failures = [ReplanNeeded(SOURCE, [])]
+    setup.start()
+    with pytest.raises(ReplanNeeded):
+        setup.run()
+    assert setup.target.rows == []
+    assert setup.shared.mark == Mark({SOURCE: topic_at(3)}, 0)
+
+
+def test_an_engine_that_lost_its_lease_writes_nothing() -> None:
+    setup = Setup()
+    setup.task.begin()
+    MemoryStore(setup.shared)
+    with pytest.raises(Exception, match="taken it over"):
+        setup.run()
+    assert setup.target.rows == []
+
+
+class CountingStep:
+    """Counts how often the target was brought in step, and up to where."""
+
+    def __init__(self) -> None:
+        self.ends: list[Position] = []
+
+    def write(self, session: SparkSession, batch: Batch) -> None:
+        self.ends.append(batch.end[SOURCE])
+
+
+def test_a_replaced_plan_brings_the_target_in_step_once_before_it_reads_on() -> None:
+    setup, step = Setup(), CountingStep()
+    setup.run()
+    setup.topic.put("a", 5)
+    setup.start("replaced", step)
+    assert setup.run() == 0
+    assert setup.run() == 1
+    setup.start("replaced", step)
+    assert setup.run() is None
+    assert step.ends == [topic_at(3)]
+    assert setup.shared.ledger is not None
+    assert (setup.shared.ledger.number, setup.shared.ledger.definition) == (3, "replaced")
+
+
+def test_a_target_is_brought_in_step_also_if_there_is_nothing_to_read() -> None:
+    setup, step = Setup(), CountingStep()
+    setup.run()
+    setup.start("replaced", step)
+    setup.task.begin()
+    assert setup.task.has_work({SOURCE: setup.topic.end()})
+    setup.run()
+    assert not setup.task.has_work({SOURCE: setup.topic.end()})
+    assert step.ends == [topic_at(3)]
+
+
+def test_an_open_mark_is_reached_before_the_target_is_brought_in_step() -> None:
+    """The target may already have rows up to the mark. Compared with the ledger's positions, they would go back in time."""
+    setup, step = Setup(), CountingStep()
+    setup.run(rows=1)
+    setup.fail_writes(ValueError("no"))
+    with pytest.raises(TaskFailed):
+        setup.run()
+    setup.mend()
+    setup.start("replaced", step)
+    assert setup.run() == 2
+    assert step.ends == []
+    assert setup.run() == 0
+    assert step.ends == [topic_at(3)]
+
+
+def test_a_target_without_a_key_keeps_its_rows_when_the_plan_is_replaced() -> None:
+    setup = Setup(MemoryTopic(keyed=False))
+    setup.run()
+    setup.topic.put("a", 5)
+    setup.start("replaced")
+    assert setup.run() == 1
+    assert setup.shared.ledger is not None
+    assert setup.shared.ledger.definition == "replaced"
+
+
+def test_rejected_records_are_not_stored_again_by_a_step() -> None:
+    setup, step = Setup(), CountingStep()
+    setup.topic.put("a", BAD)
+    setup.run()
+    setup.shared.rejected.clear()  # they were replayed
+    setup.start("replaced", step)
+    setup.run()
+    assert setup.shared.rejected == {}
