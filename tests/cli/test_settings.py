@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.errors import InvalidSetting, SettingsUnreadable, UnknownSetting
-from headgate.cli.settings import read_settings
+from headgate.cli.settings import read_settings, size_in_bytes
 from headgate.errors import ErrorGroup
 
 pytestmark = pytest.mark.unit
@@ -80,6 +80,12 @@ def test_a_project_may_have_no_world(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert read_settings(tmp_path).world_folder(tmp_path) is None
 
 
+def test_queries_have_settings_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADGATE_QUERIES_AT_ONCE", "2")
+    queries = read_settings(_write(tmp_path, '[queries]\nmemory = "1G"\nspool = "64m"')).queries
+    assert (queries.at_once, queries.memory, size_in_bytes(queries.spool)) == (2, "1G", 64 << 20)
+
+
 def test_a_world_in_the_environment_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADGATE_WORLD", str(tmp_path / "world"))
     assert read_settings(tmp_path).world_folder(tmp_path / "project") == tmp_path / "world"
@@ -97,6 +103,7 @@ def test_other_variables_of_headgate_are_no_settings(tmp_path: Path, monkeypatch
         ("prot = 1", "prot", ("port",)),
         ('[spark]\nmastr = "yarn"', "spark.mastr", ("spark.master",)),
         ("[log]\nlevels = 'info'", "log.levels", ("log.level",)),
+        ("[queries]\nmemry = '1g'", "queries.memry", ("queries.memory",)),
         ("colour = 'red'", "colour", ()),
     ],
 )
@@ -127,6 +134,10 @@ def test_an_unknown_setting_of_the_environment_names_the_environment(
         ("[spark]\nsettings = 3", "spark.settings", "it is a table of Spark's settings, each a text"),
         ('[log]\nlevel = "loud"', "log.level", "it is one of debug, info, warning, error"),
         ("spark = 3", "spark", "it is a table, [spark]"),
+        ("queries = 3", "queries", "it is a table, [queries]"),
+        ("[queries]\nat_once = 0", "queries.at_once", "it is a number from 1 to 64"),
+        ('[queries]\nspool = "much"', "queries.spool", "it is a size such as 512m or 2g"),
+        ('[queries]\nmemory = "64m"', "queries.memory", "it is at least 256m"),
     ],
 )
 def test_a_value_that_is_not_allowed_says_what_is(
@@ -155,3 +166,19 @@ def test_a_file_that_is_no_toml_is_an_error(tmp_path: Path, content: bytes) -> N
     (tmp_path / "headgate.toml").write_bytes(content)
     with pytest.raises(SettingsUnreadable):
         read_settings(tmp_path)
+
+
+def test_hosts_are_a_list_in_the_file_and_have_commas_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = _write(tmp_path, 'hosts = ["engine.internal", "10.0.0.7"]')
+    assert read_settings(project).hosts == ("engine.internal", "10.0.0.7")
+    monkeypatch.setenv("HEADGATE_HOSTS", "a.example, fd00::7")
+    assert read_settings(project).hosts == ("a.example", "fd00::7")
+
+
+@pytest.mark.parametrize("host", ["http://h", "h:80", "u@h", "*", "a b", "[::1]", ""])
+def test_a_host_has_neither_port_nor_scheme(tmp_path: Path, host: str) -> None:
+    with pytest.raises(InvalidSetting) as raised:
+        read_settings(_write(tmp_path, f'hosts = ["{host}"]'))
+    assert raised.value.setting == "hosts"

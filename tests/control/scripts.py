@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import SearchPath
+from headgate.catalog.objects import Object
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import KafkaCluster, NewTopicOptions, Topic
-from headgate.control.cancellation import Cancellation
 from headgate.control.embedded import make_connections
-from headgate.control.executor import Executor, Session
-from headgate.control.following import Follower
-from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
+from headgate.control.executor import Executor
+from headgate.control.schema_changes import SchemaChanges
+from headgate.control.sessions import Cancellation, Done, Notice, Result, ResultColumns, ResultRows, Session
 from headgate.errors import HeadgateError, similar_names
 from headgate.plan.errors import ColumnOfUnknownType
 from headgate.registry.client import RegistryClient
@@ -32,21 +32,32 @@ class TopicNames:
     """A cluster as far as statements ask it: which topics there are."""
 
     def __init__(self) -> None:
-        self.topics: dict[str, NewTopicOptions] = {}
+        self.options: dict[str, NewTopicOptions] = {}
 
     def check(self) -> None:
         return
 
     def topic(self, name: str) -> Topic:
-        if name not in self.topics:
-            raise TopicNotFound(name, similar_names(name, self.topics))
-        return Topic(name, f"id of {name}", self.topics[name].partitions)
+        if name not in self.options:
+            raise TopicNotFound(name, similar_names(name, self.options))
+        return Topic(name, f"id of {name}", self.options[name].partitions)
+
+    def topics(self, names: Collection[str]) -> dict[str, Topic]:
+        return {name: self.topic(name) for name in names if name in self.options}
+
+    def offsets(self, topic: Topic, *, latest: bool) -> dict[int, int]:
+        return dict.fromkeys(range(topic.partitions), 0)
 
     def check_new_topic(self, name: str, options: NewTopicOptions) -> None:
         return
 
-    def create_topic(self, name: str, options: NewTopicOptions) -> None:
-        self.topics.setdefault(name, options)
+    def create_topic(self, name: str, options: NewTopicOptions) -> bool:
+        new = name not in self.options
+        self.options.setdefault(name, options)
+        return new
+
+    def delete_topic(self, name: str) -> None:
+        del self.options[name]
 
 
 class Reached(Connections):
@@ -74,6 +85,9 @@ class Answers:
         """Without Spark nobody can tell: the error that planning gives then."""
         raise ColumnOfUnknownType(next(c.name for c in analysed.columns if c.type is None))
 
+    def follow_arrived(self, catalog: Catalog, source: Object) -> bool:
+        return False
+
     def replay(self, task: int, name: str) -> Replayed:
         return Replayed(3, 2, 1)
 
@@ -86,14 +100,14 @@ class Shell:
         make_connections(self.store)
         self.connections = Reached(self.store, registry)
         answers = Answers()
-        follower = Follower(self.store, self.connections, answers.types)
-        self.executor = Executor(self.store, self.connections, answers, follower)
+        changed = SchemaChanges(self.store, self.connections, answers.types).changed_schemas
+        self.executor = Executor(self.store, self.connections, answers, changed)
         self.session = Session()
         self.registry = RegistryClient([registry])
 
     @property
     def topics(self) -> dict[str, NewTopicOptions]:
-        return self.connections.cluster.topics
+        return self.connections.cluster.options
 
     @property
     def version(self) -> int:

@@ -1,167 +1,301 @@
-"""The reconcile loop's word about a task: it runs when a batch has shown it, or when there is nothing to do."""
+"""What is said of a task, and when it is started, replaced, tried again and stopped. The scheduler is the real one, its tasks
+run the real batch protocol over topics in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pytest
 
-from headgate.catalog.tasks import Quarantined, State
+from headgate.catalog.positions import KafkaRecord
+from headgate.catalog.tasks import Quarantined, State, TaskStatus
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control import controller
 from headgate.control.controller import Controller
 from headgate.embedded.errors import ServiceIsDown
-from headgate.runtime.errors import TargetTopicGone, TaskNotRunning
+from headgate.plan.definitions import TaskDefinition
+from headgate.runtime.errors import SparkGone, TargetTopicGone, TaskNotRunning
+from headgate.runtime.ports import LedgerStore, ReplanNeeded, Watched
 from headgate.runtime.replay import Replayed
-from headgate.runtime.session import SparkSession
-from headgate.runtime.sink_task import Progress
+from headgate.runtime.task import Task
 from tests.catalog.building import NOW
 from tests.control.scripts import Shell
+from tests.embedded.world_fixtures import eventually
+from tests.runtime.memory_ports import SOURCE, KeepPlan, MemoryInput, MemoryTopic, Topic
+from tests.runtime.memory_tasks import LONG, MemoryCluster, MemoryJobs
 
 pytestmark = pytest.mark.unit
 
 
-class Task:
-    """A sink's task over a topic in which ``waiting`` records are not read yet."""
+class Made:
+    """Makes the tasks of an engine, all from one topic to another. ``failure`` is raised when a task is made, ``on_write``
+    is called before each row is written."""
 
-    waiting = 0
-    group = ("source", "target")
+    def __init__(self) -> None:
+        self.topic = Topic([[]])
+        self.cluster = MemoryCluster()
+        self.cluster.put("states", 0)
+        self.cluster.ids["states"] = self.topic.id
+        self.target = MemoryTopic(keyed=False)
+        self.failure: Exception | None = None
+        self.tasks: list[Task] = []
 
-    def __init__(self, *given: object) -> None:
-        self.progress = Progress()
-        self.told = cast("Callable[[Progress], None]", given[-1])
+    def put(self, *values: int) -> None:
+        for value in values:
+            self.topic.put("a", value)
+            self.cluster.put("states")
 
-    def begin(self) -> None:
-        self.progress.lag = self.waiting
+    def __call__(self, definition: TaskDefinition, clients: object, store: LedgerStore, **given: Any) -> Task:
+        if self.failure is not None:
+            raise self.failure
+        input_ = MemoryInput(self.topic)
+        input_.watched = Watched(self.cluster, "states")
+        plan = KeepPlan(keyed=False)
+        task = Task(definition.id, definition.name, {SOURCE: input_}, plan, self.target, store, **given)
+        self.tasks.append(task)
+        return task
 
 
-class Group:
-    """Runs its tasks as the test tells it to."""
+class Engine:
+    """Controllers over one catalog with one sink, one after another."""
 
-    last: Group
+    def __init__(self, sql: Shell, folder: Path) -> None:
+        self.sql = sql
+        self.made = Made()
+        self.spark_deaths = 0
+        self.spark_has_died = False
+        self.followed: list[int] = []
+        self._folder = folder
+        self._running: Controller | None = None
+        (self.sink,) = sql.store.load().desired
 
-    def __init__(self, _: object, tasks: Sequence[Task], *__: object) -> None:
-        self.tasks = tuple(tasks)
-        self.members: set[int] = set()
-        self.failed: dict[int, Exception] = {}
-        Group.last = self
-
-    def start(self) -> None:
-        return
+    def start(self) -> Controller:
+        self.stop()
+        self._running = Controller(
+            self.sql.store,
+            self.sql.connections,
+            MemoryJobs(),
+            self._folder,
+            follow=lambda source, _: self.followed.append(source),
+            spark_has_died=lambda: self.spark_has_died,
+            on_spark_death=self._on_spark_death,
+            make_task=self.made,
+        )
+        self._running.start()
+        return self._running
 
     def stop(self) -> None:
-        return
+        if self._running is not None:
+            self._running.stop()
+        self._running = None
 
-    def failure(self) -> None:
-        return None
+    def _on_spark_death(self) -> None:
+        self.spark_deaths += 1
 
-    def replay(self, _: int) -> Replayed:
-        return Replayed(1)
+    def run(self, text: str) -> None:
+        self.sql.run(text)
+        assert self._running is not None
+        self._running.wake()
+
+    def status(self) -> TaskStatus | None:
+        return next(iter(self.sql.store.statuses()), None)
+
+    def comes_to(self, state: State, *, lag: int | None, error: bool = False) -> TaskStatus:
+        def holds() -> bool:
+            found = self.status()
+            return found is not None and (found.state, found.lag, found.error is not None) == (
+                state,
+                lag,
+                error,
+            )
+
+        assert eventually(holds, LONG), self.status()
+        found = self.status()
+        assert found is not None
+        return found
 
 
 @pytest.fixture
-def made(sql: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Controller]:
-    """A controller of a new engine over a catalog with one sink."""
+def engine(sql: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    monkeypatch.setattr(controller, "EVERY", 0.02)
     sql.topics["states"] = NewTopicOptions()
     sql.run(
         "CREATE SOURCE states FROM KAFKA CONNECTION kafka (TOPIC 'states') FORMAT TEXT;"
         "CREATE VIEW loud AS SELECT upper(text) AS text FROM states;"
         "CREATE SINK to_states FROM loud INTO KAFKA CONNECTION kafka (TOPIC 'to_states') FORMAT JSON"
     )
-    monkeypatch.setattr(controller, "SinkTask", Task)
-    monkeypatch.setattr(controller, "TaskGroup", Group)
-    session = cast("SparkSession", None)
-    return lambda: Controller(
-        sql.store, sql.connections, lambda: session, tmp_path / "clocks", follow=lambda *_: None
-    )
+    made = Engine(sql, tmp_path)
+    yield made
+    made.stop()
 
 
-class Unstarted(Task):
-    def __init__(self, *given: object) -> None:
-        raise ServiceIsDown("registry")
+class Gate:
+    """Holds a write up until the test opens it, and may fail it."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.entered = threading.Event()
+        self.opened = threading.Event()
+        self._failure = failure
+
+    def __call__(self, _: int) -> None:
+        self.entered.set()
+        assert self.opened.wait(LONG)
+        if self._failure is not None:
+            raise self._failure
 
 
-def state(sql: Shell) -> tuple[State, int | None, bool]:
-    """State and lag of the only task, and whether there is an error."""
-    (status,) = sql.store.statuses()
-    return status.state, status.lag, status.error is not None
+def fail(error: Exception) -> Callable[[int], None]:
+    def raise_(_: int) -> None:
+        raise error
+
+    return raise_
 
 
-def test_a_task_with_nothing_to_read_runs_at_once(sql: Shell, made: Callable[[], Controller]) -> None:
-    made().reconcile(sql.store.load())
-    assert state(sql) == (State.RUNNING, 0, False)
+def test_a_task_with_nothing_to_read_runs_at_once(engine: Engine) -> None:
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    engine.made.put(1, 2, 4)
+    assert eventually(lambda: len(engine.made.target.rows) == 3, LONG)
+    assert eventually(lambda: getattr(engine.status(), "rows", 0) == 3, LONG)
 
 
-def test_a_task_that_was_halted_is_not_said_to_run_before_a_batch_is_done(
-    sql: Shell, made: Callable[[], Controller], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Task, "waiting", 1)
-    (sink,) = sql.store.load().desired
+def test_lag_is_true_while_a_batch_takes_its_time(engine: Engine) -> None:
+    gate = Gate()
+    engine.made.target.pause = gate
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    engine.made.put(1)
+    assert gate.entered.wait(LONG)
+    engine.made.put(*range(1, 50))
+    engine.comes_to(State.RUNNING, lag=50)
+    gate.opened.set()
+    engine.comes_to(State.RUNNING, lag=0)
+
+
+def test_a_task_that_was_halted_is_not_said_to_run_before_a_batch_is_done(engine: Engine) -> None:
+    engine.made.put(1)
     for _ in range(2):  # engines, one after the other
-        engine = made()
-        engine.reconcile(sql.store.load())
-        assert state(sql) == (State.STARTING, 1, False)
-        Group.last.failed[sink] = TargetTopicGone("to_states", "to_states")
-        engine.reconcile(sql.store.load())
-        assert state(sql) == (State.HALTED, None, True)
+        gate = Gate(TargetTopicGone("to_states", "to_states"))
+        engine.made.target.pause = gate
+        engine.start()
+        engine.comes_to(State.STARTING, lag=1)
+        gate.opened.set()
+        engine.comes_to(State.HALTED, lag=None, error=True)
 
-    sql.run("CREATE VIEW other AS SELECT 1 AS one")  # which may have removed the cause
-    engine.reconcile(sql.store.load())
-    assert state(sql) == (State.STARTING, 1, True)
-    (starting,) = sql.store.statuses()
-    (task,) = Group.last.tasks
-    task.told(task.progress)
-    assert state(sql) == (State.RUNNING, 1, False)
-    (running,) = sql.store.statuses()
+    gate = Gate()
+    engine.made.target.pause = gate
+    engine.run("CREATE VIEW other AS SELECT 1 AS one")  # which may have removed the cause
+    starting = engine.comes_to(State.STARTING, lag=1, error=True)
+    gate.opened.set()
+    running = engine.comes_to(State.RUNNING, lag=0)
     assert running.since > starting.since
 
 
-def test_a_task_that_cannot_start_for_an_unknown_reason_is_halted(
-    sql: Shell, made: Callable[[], Controller], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise ValueError("nobody thought of this\nand more")
-
-    monkeypatch.setattr(controller, "SinkTask", broken)
-    made().reconcile(sql.store.load())
-    (status,) = sql.store.statuses()
-    assert status.state is State.HALTED
+def test_a_task_that_cannot_start_for_an_unknown_reason_is_halted(engine: Engine) -> None:
+    engine.made.failure = ValueError("nobody thought of this\nand more")
+    engine.start()
+    status = engine.comes_to(State.HALTED, lag=None, error=True)
     assert 'RUN-0201: sink "to_states" failed: nobody thought of this\n' in str(status.error)
 
 
 def test_a_task_is_tried_again_while_a_service_of_the_world_is_down(
-    sql: Shell, made: Callable[[], Controller], monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controller, "LONGEST_WAIT", 0.0)
-    monkeypatch.setattr(controller, "SinkTask", Unstarted)
-    engine = made()
-    engine.reconcile(sql.store.load())
-    assert state(sql) == (State.STARTING, None, True)
-    monkeypatch.setattr(controller, "SinkTask", Task)
-    engine.reconcile(sql.store.load())
-    assert state(sql) == (State.RUNNING, 0, False)
+    engine.made.failure = ServiceIsDown("registry")
+    engine.start()
+    engine.comes_to(State.STARTING, lag=None, error=True)
+    engine.made.failure = None
+    engine.comes_to(State.RUNNING, lag=0)
+
+
+def test_a_dead_spark_is_told_and_the_task_tried_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller, "LONGEST_WAIT", 0.0)
+    engine.made.target.pause = fail(SparkGone("it ended"))
+    engine.made.put(1)
+    engine.start()
+    assert eventually(lambda: engine.spark_deaths > 0, LONG)
+    engine.made.target.pause = lambda _: None
+    engine.comes_to(State.RUNNING, lag=0)
+    assert engine.made.target.rows == [("a", 1)]
+
+
+def test_a_spark_that_dies_while_nothing_is_to_be_done_is_noticed_once(engine: Engine) -> None:
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    engine.spark_has_died = True
+    assert eventually(lambda: engine.spark_deaths > 0, LONG)
+    engine.stop()
+    assert engine.spark_deaths == 1
+
+
+def test_a_changed_view_replaces_the_task_and_what_was_counted_stays(engine: Engine) -> None:
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    engine.made.put(1)
+    assert eventually(lambda: getattr(engine.status(), "rows", 0) == 1, LONG)
+    engine.run("CREATE OR REPLACE VIEW loud AS SELECT lower(text) AS text FROM states")
+    assert eventually(lambda: len(engine.made.tasks) == 2, LONG)
+    engine.made.put(2)
+    assert eventually(lambda: getattr(engine.status(), "rows", 0) == 2, LONG)
+    assert engine.made.target.rows == [("a", 1), ("a", 2)]
+
+
+def test_a_source_that_must_follow_first_gets_a_new_task(engine: Engine) -> None:
+    engine.made.target.pause = fail(ReplanNeeded(5, []))
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    engine.made.put(1)
+    assert eventually(lambda: bool(engine.followed), LONG)
+    engine.made.target.pause = lambda _: None
+    engine.comes_to(State.RUNNING, lag=0)
+    assert set(engine.followed) == {5}
+    assert len(engine.made.tasks) > 1
+
+
+def test_a_paused_task_is_disabled_and_goes_on_where_it_was(engine: Engine) -> None:
+    engine.start()
+    engine.made.put(1)
+    engine.comes_to(State.RUNNING, lag=0)
+    engine.run("ALTER SINK to_states PAUSE")
+    engine.comes_to(State.DISABLED, lag=None)
+    engine.made.put(2)
+    engine.run("ALTER SINK to_states RESUME")
+    engine.comes_to(State.RUNNING, lag=0)
+    assert engine.made.target.rows == [("a", 1), ("a", 2)]
+
+
+def test_a_stopped_engine_says_so(engine: Engine) -> None:
+    engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    engine.stop()
+    engine.comes_to(State.STOPPED, lag=None)
 
 
 def test_a_replay_tells_a_task_that_is_starting_from_one_that_is_halted(
-    sql: Shell, made: Callable[[], Controller], monkeypatch: pytest.MonkeyPatch
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controller, "PATIENCE", 0.0)
-    monkeypatch.setattr(Task, "waiting", 1)
-    (sink,) = sql.store.load().desired
-    sql.store.quarantine([Quarantined(sink, sink, "states", 0, 0, NOW, None, "$.value", "text", "why")])
-    engine = made()
+    monkeypatch.setattr(controller, "REPLAY_TIMEOUT", 0.0)
+    monkeypatch.setattr(controller, "replay", lambda *_: Replayed(1))  # reads from a real topic
+    record = KafkaRecord("states", 0, 0)
+    engine.sql.store.quarantine(
+        [Quarantined(engine.sink, engine.sink, record, NOW, None, "$.value", "text", "why")]
+    )
+    gate = Gate(TargetTopicGone("to_states", "to_states"))
+    engine.made.target.pause = gate
+    idle = Controller(engine.sql.store, engine.sql.connections, MemoryJobs(), Path(), follow=lambda *_: None)
     with pytest.raises(TaskNotRunning, match="is still starting"):
-        engine.replay(sink, "to_states")
-    engine.reconcile(sql.store.load())
-    assert engine.replay(sink, "to_states") == Replayed(1)
-    sql.run("CREATE OR REPLACE VIEW loud AS SELECT lower(text) AS text FROM states")
-    with pytest.raises(TaskNotRunning, match="is still starting"):  # it has the old view still
-        engine.replay(sink, "to_states")
-    engine.reconcile(sql.store.load())
-    assert engine.replay(sink, "to_states") == Replayed(1)
-    Group.last.failed[sink] = TargetTopicGone("to_states", "to_states")
-    engine.reconcile(sql.store.load())
+        idle.replay(engine.sink, "to_states")
+    running = engine.start()
+    engine.comes_to(State.RUNNING, lag=0)
+    assert running.replay(engine.sink, "to_states") == Replayed(1)
+    engine.made.put(1)
+    gate.opened.set()
+    engine.comes_to(State.HALTED, lag=None, error=True)
     with pytest.raises(TaskNotRunning, match="does not run"):
-        engine.replay(sink, "to_states")
+        running.replay(engine.sink, "to_states")

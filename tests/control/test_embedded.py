@@ -28,7 +28,7 @@ def test_the_four_connections_are_made_once(tmp_path: Path) -> None:
 
 
 def test_each_is_named_after_the_service_that_it_leads_to() -> None:
-    assert {kind: name for name, (kind, _) in CONNECTIONS.items()} == SERVICES
+    assert {options.system: name for name, options in CONNECTIONS.items()} == SERVICES
 
 
 def test_a_connection_that_was_dropped_comes_back_with_the_next_engine(sql: Shell) -> None:
@@ -51,4 +51,4 @@ def test_its_statement_reads_back(sql: Shell, name: str) -> None:
     ((_, printed),) = sql.rows(f"SHOW CREATE CONNECTION {name}")
     statement = parse_statement(str(printed))
     assert isinstance(statement, CreateConnection)
-    assert statement.kind == CONNECTIONS[name][0]
+    assert statement.options == CONNECTIONS[name]

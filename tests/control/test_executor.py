@@ -9,11 +9,9 @@ import pytest
 from headgate.catalog.errors import UnknownObject
 from headgate.connectors.errors import TopicNotFound
 from headgate.connectors.kafka import NewTopicOptions
-from headgate.control.executor import Session
-from headgate.control.results import Done, Notice
+from headgate.control.sessions import Done, Notice, Session
 from headgate.purify.errors import NoSchemaForTopic, SecretWrittenOut
 from headgate.registry.errors import IncompatibleSchema, RegistryUnreachable, SubjectNotFound
-from headgate.sql.json import from_json
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
@@ -105,9 +103,7 @@ def test_a_sink_makes_its_topic_and_freezes_its_schema_with_its_id(lines: Shell)
     assert lines.topics["frozen"].partitions == 4
     registered = lines.registry.latest("frozen-value")
     (stored,) = lines.store.load().of_kind(Kind.SINK)
-    purified = json.loads(stored.purified)["statement"]
-    sink = from_json(purified)
-    assert isinstance(sink, CreateSink)
+    assert isinstance(stored.definition, CreateSink)
     ((_, created),) = lines.rows("SHOW CREATE SINK s")
     assert f"SEED VALUE SCHEMA ID {registered.schema_id} '{registered.schema.text}'" in str(created)
 
@@ -255,10 +251,10 @@ def test_what_is_made_under_another_path_means_the_same_under_the_default(
     )
     lines.session = Session()
     ((_, source),) = lines.rows("SHOW CREATE SOURCE sales.s")
-    assert "CONNECTION headgate.sales.kafka " in str(source).replace('"', "")
-    assert "REGISTRY CONNECTION headgate.sales.registry " in str(source).replace('"', "")
+    assert "CONNECTION sales.kafka " in str(source)
+    assert "REGISTRY CONNECTION sales.registry " in str(source)
     ((_, sink),) = lines.rows("SHOW CREATE SINK sales.s_sink")
-    assert "headgate.sales.s" in str(sink).replace('"', "")
+    assert "FROM sales.s\n" in str(sink)
     catalog = lines.store.load()
     (stored,) = catalog.of_kind(Kind.SINK)
     assert catalog.path(stored.id) == ("headgate", "sales", "s_sink")

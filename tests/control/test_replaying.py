@@ -7,7 +7,7 @@ import pytest
 from headgate.catalog.errors import UnknownObject, WrongKind
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.replaying import COLUMNS, replayed
-from headgate.control.results import ResultColumns, ResultRows
+from headgate.control.sessions import ResultColumns, ResultRows
 from headgate.runtime.errors import TaskNotRunning
 from headgate.runtime.replay import Replayed
 from tests.control.scripts import Shell

@@ -7,12 +7,14 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Observation, Row
 
 from headgate.connectors.connections import Clients
 from headgate.connectors.kafka import NewTopicOptions, Topic
 from headgate.control.definitions import task_definition
-from headgate.runtime.sink_task import LARGEST_KEPT, SMALL, SinkTask
+from headgate.runtime.decode import REJECTED
+from headgate.runtime.inputs.kafka import INLINE_RAW_BYTES, LARGEST_KEPT, KafkaInput
+from headgate.runtime.sink_task import sink_task
 from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
 
@@ -47,19 +49,21 @@ def test_large_records_are_read_from_the_topic_and_the_largest_not_kept(sql: She
     catalog = sql.store.load()
     (sink,) = catalog.of_kind(Kind.SINK)
     clients = cast("Clients", SimpleNamespace(kafka=lambda *_: cluster))
-    task = SinkTask(task_definition(catalog, sink), clients, sql.store, lambda _: None)
+    task = sink_task(task_definition(catalog, sink), clients, sql.store)
     task.begin()
-    small = bad(0, large=False, raw=b"\xff" * SMALL)
+    small = bad(0, large=False, raw=b"\xff" * INLINE_RAW_BYTES)
     rows = [bad(3, large=True), bad(2, large=True), small, bad(1, large=True)]
     decoded = SimpleNamespace(
         where=lambda _: SimpleNamespace(selectExpr=lambda *_: SimpleNamespace(toLocalIterator=lambda: rows))
     )
-    task._decoded = cast("DataFrame", decoded)
-    task.set_aside()
-    assert task.progress.skipped == 4
+    (input_,) = task.inputs.values()
+    assert isinstance(input_, KafkaInput)
+    input_._decoded = cast("DataFrame", decoded)
+    input_._observed = cast("Observation", SimpleNamespace(get={REJECTED: 4}))
+    kept = list(input_.rejected().records)
     reason = "It is not valid UTF-8"
-    assert [(q.offset, q.raw, q.reason) for q in sql.store.quarantined()] == [
-        (0, b"\xff" * SMALL, reason),
+    assert [(q.offset, q.raw, q.reason) for q in kept] == [
+        (0, b"\xff" * INLINE_RAW_BYTES, reason),
         (1, b"a" * LARGEST_KEPT, reason),
         (2, None, f"{reason} (its 100,001 bytes are too many to be kept here)"),
         (3, None, f"{reason} (its bytes were gone before they could be kept)"),

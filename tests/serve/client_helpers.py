@@ -16,6 +16,9 @@ import uvicorn
 
 from headgate.control.engine import Engine, Project
 from headgate.embedded.host import LOOPBACK
+from headgate.runtime.query import QueryRequest
+from headgate.runtime.query_process import QueryClient, RunningQuery
+from headgate.runtime.query_server import QueryServer
 from headgate.runtime.session import OpenSpark, Spark, SparkSession
 from headgate.serve.client import EngineAddress, EngineClient, token_file
 from headgate.serve.server import HttpApi
@@ -27,10 +30,50 @@ def _no_spark() -> SparkSession:
     raise AssertionError("this engine has no Spark")
 
 
+class QueriesInThread:
+    """Runs queries as the query process does, in threads of the test and with its Spark."""
+
+    def __init__(self, spark: OpenSpark, folder: Path, at_once: int = 4, spool: int = 1 << 30) -> None:
+        self._spark = spark
+        self._folder = folder / "spool"
+        self._limits = at_once, spool
+        self._guard = threading.Lock()
+        self._client: QueryClient | None = None
+
+    def open(self, request: QueryRequest) -> RunningQuery:
+        return self._running_client().open(request)
+
+    def _running_client(self) -> QueryClient:
+        """The first query starts the server. Two queries may come at once."""
+        with self._guard:
+            if self._client is None:
+                session = self._spark()
+                ours, theirs = socket.socketpair()
+                server = QueryServer(session, self._folder, *self._limits, die=_never)
+                threading.Thread(target=_serve, args=(server, theirs), daemon=True).start()
+                self._client = QueryClient(ours)
+            return self._client
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.control.close()
+
+
+def _serve(server: QueryServer, control: socket.socket) -> None:
+    with control:
+        server.serve(control)
+    server.close()
+
+
+def _never(reason: str) -> None:
+    raise AssertionError(reason)
+
+
 @contextmanager
 def engine_in_thread(folder: Path, spark: OpenSpark = _no_spark) -> Iterator[EngineClient]:
     """The engine of a project folder without its tasks. Commands find it by its files, like any engine."""
-    engine = Engine(Project(folder), Spark(spark))
+    queries = QueriesInThread(spark, folder)
+    engine = Engine(Project(folder), Spark(spark), queries)
     api = HttpApi(engine, TOKEN)
     server = uvicorn.Server(
         uvicorn.Config(api.application(), host=LOOPBACK, port=0, log_level="critical", lifespan="off")
@@ -43,7 +86,8 @@ def engine_in_thread(folder: Path, spark: OpenSpark = _no_spark) -> Iterator[Eng
         finally:
             server.should_exit = True
             thread.join()
-            engine.store.close()
+            queries.close()
+            engine.close()
 
 
 def _write_address(folder: Path, port: int) -> EngineClient:

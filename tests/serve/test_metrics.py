@@ -120,4 +120,4 @@ def test_any_name_makes_a_valid_label(name: str) -> None:
     task = building.add(Kind.SINK, name)
     families = parse(metrics(building.catalog, [status(task)]))
     ((labels, _),) = families["headgate_task_up"].samples
-    assert labels["task"] == building.catalog.shown(task)
+    assert labels["task"] == building.catalog.display_name(task)

@@ -91,3 +91,9 @@ def test_a_line_that_is_no_event_is_an_error(line: str) -> None:
 
 def test_members_that_are_not_known_are_ignored() -> None:
     assert read_event('{"event": "done", "tag": "DROP SINK", "took": 5}') == Done("DROP SINK")
+
+
+def test_half_of_a_surrogate_pair_is_written_as_an_escape() -> None:
+    line = write_event(Notice("a\ud800"))
+    assert line == b'{"event":"notice","message":"a\\ud800"}\n'
+    assert read_event(line) == Notice("a\ud800")

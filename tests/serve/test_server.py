@@ -10,18 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from starlette.testclient import TestClient
 
-from headgate.control.cancellation import Cancellation
 from headgate.control.engine import Engine, Project
+from headgate.control.sessions import Cancellation
 from headgate.runtime.session import Spark
 from headgate.serve.protocol import Columns, Done, Failed, Notice, Rows, read_event, write_event
-from headgate.serve.server import MAX_UNSENT_EVENTS, Emit, HttpApi, StatementStreams
+from headgate.serve.server import MAX_BODY, MAX_UNSENT_EVENTS, Emit, HttpApi, StatementStreams
+from tests.serve.client_helpers import QueriesInThread
 
 pytestmark = pytest.mark.unit
 
 TOKEN = "s3cret-token"
+BYTES = {b"authorization": f"Bearer {TOKEN}".encode()}
+URL = "http://localhost"
 AUTHORIZED = {"authorization": f"Bearer {TOKEN}"}
 
 
@@ -32,10 +37,12 @@ def no_spark() -> SparkSession:
 @pytest.fixture
 def http(tmp_path: Path) -> Iterator[TestClient]:
     """The door of an engine that has a catalog and no Spark."""
-    engine = Engine(Project(tmp_path), Spark(no_spark))
+    engine = Engine(Project(tmp_path), Spark(no_spark), QueriesInThread(no_spark, tmp_path))
     engine.start()
     try:
-        with TestClient(HttpApi(engine, TOKEN).application()) as client:
+        with TestClient(
+            HttpApi(engine, TOKEN, hosts=("Engine.internal", "10.0.0.7")).application(), URL
+        ) as client:
             yield client
     finally:
         engine.close()
@@ -73,11 +80,182 @@ def test_nothing_is_done_without_the_token(
     assert run(http, "SHOW SCHEMAS LIKE 'intruder'")[1] == Rows(())
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{"])
-def test_a_body_that_is_not_a_json_object_is_refused(http: TestClient, body: bytes) -> None:
+def refused(answer: Any) -> tuple[int, str]:
+    """Status and code of a refusal, which has the form of every diagnostic."""
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["message"]
+    return answer.status_code, answer.json()["code"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"null",
+        b"NaN",
+        b"\xff",
+        b'{"sql": "SHOW VIEWS"} x',
+        b'{"sql": "\xff"}',
+        rb'{"sql": "SELECT \ud800"}',
+        rb'{"sql": "\udc00"}',
+        b'{"sql": ["SHOW VIEWS"]}',
+        b'{"sql": null}',
+        b'{"sql": 1, "session": "s"}',
+        b'{"sql": "SHOW VIEWS", "session": 7}',
+        b'{"sql": "SHOW VIEWS", "session": {}}',
+        b"{}",
+        b"[" * 100_000,
+        b'{"sql":' * 100_000,
+        b'{"sql": "", "x": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    ],
+    ids=lambda body: repr(body[:24]),
+)
+@pytest.mark.parametrize("path", ["/api/statements", "/api/plan", "/api/apply"])
+def test_a_body_that_is_not_a_script_is_refused(http: TestClient, path: str, body: bytes) -> None:
+    answer = http.post(path, content=body, headers=AUTHORIZED)
+    assert refused(answer) == (400, "CLI-0107")
+
+
+def test_the_refusal_of_a_body_says_why_and_shows_nothing_of_it(http: TestClient) -> None:
+    def message(body: bytes) -> str:
+        return str(http.post("/api/statements", content=body, headers=AUTHORIZED).json()["message"])
+
+    assert message(b'{"sql": 1}') == 'cannot read the body of the request: "sql" is not a text'
+    assert message(b'{"sql": "", "session": 1}').endswith('"session" is not a text')
+    assert message(b"{}").endswith('it has no "sql"')
+    assert "hunter2" not in message(b'{"sql": "hunter2')
+    assert "hunter2" not in message(b"hunter2")
+
+
+def test_a_body_beyond_the_bound_is_refused(http: TestClient) -> None:
+    body = b'{"sql": "' + b" " * MAX_BODY + b'"}'
+    assert refused(http.post("/api/statements", content=body, headers=AUTHORIZED)) == (413, "CLI-0109")
+    assert refused(http.post("/api/statements", content=body)) == (401, "RUN-0403")
+
+
+@given(
+    body=st.binary()
+    | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(lambda v: json.dumps(v).encode())
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_other_body_is_refused_or_answered_in_events(http: TestClient, body: bytes) -> None:
     answer = http.post("/api/statements", content=body, headers=AUTHORIZED)
-    assert answer.status_code == 400
-    assert answer.json()["code"] == "CLI-0107"
+    assert refused(answer) == (400, "CLI-0107")
+
+
+@given(sql=st.text(st.characters(categories=None)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_text_of_a_script_gets_an_answer(http: TestClient, sql: str) -> None:
+    body = json.dumps({"sql": sql, "session": "any"})
+    answer = http.post("/api/plan", content=body, headers=AUTHORIZED)
+    if answer.status_code == 200:
+        assert answer.text.strip() or not sql.strip() or "--" in sql or "/*" in sql
+        for line in answer.text.split("\n")[:-1]:
+            read_event(line)
+    else:
+        assert refused(answer) == (400, "CLI-0107")
+
+
+@pytest.mark.parametrize("path", ["/", "/api", "/api/nothing", "/metrics/x", "//healthz", "/api/statements/"])
+def test_an_unknown_path_is_a_diagnostic(http: TestClient, path: str) -> None:
+    answer = http.get(f"{URL}{path}", follow_redirects=False)
+    assert refused(answer) == (404, "CLI-0110")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("GET", "/api/statements", "POST"), ("DELETE", "/api/apply", "POST"), ("POST", "/metrics", "GET, HEAD")],
+)
+def test_a_method_that_a_path_does_not_take_is_a_diagnostic(
+    http: TestClient, method: str, path: str, allowed: str
+) -> None:
+    answer = http.request(method, path, headers=AUTHORIZED)
+    assert refused(answer) == (405, "CLI-0111")
+    assert sorted(answer.headers["allow"].split(", ")) == allowed.split(", ")
+
+
+PATHS = ("/healthz", "/metrics", "/api/statements", "/api/plan", "/api/apply", "/nothing")
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8080",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "evil.example:127.0.0.1",
+        "127.0.0.1@evil.example",
+        "evil.example#localhost",
+        "localhost/evil.example",
+        "localhost:80:80",
+        "localhost:x",
+        "[::1].evil.example",
+        "[::2]",
+        "0.0.0.0",
+        "10.0.0.8",
+        "192.168.0.1",
+        "2130706433",
+        "0x7f.1",
+        "engine.internal.evil.example",
+        "",
+        ":80",
+        "localh\xf6st",
+    ],
+)
+def test_a_request_that_names_a_foreign_host_is_refused_on_every_path(
+    http: TestClient, path: str, host: str
+) -> None:
+    """A browser sends the foreign name also after that name was made to point to 127.0.0.1."""
+    answer = http.request("POST", path, json={"sql": ""}, headers={**BYTES, b"host": host.encode("latin-1")})
+    assert refused(answer) == (421, "CLI-0112")
+    assert "project" not in answer.text
+    assert "headgate_task" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "LOCALHOST:8080",
+        "localhost.",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "127.1.2.3:80",
+        "[::1]",
+        "[::1]:8080",
+        "engine.internal",
+        "ENGINE.internal:443",
+        "10.0.0.7:80",
+    ],
+)
+def test_loopback_and_the_hosts_of_the_settings_are_let_in(http: TestClient, host: str) -> None:
+    assert http.get("/healthz", headers={"host": host}).is_success
+    assert http.get("/metrics", headers={"host": host}).is_success
+
+
+def test_a_request_with_two_hosts_or_none_is_refused(http: TestClient) -> None:
+    def status(*hosts: str) -> int:
+        request = http.build_request("GET", "/healthz")
+        del request.headers["host"]
+        request.headers = type(request.headers)(
+            [*request.headers.multi_items(), *(("host", host) for host in hosts)]
+        )
+        return http.send(request).status_code
+
+    assert status("localhost") == 200
+    assert status("localhost", "evil.example") == 421
+    assert status("localhost", "localhost") == 421
+
+
+def test_an_error_of_the_engine_itself_is_a_diagnostic_too(tmp_path: Path) -> None:
+    engine = Engine(Project(tmp_path), Spark(no_spark), QueriesInThread(no_spark, tmp_path))
+    engine.close()
+    with TestClient(HttpApi(engine, TOKEN).application(), URL, raise_server_exceptions=False) as http:
+        assert refused(http.get("/metrics")) == (500, "INT-0001")
 
 
 # events
@@ -150,15 +328,15 @@ def test_an_empty_script_answers_nothing(http: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/api/statements", "/api/plan", "/api/apply"])
 def test_a_busy_engine_refuses_statements_and_still_answers_health_checks(tmp_path: Path, path: str) -> None:
-    engine = Engine(Project(tmp_path), Spark(no_spark))
+    engine = Engine(Project(tmp_path), Spark(no_spark), QueriesInThread(no_spark, tmp_path))
     try:
-        with TestClient(HttpApi(engine, TOKEN, StatementStreams(0)).application()) as http:
+        with TestClient(HttpApi(engine, TOKEN, StatementStreams(0)).application(), URL) as http:
             answer = http.post(path, json={"sql": "SHOW VIEWS"}, headers=AUTHORIZED)
             assert (answer.status_code, answer.json()["code"]) == (503, "CLI-0108")
             assert answer.json()["hint"].startswith("Try again")
             assert http.get("/healthz").is_success
     finally:
-        engine.store.close()
+        engine.close()
 
 
 # health and metrics

@@ -1,4 +1,4 @@
-"""The short commands: apply, plan, sql and doctor."""
+"""The short commands: apply, plan, sql, catalog and doctor."""
 
 from __future__ import annotations
 
@@ -123,6 +123,34 @@ def _open_shell(project: Path, url: str | None) -> None:
         changed = Shell(connected.client, history_file(project.absolute(), url)).run()
     if connected.started and changed:
         click.secho(f"notice: {ENGINE_WAS_TEMPORARY}", err=True, fg="yellow")
+
+
+@click.group()
+def catalog() -> None:
+    """Work on a project's catalog while no engine runs."""
+
+
+@catalog.command("change-key")
+@project_option
+def change_key(project: Path) -> None:
+    """Encrypt every secret anew, with a new key.
+
+    The new key replaces the one in the key file. If HEADGATE_SECRET_KEY is set, put the new key before the old one there
+    first: secrets are then encrypted with the first key, and afterwards the old one can be removed.
+    """
+    # Imported here, because other commands do not open a catalog.
+    from headgate.catalog.errors import CatalogUnreachable
+    from headgate.catalog.secrets import EncryptedSecret
+    from headgate.catalog.store.sqlite import SqliteStore
+
+    path = project / ".headgate" / "catalog.db"
+    if not path.exists():
+        raise CatalogUnreachable(str(path), "there is no such file")
+    with SqliteStore(path) as store:
+        secrets = [s for s in store.load().secrets.values() if isinstance(s, EncryptedSecret)]
+        if secrets:
+            store.change_key()
+    click.echo(f"{len(secrets)} secrets encrypted with the new key" if secrets else "there are no secrets")
 
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}

@@ -25,7 +25,7 @@ from headgate.serve.client import EngineClient, token_file
 from headgate.serve.errors import EngineNotRunning, EngineUnreachable
 from headgate.serve.process import started_engine
 from headgate.serve.protocol import Done, Event, Failed, read_event
-from headgate.sql.redact import redacted_text
+from headgate.sql.redact import redacted_diagnostic
 from headgate.sql.script import decode_source, parse_script
 
 TOKEN_VARIABLE = "HEADGATE_TOKEN"
@@ -148,5 +148,5 @@ def check_script(text: str, output: Output) -> int:
 
 def exit_with(error: HeadgateError, text: str, output: Output) -> NoReturn:
     """Print an error with its place in the script, secrets hidden, and exit."""
-    print_diagnostic(error.diagnostic(redacted_text(text)), output)
+    print_diagnostic(redacted_diagnostic(error, text), output)
     sys.exit(exit_status(error))

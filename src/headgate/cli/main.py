@@ -16,6 +16,7 @@ COMMANDS = {
         "apply",
         "Create and change what a script describes.",
     ),
+    "catalog": ("headgate.cli.commands", "catalog", "Work on a project's catalog while no engine runs."),
     "doctor": ("headgate.cli.commands", "doctor", "Check what Headgate needs, and say how to repair it."),
     "plan": ("headgate.cli.commands", "plan", "Show what `apply` would do, without doing it."),
     "run": ("headgate.cli.run", "run", "Apply a script, and watch its tasks in the foreground."),

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Never, Self
@@ -18,15 +19,16 @@ from typing import Never, Self
 import click
 import uvicorn
 
-from headgate.catalog.errors import LeaseLost
+from headgate.catalog.errors import CatalogError
 from headgate.cli.errors import EnginePortTaken
 from headgate.cli.main import exit_status
-from headgate.cli.settings import Settings, project_option, read_settings
+from headgate.cli.settings import Settings, project_option, read_settings, size_in_bytes
 from headgate.control.engine import Engine, Project
 from headgate.embedded.host import LOOPBACK
-from headgate.embedded.spark import open_spark
+from headgate.embedded.spark import open_spark, query_settings
 from headgate.embedded.world import World
-from headgate.runtime.session import OpenSpark, Spark, SparkSession
+from headgate.runtime.query_process import QueryProcess, QuerySettings
+from headgate.runtime.session import OpenSpark, Spark, kill_jvm
 from headgate.serve.client import EngineAddress
 from headgate.serve.process import HEADGATE
 from headgate.serve.server import HttpApi
@@ -106,13 +108,15 @@ class EngineServer:
     Relative paths in the settings start at ``home``.
     """
 
-    def __init__(self, home: Path, settings: Settings, project: Project) -> None:
+    def __init__(self, home: Path, settings: Settings, project: Project, eager_queries: bool = False) -> None:
+        """``eager_queries`` gives queries the priority of tasks: for specs, which wait for every query."""
         self._settings = settings
         self._spark = Spark(_spark_session(home, settings))
+        self._queries = QueryProcess(lambda: _query_settings(home, settings, eager_queries))
         self._spark_died = threading.Event()
         self._token = secrets.token_urlsafe(32)
         self._url = ""
-        self._api = HttpApi(self._open(project), self._token)
+        self._api = HttpApi(self._open(project), self._token, hosts=settings.hosts)
         config = uvicorn.Config(
             self._api.application(),
             log_level="warning",
@@ -152,6 +156,7 @@ class EngineServer:
             self._write_address()
             if self._settings.spark.eager:
                 self._spark.warm_up()
+                self._queries.warm_up()
             self._server.run(sockets=[bound])
             log.info("stopping: tasks finish their batches")
         finally:
@@ -163,16 +168,17 @@ class EngineServer:
         self._spark_died.set()
         self.stop()
 
-    def _on_lease_lost(self, lost: LeaseLost) -> None:
-        """Exit at once, with Spark, because another engine has taken over the catalog. A running batch would be written
-        besides the batch of the other engine."""
+    def _on_lease_lost(self, lost: CatalogError) -> None:
+        """Kill Spark and exit at once, because another engine may have taken over the catalog. Otherwise a batch that runs
+        would be written after later batches of the other engine."""
+        kill_jvm()
         log.error("%s", lost.diagnostic().render())
         logging.shutdown()
         os._exit(exit_status(lost))
 
     def _close(self) -> None:
         """Close every part, even if another one fails: Spark may have ended already, by the same signal."""
-        for close in (self._api.engine.close, self._spark.close):
+        for close in (self._queries.close, self._api.engine.close, self._spark.close):
             try:
                 close()
             except Exception as error:  # noqa: BLE001 - the process ends, and the next one continues from the ledgers
@@ -202,7 +208,7 @@ class EngineServer:
         part.replace(state / ENGINE_FILE)
 
     def _open(self, project: Project) -> Engine:
-        return Engine(project, self._spark, self._on_spark_death, self._on_lease_lost)
+        return Engine(project, self._spark, self._queries, self._on_spark_death, self._on_lease_lost)
 
 
 def replace_process(command: tuple[str, ...]) -> Never:
@@ -214,17 +220,27 @@ def replace_process(command: tuple[str, ...]) -> Never:
 
 
 def _spark_session(folder: Path, settings: Settings) -> OpenSpark:
-    def open_() -> SparkSession:
-        given = {
-            "spark.sql.caseSensitive": "true",
-            "spark.sql.ansi.enabled": "true",
-            "spark.sql.warehouse.dir": settings.warehouse_address(folder),
-            **settings.spark.settings,
-        }
-        master = settings.spark.master
-        return open_spark(master=master, settings=given)
+    return lambda: open_spark(master=settings.spark.master, settings=_spark_settings(folder, settings))
 
-    return open_
+
+def _spark_settings(folder: Path, settings: Settings) -> dict[str, str]:
+    return {
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.warehouse.dir": settings.warehouse_address(folder),
+        **settings.spark.settings,
+    }
+
+
+def _query_settings(folder: Path, settings: Settings, eager: bool) -> QuerySettings:
+    made = query_settings(
+        folder / ".headgate" / "queries",
+        memory=settings.queries.memory,
+        at_once=settings.queries.at_once,
+        spool=size_in_bytes(settings.queries.spool),
+        spark=_spark_settings(folder, settings),
+    )
+    return replace(made, niceness=0) if eager else made
 
 
 def listen(port: int) -> socket.socket:

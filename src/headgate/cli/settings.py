@@ -1,6 +1,7 @@
 """Settings of a project: the file `headgate.toml` in its folder. Environment variables override it.
 
     port = 8080
+    hosts = ["engine.internal"]    # names besides localhost by which clients may call the engine
     world = false                  # true, false, or the folder of the embedded world
     warehouse = "hdfs://data/headgate"
 
@@ -8,24 +9,37 @@
     master = "spark://host:7077"   # or local[8], yarn, k8s://…
     settings = { "spark.executor.memory" = "2g" }
 
+    [queries]                      # the process that runs SELECTs
+    memory = "512m"
+    at_once = 4
+    spool = "1g"
+
     [log]
     level = "debug"
     file = "engine.log"
 
 The variables are HEADGATE_PORT, HEADGATE_SPARK_MASTER, HEADGATE_LOG_LEVEL and so on. HEADGATE_SPARK_SETTINGS is a JSON
-object. Relative paths start at the project folder.
+object, HEADGATE_HOSTS has commas between the names. Relative paths start at the project folder.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import click
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
 
 from headgate.cli.errors import InvalidSetting, SettingsUnreadable, UnknownSetting
 from headgate.errors import HeadgateError, raise_all, similar_names
@@ -67,6 +81,40 @@ class SparkSettings(BaseModel):
         return {key: _text(value) for key, value in given.items()}
 
 
+SIZE = re.compile(r"([1-9]\d{0,5})([kmg])", re.IGNORECASE)
+LEAST_MEMORY = 256 << 20  # a Spark with less does not start
+
+
+class QuerySettings(BaseModel):
+    """The table `[queries]`: the process that runs SELECTs. Sizes are written as Java writes them: 512m, 2g."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    memory: str = "512m"  # of its heap
+    at_once: int = Field(default=4, ge=1, le=64)  # further queries wait for their turn
+    spool: str = "1g"  # rows on disk that wait for their clients
+
+    @field_validator("memory", "spool")
+    @classmethod
+    def _size(cls, given: str) -> str:
+        if SIZE.fullmatch(given) is None:
+            raise ValueError("it is a size such as 512m or 2g")
+        return given
+
+    @field_validator("memory")
+    @classmethod
+    def _enough(cls, given: str) -> str:
+        if size_in_bytes(given) < LEAST_MEMORY:
+            raise ValueError("it is at least 256m")
+        return given
+
+
+def size_in_bytes(text: str) -> int:
+    found = SIZE.fullmatch(text)
+    assert found is not None
+    return int(found[1]) << {"k": 10, "m": 20, "g": 30}[found[2].lower()]
+
+
 class LogSettings(BaseModel):
     """The table `[log]`. Without a file, the log goes to standard error."""
 
@@ -84,9 +132,11 @@ class Settings(BaseSettings):
     )
 
     port: int = Field(0, ge=0, le=65535)
+    hosts: Annotated[tuple[str, ...], NoDecode] = ()
     world: bool | Path = True
     warehouse: str | None = None
     spark: SparkSettings = Field(default_factory=SparkSettings)
+    queries: QuerySettings = Field(default_factory=QuerySettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @field_validator("world", mode="before")
@@ -95,6 +145,20 @@ class Settings(BaseSettings):
         if isinstance(given, str):
             return {"true": True, "false": False}.get(given.lower(), given)
         return given
+
+    @field_validator("hosts", mode="before")
+    @classmethod
+    def _hosts(cls, given: object) -> object:
+        if isinstance(given, str):
+            return tuple(host.strip() for host in given.split(",") if host.strip())
+        return given
+
+    @field_validator("hosts")
+    @classmethod
+    def _without_port(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(_is_host, hosts)):
+            raise ValueError("")
+        return hosts
 
     @classmethod
     def settings_customise_sources(
@@ -166,7 +230,7 @@ def _findings(error: ValidationError, given: dict[str, Any], file: str) -> Itera
 
 def _depth(loc: tuple[int | str, ...]) -> int:
     """How many parts of a location are the name of a setting. The rest are branches of its type."""
-    return 2 if loc[0] in ("spark", "log") else 1
+    return 2 if loc[0] in ("spark", "queries", "log") else 1
 
 
 def _is_in(given: dict[str, Any], path: tuple[str, ...]) -> bool:
@@ -182,6 +246,8 @@ def _names_beside(path: tuple[str, ...]) -> tuple[str, ...]:
     match path:
         case ("spark", _):
             return tuple(f"spark.{name}" for name in SparkSettings.model_fields)
+        case ("queries", _):
+            return tuple(f"queries.{name}" for name in QuerySettings.model_fields)
         case ("log", _):
             return tuple(f"log.{name}" for name in LogSettings.model_fields)
         case _:
@@ -198,9 +264,13 @@ def _reason(path: tuple[str, ...], message: str) -> str:
     match path:
         case ("port",):
             return "it is a number from 0 to 65535"
+        case ("hosts",):
+            return "it is a list of names or addresses, without port and scheme"
         case ("world",):
             return "it is true, false or a folder"
-        case ("spark" | "log",):
+        case ("queries", "at_once"):
+            return "it is a number from 1 to 64"
+        case ("spark" | "queries" | "log",):
             return f"it is a table, [{path[0]}]"
         case ("log", "level"):
             levels = get_args(LogSettings.model_fields["level"].annotation)
@@ -210,6 +280,13 @@ def _reason(path: tuple[str, ...], message: str) -> str:
         case _:
             plain = message.removeprefix("Value error, ").removeprefix("Input ")
             return plain if plain.startswith("it ") else f"it {plain[:1].lower()}{plain[1:]}"
+
+
+def _is_host(text: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(text))
+    except ValueError:
+        return re.fullmatch(r"[\w-]+(\.[\w-]+)*", text) is not None
 
 
 def _text(value: object) -> object:

@@ -25,14 +25,15 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 
 from headgate.catalog.catalog import DEFAULT_SCHEMA
-from headgate.catalog.objects import RELATIONS
 from headgate.cli.output import print_answer, print_diagnostic
 from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Columns, Done, Event, Failed, Rows, Value
-from headgate.sql.grammar import all_option_tables, all_rules, all_synopses
+from headgate.sql.grammar import all_option_lists, all_rules, all_synopses
+from headgate.sql.options import rules
 from headgate.sql.redact import redacted_text
+from headgate.sql.statement import RELATIONS
 from headgate.text.errors import SqlError
 from headgate.text.lexer import tokenize
 
@@ -186,7 +187,7 @@ def _keywords() -> frozenset[str]:
         for text in texts
         for word in re.findall(r"(?<![<\w])[A-Z][A-Z]+\b", re.sub(r"<[^>]*>", " ", text))
     }
-    options = (rule.name for table in all_option_tables().values() for rule in table.rules)
+    options = (rule.name for cls in all_option_lists().values() for rule in rules(cls))
     of_options = (word.upper() for name in options for word in name.split())
     return frozenset({*found, *of_options, *_QUERY_WORDS.split()})
 

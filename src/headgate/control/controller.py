@@ -6,363 +6,393 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Protocol
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import definition_mark
-from headgate.catalog.errors import CatalogBusy, CatalogFull, LeaseLost
+from headgate.catalog.errors import CatalogError, LeaseLost
 from headgate.catalog.graph import upstream
 from headgate.catalog.objects import DesiredTaskState
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.catalog.tasks import State, TaskStatus
-from headgate.connectors.connections import Connections
-from headgate.connectors.errors import BrokerUnreachable
+from headgate.connectors.connections import Clients, Connections
 from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
+from headgate.plan.definitions import TaskDefinition
+from headgate.runtime.entry import ScheduledTask
 from headgate.runtime.errors import DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
-from headgate.runtime.replay import Replayed
-from headgate.runtime.session import SparkSession
-from headgate.runtime.sink_task import Progress, SinkTask
-from headgate.runtime.source import Arrived, Follow
-from headgate.runtime.task_group import TaskGroup
+from headgate.runtime.ports import BatchResult, LedgerStore, Progress, ReplanNeeded
+from headgate.runtime.replay import Replayed, replay
+from headgate.runtime.scheduler import Jobs, Scheduler
+from headgate.runtime.sink_task import sink_task
+from headgate.runtime.source import Follow
+from headgate.runtime.task import Task
 from headgate.sql.statement import Kind
 
 log = logging.getLogger(__name__)
 
-EVERY = 0.5  # seconds between looks
-BEAT = 10.0
-LONGEST_WAIT = 30.0
-PATIENCE = 60.0  # seconds that a statement waits for a task that is about to run
+EVERY = (
+    0.5  # seconds between two looks at what nobody tells: retries that are due, and how far tasks are behind
+)
+LONGEST_WAIT = 30.0  # seconds between two attempts to start a task
+REPLAY_TIMEOUT = 60.0  # seconds that a statement waits for a task that is about to run
+
+
+class MakeTask(Protocol):
+    """Makes the task of a sink: see `sink_task`."""
+
+    def __call__(
+        self,
+        definition: TaskDefinition,
+        clients: Clients,
+        store: LedgerStore,
+        *,
+        guard: Callable[[], None],
+        on_notice: Callable[[str], None],
+    ) -> Task: ...
 
 
 @dataclass(slots=True)
-class Running:
+class ManagedTask:
     """A task that should run: for which definition, and what came of it."""
 
     signature: tuple[object, ...]
-    task: SinkTask | None = None
+    task: Task | None = None  # None while it is halted or waits for another attempt
     error: HeadgateError | None = None
     tries: int = 0
-    again_at: float = 0.0
+    retry_at: float = 0.0
     halted_at: int | None = None  # catalog version when it halted
-    told: State | None = None  # the state last reported
-    since: datetime = datetime.min
-    progress: Progress = field(default_factory=Progress)  # of the last task, that of the next goes on from it
+    state: State | None = None
+    since: datetime = field(default_factory=lambda: datetime.now(UTC))
+    progress: Progress = field(default_factory=Progress)  # a task made anew goes on counting from it
     failures: int = 0
+    lag: int | None = None
+    changed: bool = False  # its state is not in the catalog yet
+    progressed: bool = False  # its counters are not in the catalog yet
 
 
 class Controller:
-    """Runs in a thread of its own from ``start`` to ``stop``."""
+    """Runs in a thread of its own from ``start`` to ``stop``. Only that thread uses the managed tasks."""
 
     def __init__(
         self,
         store: SqliteStore,
         connections: Connections,
-        session: Callable[[], SparkSession],
-        checkpoints: Path,
-        spark_gone: Callable[[], None] = lambda: None,
-        fenced: Callable[[LeaseLost], None] = lambda _: None,
+        jobs: Jobs,
+        folder: Path,
         *,
         follow: Follow,
         catch_up: Callable[[int], bool] = lambda _: False,
+        check: Callable[[], None] = lambda: None,
+        spark_has_died: Callable[[], bool] = lambda: False,
+        on_spark_death: Callable[[], None] = lambda: None,
+        on_lease_lost: Callable[[CatalogError], None] = lambda _: None,
+        make_task: MakeTask = sink_task,
     ) -> None:
-        """``spark_gone`` is told when Spark has died under the tasks; whoever is told starts it again. ``fenced`` is told
-        when another engine has taken the catalog over; whoever is told ends this one. ``catch_up`` gives a sink the schema
-        that it was refused before, if it can."""
+        """``follow`` takes new schemas of a source into the catalog. ``catch_up`` gives a sink the schema that it was refused
+        before, if it can. ``check`` raises if this engine may not write any more. ``folder`` is where the engine keeps its
+        state. ``spark_has_died`` is asked all the time, ``on_spark_death`` must start Spark again, ``on_lease_lost`` must end this engine."""
         self._store = store
         self._connections = connections
-        self._session = session
-        self._checkpoints = checkpoints
-        self._spark_gone = spark_gone
-        self._fenced = fenced
+        self._folder = folder
         self._follow = follow
         self._catch_up = catch_up
-        self._tasks: dict[int, Running] = {}
-        self._groups: dict[tuple[str, str], TaskGroup] = {}
+        self._check = check
+        self._spark_has_died = spark_has_died
+        self._on_spark_death = on_spark_death
+        self._on_lease_lost = on_lease_lost
+        self._make_task = make_task
+        self._scheduler = Scheduler(jobs, self)
+        self._tasks: dict[int, ManagedTask] = {}
+        self._reconciled = -1  # version of the catalog
+        self._events: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._ended = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="controller", daemon=True)
-        self._last_beat = 0.0
-        self._said = ""  # the trouble that was logged last
+        self._reported_at = 0.0
+        self._logged = ""  # the error that was logged last
 
     def start(self) -> None:
-        shutil.rmtree(self._checkpoints, ignore_errors=True)  # clocks of queries that a killed engine left
+        self._scheduler.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop all tasks in order; each goes on from its ledger when an engine runs again."""
+        """Stop all tasks after their batch. Each goes on from its ledger when an engine runs again."""
         self._ended.set()
         self._wake.set()
-        self._thread.join()
-        for group in self._groups.values():
-            self._end(group)
-        for id_, running in self._tasks.items():
-            if running.task is not None:
-                with suppress(LeaseLost):
-                    self._report(id_, running, State.STOPPED)
+        if self._thread.is_alive():
+            self._thread.join()
+        self._scheduler.stop()
+        try:
+            self._take_events()
+            for managed in self._tasks.values():
+                if managed.task is not None:
+                    self._set_state(managed, State.STOPPED)
+            self._report()
+        except CatalogError as error:  # another engine has it, or there is no room: nobody needs the news
+            self._log(error)
 
     def wake(self) -> None:
-        """Something changed: look now."""
+        """Look at the catalog now."""
         self._wake.set()
 
     def replay(self, task: int, name: str) -> Replayed:
-        """Send a task's quarantined records through again. A task that is just starting, or whose group is just started
-        anew, is waited for; so is one that a statement has changed and that still runs as it was."""
-        deadline = time.monotonic() + PATIENCE
+        """Send a task's quarantined records through again, between two of its batches. Waits for a task that is starting, and
+        for one that a statement has changed and that still runs as it was."""
+        deadline = time.monotonic() + REPLAY_TIMEOUT
         while self._store.quarantined(task):
-            catalog, running = self._store.load(), self._tasks.get(task)
-            done = None
-            if running is not None and running.signature == _signature(catalog, task):
-                group = next((g for g in list(self._groups.values()) if running.task in g.tasks), None)
-                done = None if group is None else group.replay(task)
-            if done is not None:
-                return done
-            halted = running is not None and running.halted_at == catalog.version
+            catalog, managed = self._store.load(), self._tasks.get(task)
+            if (
+                managed is not None
+                and managed.task is not None
+                and managed.signature == _signature(catalog, task)
+            ):
+                try:
+                    return self._scheduler.between_batches(task, lambda t, s: replay(t, s, self._store))
+                except ReplanNeeded as needed:
+                    self._follow(needed.source, needed.arrived)
+                    self.wake()
+                except TaskNotRunning:
+                    pass
+            halted = managed is not None and managed.halted_at == catalog.version
             still = halted or catalog.desired.get(task) is DesiredTaskState.PAUSED
             if still or time.monotonic() > deadline:
                 raise TaskNotRunning(name, starting=not still)
             time.sleep(EVERY / 5)
         return Replayed()
 
+    # Events of the scheduler, called by its threads
+
+    def begun(self, task: ScheduledTask, lag: int | None) -> None:
+        self._post(task, lambda id_, managed: self._on_begun(managed, lag))
+
+    def committed(self, task: ScheduledTask, result: BatchResult) -> None:
+        self._post(task, lambda id_, managed: self._on_committed(managed))
+
+    def failed(self, task: ScheduledTask, error: HeadgateError) -> None:
+        self._post(task, lambda id_, managed: self._fail(id_, managed, error))
+
+    def outgrown(self, task: ScheduledTask, needed: ReplanNeeded) -> None:
+        """The source follows its new schemas in the worker's thread: it asks the registry."""
+        self._follow(needed.source, needed.arrived)
+        self._post(task, lambda id_, managed: self._replan(managed))
+
+    def _post(self, task: ScheduledTask, handle: Callable[[int, ManagedTask], None]) -> None:
+        """Handle an event in the controller's thread, unless the task was replaced meanwhile."""
+
+        def handle_current() -> None:
+            managed = self._tasks.get(task.id)
+            if managed is not None and managed.task is task:
+                handle(task.id, managed)
+
+        self._events.put(handle_current)
+        self._wake.set()
+
+    # The loop
+
     def _loop(self) -> None:
         while not self._ended.is_set():
+            self._wake.clear()
             self._look()
             self._wake.wait(EVERY)
-            self._wake.clear()
 
     def _look(self) -> None:
         try:
-            self._beat()
-            self.reconcile(self._store.load())
-            self._said = ""
+            if self._spark_has_died():  # nobody else would notice while nothing is to be done
+                self._on_spark_death()
+                self._ended.set()
+                return
+            self._take_events()
+            catalog = self._store.load()
+            if catalog.version != self._reconciled or self._is_retry_due():
+                self.reconcile(catalog)
+            if any(m.changed for m in self._tasks.values()) or time.monotonic() - self._reported_at > EVERY:
+                self._report()
+            self._logged = ""
         except LeaseLost as error:
             self._ended.set()
-            self._fenced(error)
+            self._on_lease_lost(error)
         except HeadgateError as error:
             self._log(error)
         except Exception:
             log.exception("the reconcile loop failed and goes on")
 
-    def _log(self, error: HeadgateError) -> None:
-        """Once as long as it lasts: a trouble that every look meets would fill the disk."""
-        if str(error) != self._said:
-            log.error("%s", error)
-            self._said = str(error)
+    def _take_events(self) -> None:
+        while not self._events.empty():
+            self._events.get()()
 
-    def _beat(self) -> None:
-        """Tasks are looked after also when there is no room to say that we live."""
-        if time.monotonic() - self._last_beat > BEAT:
-            self._last_beat = time.monotonic()
-            try:
-                self._store.beat()
-            except (CatalogFull, CatalogBusy) as error:
-                self._log(error)
+    def _is_retry_due(self) -> bool:
+        now = time.monotonic()
+        waiting = [m for m in self._tasks.values() if m.task is None and m.halted_at is None]
+        return any(m.retry_at <= now and m.state is not State.DISABLED for m in waiting)
+
+    def _log(self, error: HeadgateError) -> None:
+        """Log an error once as long as it lasts: one that every look meets would fill the disk."""
+        if str(error) != self._logged:
+            log.error("%s", error)
+            self._logged = str(error)
 
     def reconcile(self, catalog: Catalog) -> None:
+        """Start, replace and stop tasks until those run that the catalog wants."""
         sinks = {id_: wish for id_, wish in catalog.desired.items() if catalog.get(id_).kind is Kind.SINK}
         for id_ in [known for known in self._tasks if known not in sinks]:
+            self._scheduler.remove(id_, cancel=True)
             del self._tasks[id_]
         for id_, wish in sinks.items():
             if wish is DesiredTaskState.PAUSED:
                 self._pause(id_, catalog)
             else:
                 self._prepare(id_, catalog)
-        self._look_after(catalog)
-        self._regroup(catalog)
-
-    def _followed(self, source_id: int, arrived: Sequence[Arrived]) -> None:
-        self._follow(source_id, arrived)
-        self.wake()
-
-    # tasks
-
-    def _prepare(self, id_: int, catalog: Catalog) -> None:
-        """A task for every sink that should run, has none, and is not waiting."""
-        signature = _signature(catalog, id_)
-        running = self._tasks.get(id_)
-        if running is None or running.signature != signature:
-            progress = running.progress if running is not None else Progress()
-            running = self._tasks[id_] = Running(signature, since=datetime.now(UTC), progress=progress)
-        halted = running.halted_at is not None and running.halted_at == catalog.version
-        if running.task is not None or halted or time.monotonic() < running.again_at:
-            return
-        self._report(id_, running, State.STARTING)
-        kept = running
-
-        def told(_: Progress) -> None:
-            self._progress(id_, kept)
-
-        try:
-            definition = task_definition(catalog, catalog.get(id_))
-            running.task = SinkTask(definition, self._connections.of(catalog), self._store, told)
-            running.task.progress = running.progress
-        except SinkCannotFollow as error:
-            self._caught_up(id_, running, catalog, error)
-        except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
-            self._failed(id_, running, catalog, _ours(error, catalog.get(id_).name))
-
-    def _caught_up(self, id_: int, running: Running, catalog: Catalog, behind: SinkCannotFollow) -> None:
-        """Its registry may take by now what it refused; the sink is then another one, which the next look prepares."""
-        try:
-            done = self._catch_up(id_)
-        except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
-            self._failed(id_, running, catalog, _ours(error, catalog.get(id_).name))
-            return
-        if done:
-            self.wake()
-        else:
-            self._failed(id_, running, catalog, behind)
-
-    def _look_after(self, catalog: Catalog) -> None:
-        """Take the tasks that failed out of their groups. A group whose query ended is tried again as a whole: the tasks
-        that are the cause say so when they begin, and the others go on."""
-        for key, group in list(self._groups.items()):
-            try:
-                whole = group.failure()
-            except HeadgateError as told:
-                whole = told
-            except Exception as lost:  # noqa: BLE001 - a dead Spark answers every question with an error of its own
-                whole = SparkGone(str(lost)[:200])
-            failed = dict.fromkeys(group.members, whole) if whole is not None else dict(group.failed)
-            for id_, error in failed.items():
-                running = self._tasks.get(id_)
-                if running is not None and running.task in group.tasks:
-                    running.task = None
-                    self._failed(id_, running, catalog, error, again=whole is not None)
-            if whole is not None:
-                del self._groups[key]
-
-    def _regroup(self, catalog: Catalog) -> None:
-        """Where the tasks of a group are not those that its query runs, start it anew with those that should."""
-        wanted: dict[tuple[str, str], dict[int, SinkTask]] = {}
-        for id_, running in self._tasks.items():
-            if running.task is not None:
-                wanted.setdefault(running.task.group, {})[id_] = running.task
-        for key in [k for k in self._groups if k not in wanted]:
-            self._end(self._groups.pop(key))
-        for key, tasks in wanted.items():
-            group = self._groups.get(key)
-            if group is None or set(group.tasks) != set(tasks.values()):
-                self._end(self._groups.pop(key, None))
-                self._start(key, tasks, catalog)
-
-    def _start(self, key: tuple[str, str], tasks: dict[int, SinkTask], catalog: Catalog) -> None:
-        ready = self._begun(tasks, catalog)
-        if not ready:
-            return
-        try:
-            group = TaskGroup(self._session(), list(ready.values()), self._checkpoints, self._followed)
-            group.start()
-        except Exception as error:  # noqa: BLE001 - told for each of its tasks
-            for id_, task in ready.items():
-                self._tasks[id_].task = None
-                self._failed(id_, self._tasks[id_], catalog, task.translated(error))
-            return
-        self._groups[key] = group
-        for id_ in ready:
-            running = self._tasks[id_]
-            if running.told is State.RUNNING:
-                continue
-            if running.progress.lag:  # only a batch shows that nothing is in its way
-                self._report(id_, running, State.STARTING)
-            else:
-                self._runs(id_, running)
-
-    def _begun(self, tasks: dict[int, SinkTask], catalog: Catalog) -> dict[int, SinkTask]:
-        """The tasks of one group that know where to go on. A broker that does not answer is asked once for all."""
-        ready: dict[int, SinkTask] = {}
-        away: BrokerUnreachable | None = None
-        for id_, task in tasks.items():
-            try:
-                if away is not None:
-                    raise away
-                task.begin()
-                ready[id_] = task
-            except Exception as error:  # noqa: BLE001 - one that cannot begin must not keep the others
-                away = error if isinstance(error, BrokerUnreachable) else None
-                self._tasks[id_].task = None
-                self._failed(id_, self._tasks[id_], catalog, _ours(error, task.name))
-        return ready
-
-    def _failed(
-        self, id_: int, running: Running, catalog: Catalog, error: HeadgateError, *, again: bool = False
-    ) -> None:
-        """A retryable error is tried again, later each time; any other halts the task until something changes."""
-        if isinstance(error, DiskFull):
-            error = DiskFull(self._fullest(error.folder))
-        if str(error) != str(running.error):
-            log.warning("task %s: %s", catalog.shown(id_), error)
-        running.error = error
-        running.failures += 1
-        running.since = datetime.now(UTC)
-        if isinstance(error, SparkGone):
-            self._spark_gone()
-        if again or error.retryable:
-            running.tries += 1
-            running.again_at = time.monotonic() + min(LONGEST_WAIT, 2.0**running.tries / 2)
-            self._report(id_, running, State.STARTING)
-        else:
-            running.halted_at = catalog.version
-            self._report(id_, running, State.HALTED)
-
-    def _progress(self, id_: int, running: Running) -> None:
-        running.tries = 0
-        if running.told is State.RUNNING:
-            self._report(id_, running, State.RUNNING)
-        else:
-            self._runs(id_, running)
-
-    def _runs(self, id_: int, running: Running) -> None:
-        running.error, running.halted_at, running.since = None, None, datetime.now(UTC)
-        self._report(id_, running, State.RUNNING)
-
-    def _fullest(self, told: str) -> str:
-        """Spark does not always say where there was no room: of the folders that tasks write to, the one with least."""
-        known = [folder for folder in (self._checkpoints, Path(told)) if folder.exists()]
-        return str(min(known, key=lambda folder: shutil.disk_usage(folder).free, default=told))
+        self._reconciled = catalog.version
 
     def _pause(self, id_: int, catalog: Catalog) -> None:
-        running = self._tasks.get(id_)
-        if running is not None and running.told is State.DISABLED:
+        managed = self._tasks.get(id_)
+        if managed is None or managed.state is not State.DISABLED:
+            self._scheduler.remove(id_)
+            self._tasks[id_] = ManagedTask(_signature(catalog, id_))
+            self._set_state(self._tasks[id_], State.DISABLED)
+
+    def _prepare(self, id_: int, catalog: Catalog) -> None:
+        """Make a task for a sink that should run, has none for its present definition, and does not wait."""
+        signature = _signature(catalog, id_)
+        managed = self._tasks.get(id_)
+        if managed is None or managed.signature != signature:
+            progress = managed.progress if managed is not None else Progress()
+            managed = self._tasks[id_] = ManagedTask(signature, progress=progress)
+        halted = managed.halted_at is not None and managed.halted_at == catalog.version
+        if managed.task is not None or halted or time.monotonic() < managed.retry_at:
             return
-        paused = self._tasks[id_] = Running(_signature(catalog, id_), since=datetime.now(UTC))
-        self._report(id_, paused, State.DISABLED)
+        managed.halted_at = None
+        self._set_state(managed, State.STARTING)
+        try:
+            managed.task = self._new_task(id_, catalog)
+            managed.task.progress = managed.progress
+            self._scheduler.add(managed.task)
+        except SinkCannotFollow as error:
+            self._fail_unless_caught_up(id_, managed, error)
+        except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
+            self._fail(id_, managed, _own_error(error, catalog.get(id_).name))
 
-    def _end(self, group: TaskGroup | None) -> None:
-        if group is not None:
-            try:
-                group.stop()
-            except Exception as error:  # noqa: BLE001 - what cannot be stopped is gone already
-                log.warning("a query could not be stopped: %s", str(error)[:200])
+    def _new_task(self, id_: int, catalog: Catalog) -> Task:
+        return self._make_task(
+            task_definition(catalog, catalog.get(id_)),
+            self._connections.of(catalog),
+            self._store,
+            guard=self._check,
+            on_notice=lambda text: self._notice(id_, text),
+        )
 
-    def _report(self, id_: int, running: Running, state: State) -> None:
-        running.told = state
-        told = running.progress
-        error = running.error.diagnostic().render() if running.error is not None else None
-        # Where nothing is tried, nobody looks at how the topic goes on.
-        lag = told.lag if state in (State.STARTING, State.RUNNING) else None
-        self._store.report(
-            TaskStatus(
-                id_, state, running.since, error, told.batch, told.rows, told.skipped, lag, told.batches,
-                told.batch_seconds, told.last_commit, running.failures,
-            )
-        )  # fmt: skip
+    def _fail_unless_caught_up(self, id_: int, managed: ManagedTask, behind: SinkCannotFollow) -> None:
+        """The registry may accept by now what it refused. Then the sink has another definition, and is started with it."""
+        try:
+            error: HeadgateError | None = None if self._catch_up(id_) else behind
+        except Exception as failure:  # noqa: BLE001 - a task that cannot start must not end the loop
+            error = _own_error(failure, self._store.load().get(id_).name)
+        if error is None:
+            self.wake()
+        else:
+            self._fail(id_, managed, error)
+
+    # What becomes of tasks
+
+    def _on_begun(self, managed: ManagedTask, lag: int | None) -> None:
+        managed.lag, managed.changed = lag, True
+        if not lag:  # otherwise only a batch shows that nothing is in its way
+            self._set_running(managed)
+
+    def _on_committed(self, managed: ManagedTask) -> None:
+        managed.tries, managed.progressed = 0, True
+        self._set_running(managed)
+
+    def _set_running(self, managed: ManagedTask) -> None:
+        if managed.state is not State.RUNNING:
+            managed.error, managed.since = None, datetime.now(UTC)
+            self._set_state(managed, State.RUNNING)
+
+    def _replan(self, managed: ManagedTask) -> None:
+        """Make the task anew, even if its definition has not changed. If that does not help, wait longer each time."""
+        managed.task = None
+        managed.retry_at = time.monotonic() + (_pause_before(managed.tries) if managed.tries else 0.0)
+        managed.tries += 1
+
+    def _fail(self, id_: int, managed: ManagedTask, error: HeadgateError) -> None:
+        """Try again after a retryable error, later each time. Any other error halts the task until something changes."""
+        catalog = self._store.load()
+        if isinstance(error, DiskFull):
+            error = DiskFull(self._fullest_folder(error.folder))
+        if str(error) != str(managed.error):
+            log.warning("task %s: %s", id_, error)
+        managed.task, managed.error, managed.since = None, error, datetime.now(UTC)
+        managed.failures += 1
+        if isinstance(error, SparkGone):
+            self._on_spark_death()
+        if error.retryable:
+            managed.tries += 1
+            managed.retry_at = time.monotonic() + _pause_before(managed.tries)
+            self._set_state(managed, State.STARTING)
+        else:
+            managed.halted_at = catalog.version
+            self._set_state(managed, State.HALTED)
+
+    def _notice(self, id_: int, text: str) -> None:
+        log.warning("task %s: %s", id_, text)
+        self._store.emit(id_, "notice", text)
+
+    def _fullest_folder(self, named: str) -> str:
+        """Spark does not always say where there was no room: the folder of ours and the named one with less space."""
+        known = [folder for folder in (self._folder, Path(named)) if folder.exists()]
+        return str(min(known, key=lambda folder: shutil.disk_usage(folder).free, default=named))
+
+    # What SHOW TASKS says
+
+    def _set_state(self, managed: ManagedTask, state: State) -> None:
+        managed.state, managed.changed = state, True
+
+    def _report(self) -> None:
+        """Store what has changed, in one transaction. How far a task is behind comes from the pollers, so that it is true also
+        while a long batch runs or nothing works."""
+        for id_, lag in self._scheduler.lags().items():
+            managed = self._tasks.get(id_)
+            if managed is not None and managed.task is not None and lag != managed.lag:
+                managed.lag, managed.progressed = lag, True
+        changed = {
+            id_: managed for id_, managed in self._tasks.items() if managed.changed or managed.progressed
+        }
+        self._reported_at = time.monotonic()
+        if changed:
+            self._store.report(*(_status(id_, managed) for id_, managed in changed.items()))
+        for managed in changed.values():
+            managed.changed = managed.progressed = False
+
+
+def _status(id_: int, managed: ManagedTask) -> TaskStatus:
+    progress, state = managed.progress, managed.state or State.STARTING
+    error = managed.error.diagnostic().render() if managed.error is not None else None
+    lag = managed.lag if managed.task is not None and state is not State.STOPPED else None
+    return TaskStatus(
+        id_, state, managed.since, error, progress.batch, progress.rows, progress.skipped, lag, progress.batches,
+        progress.batch_seconds, progress.last_commit, managed.failures,
+    )  # fmt: skip
+
+
+def _pause_before(attempt: int) -> float:
+    """Seconds."""
+    return min(LONGEST_WAIT, 2.0**attempt / 2)
 
 
 def _signature(catalog: Catalog, id_: int) -> tuple[object, ...]:
-    """All that a task's plan is made of, but for names: when it changes, the task is started anew."""
+    """All that a task is made of, without names. When it changes, the task is made anew."""
     parts = [catalog.get(id_), *upstream(catalog, id_)]
-    return tuple((o.id, definition_mark(o), tuple((c.id, c.name, c.type) for c in o.columns)) for o in parts)
+    return tuple((o.id, o.definition, tuple((c.id, c.name, c.type) for c in o.columns)) for o in parts)
 
 
-def _ours(error: BaseException, name: str) -> HeadgateError:
+def _own_error(error: BaseException, name: str) -> HeadgateError:
     if isinstance(error, HeadgateError):
         return error
     log.error("task %s failed", name, exc_info=error)
-    return TaskFailed(
-        f'sink "{name}"', str(error).splitlines()[0][:300] if str(error) else type(error).__name__
-    )
+    first_line = (str(error).splitlines() or [type(error).__name__])[0]
+    return TaskFailed(f'sink "{name}"', first_line[:300])

@@ -6,14 +6,14 @@ a source below it followed a schema change, raises here.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import statement_of
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
-from headgate.catalog.names import DEFAULT_PATH, SearchPath
-from headgate.catalog.objects import Column, ColumnRef, Object
-from headgate.plan.chain import sound_query, source_of
+from headgate.catalog.names import SearchPath
+from headgate.catalog.objects import Column, ColumnRef, Object, definition_of
+from headgate.plan.chain import chain_of, sound_query
 from headgate.plan.definitions import (
     ConnectionRef,
     QueryDefinition,
@@ -27,16 +27,15 @@ from headgate.plan.definitions import (
     system_name,
 )
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.follow import unwritable
+from headgate.plan.impact import check_sink_schemas
 from headgate.plan.relations import analyse_query, query_relation, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import plan_source
-from headgate.purify.references import kafka_server, registry_server
-from headgate.purify.topics import topic_name
+from headgate.resolve.statements import kafka_server, registry_server
+from headgate.resolve.topics import topic_name
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
 from headgate.sql.formats import Format
-from headgate.sql.options import ListLiteral, NumberLiteral, option
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
@@ -44,45 +43,53 @@ from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, Query
 
 
-def source_definition(catalog: Catalog, source: Object) -> SourceDefinition:
+def source_definition(source: Object) -> SourceDefinition:
     """How and where a source is read."""
-    statement = statement_of(source, CreateSource)
+    statement = definition_of(source, CreateSource)
     formats = statement.formats
     return SourceDefinition(
         source.id,
         source.name,
         topic_name(statement.kafka),
-        kafka_server(catalog, DEFAULT_PATH, statement.kafka),
+        kafka_server(statement.kafka),
         plan_source(statement),
-        _registry(catalog, formats.key or formats.value),
-        _registry(catalog, formats.value),
+        _registry(formats.key or formats.value),
+        _registry(formats.value),
         _start_offsets(statement),
     )
 
 
-def _registry(catalog: Catalog, format_: Format) -> ConnectionRef | None:
+def _registry(format_: Format) -> ConnectionRef | None:
     if not isinstance(format_, RegistryFormat):
         return None
-    return registry_server(catalog, DEFAULT_PATH, format_.registry)
+    return registry_server(format_.registry)
 
 
 def _start_offsets(statement: CreateSource) -> dict[int, int]:
     """The offsets that the statement names, by partition. Those that were frozen at creation come first."""
     options = statement.kafka.options
-    given = option(options, "SEED OFFSET") or option(options, "START OFFSET")
-    items = given.items if isinstance(given, ListLiteral) else ()
-    return dict(enumerate(int(item.text) for item in items if isinstance(item, NumberLiteral)))
+    given = options.start_offset if options.seed_offset is None else options.seed_offset
+    return dict(enumerate(given)) if isinstance(given, tuple) else {}
 
 
 def task_definition(catalog: Catalog, sink: Object) -> TaskDefinition:
-    """Everything that a sink's task needs. Raises SinkCannotFollow if the sink's schemas cannot hold its columns."""
-    planned = plan_sink(catalog, DEFAULT_PATH, statement_of(sink, CreateSink))
-    if missing := unwritable(catalog, sink):
+    """Everything that a sink's task needs. Raises SinkCannotFollow if the sink's schemas cannot hold its columns, and
+    SinkKeyChanges if its keys would have other bytes."""
+    planned = plan_sink(catalog, definition_of(sink, CreateSink))
+    if missing := check_sink_schemas(catalog, sink, planned):
         raise SinkCannotFollow(sink.name, missing)
-    source = source_definition(catalog, source_of(catalog, planned.relation))
+    source = source_definition(chain_of(catalog, planned.relation).source)
     relations = relation_definitions(catalog, [planned.relation])
     key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
-    return TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version)
+    definition = _definition_name(catalog, relations)
+    return TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version, definition)
+
+
+def _definition_name(catalog: Catalog, relations: Iterable[int]) -> str:
+    """Differs when a view was replaced. The statements as written are compared: RENAME and schema changes leave them alone."""
+    written = [(id_, catalog.get(id_).statement) for id_ in sorted(relations)]
+    views = [(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW]
+    return hashlib.sha256(repr(views).encode()).hexdigest()[:16]
 
 
 def _source_key(catalog: Catalog, sink: SinkDefinition) -> dict[str, str]:
@@ -126,7 +133,7 @@ def relation_definitions(catalog: Catalog, ids: Iterable[int]) -> dict[int, Rela
 def _relation(catalog: Catalog, relation: Object) -> RelationDefinition:
     match relation.kind:
         case Kind.SOURCE:
-            return source_definition(catalog, relation)
+            return source_definition(relation)
         case Kind.VIEW:
             query = query_definition(sound_query(catalog, relation))
             return ViewDefinition(relation.id, relation.name, query, tuple(c.name for c in relation.columns))

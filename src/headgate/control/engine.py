@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.errors import LeaseLost
+from headgate.catalog.errors import CatalogError
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import SearchPath
+from headgate.catalog.objects import Object
+from headgate.catalog.store.lease import Heartbeat
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
-from headgate.control.cancellation import Cancellation
 from headgate.control.controller import Controller
-from headgate.control.definitions import columns_read, select_definition
+from headgate.control.definitions import columns_read, select_definition, source_definition
 from headgate.control.embedded import make_connections
-from headgate.control.executor import Executor, Session
-from headgate.control.following import Follower
-from headgate.control.results import Done, Notice, Result, ResultColumns, ResultRows
-from headgate.runtime.errors import SparkGone
-from headgate.runtime.relations import column_types_from_spark
+from headgate.control.executor import Executor
+from headgate.control.schema_changes import SchemaChanges
+from headgate.control.sessions import Cancellation, Done, JsonRows, Notice, Result, ResultColumns, Session
+from headgate.errors import InternalError
+from headgate.plan.definitions import QueryDefinition, SelectDefinition, SourceDefinition, ViewDefinition
+from headgate.runtime.query import Columns, Failed, Finished, Grown, QueryRequest, Rows
+from headgate.runtime.query_process import Queries
+from headgate.runtime.relations import QueryTypes
 from headgate.runtime.replay import Replayed
-from headgate.runtime.select import BatchQuery, SourceGrew
 from headgate.runtime.session import Spark
+from headgate.runtime.source import SourceReader
+from headgate.runtime.spark_jobs import SparkJobs
 from headgate.schema.types import Record, Type
 from headgate.sql.queries import Select
 from headgate.sql.query.scope import AnalysedQuery
@@ -50,38 +57,45 @@ class Engine:
         self,
         project: Project,
         spark: Spark,
+        queries: Queries,
         spark_gone: Callable[[], None] = lambda: None,
-        fenced: Callable[[LeaseLost], None] = lambda _: None,
+        fenced: Callable[[CatalogError], None] = lambda _: None,
     ) -> None:
-        """``spark_gone`` and ``fenced`` are told what this process cannot live on with: see ``Controller``."""
+        """``queries`` runs SELECTs. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
+        the lease of the catalog is lost: it must end this process and Spark at once."""
         self.project = project
         self._spark = spark
+        self._queries = queries
         project.state.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(project.state / "catalog.db")
+        self._heartbeat = Heartbeat(self.store, fenced)
         if project.address is not None:
             make_connections(self.store)
+        self._query_types = QueryTypes(spark.session)
         self._connections = Connections(self.store.keys.reveal, project.address)
-        checkpoints = project.state / "checkpoints"
-        self.follower = Follower(self.store, self._connections, self.types)
-        self._executor = Executor(self.store, self._connections, self, self.follower)
+        self.follower = SchemaChanges(self.store, self._connections, self.types)
+        self._executor = Executor(self.store, self._connections, self, self.follower.changed_schemas)
         self._controller = Controller(
             self.store,
             self._connections,
-            spark.session,
-            checkpoints,
-            spark_gone,
-            fenced,
+            SparkJobs(spark.session),
+            project.state,
             follow=self.follower.follow,
-            catch_up=self.follower.catch_up,
+            catch_up=self.follower.retry_registration,
+            check=self._heartbeat.check,
+            spark_has_died=lambda: spark.has_died,
+            on_spark_death=spark_gone,
+            on_lease_lost=fenced,
         )
-        self._spark_gone = spark_gone
 
     def start(self) -> None:
+        self._heartbeat.start()
         self._controller.start()
 
     def close(self) -> None:
         self._controller.stop()
         self._connections.close()
+        self._heartbeat.stop()
         self.store.close()
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
@@ -89,35 +103,58 @@ class Engine:
         try:
             yield from self._executor.run(text, session, cancellation or Cancellation())
         finally:
-            self._controller.wake()
+            self.wake()
+
+    def wake(self) -> None:
+        """Let the controller compare the catalog with what runs, now rather than at its next look."""
+        self._controller.wake()
 
     def select(
         self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
     ) -> Iterator[Result]:
+        """The answer of the query process. A query whose sources must grow first is analysed anew when they have."""
         for _ in range(REGROWTHS):
-            try:
-                return (yield from self._select(catalog, path, statement, cancellation))
-            except SourceGrew:
-                catalog = self.store.load()
-        yield from self._select(catalog, path, statement, cancellation)
+            grown = yield from self._select(catalog, path, statement, cancellation)
+            if grown is None:
+                return
+            for source, arrived in grown.arrived:
+                self.follower.follow(source, arrived)
+            catalog = self.store.load()
+        raise InternalError("the sources of a query get other columns again and again")
 
     def _select(
         self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
-    ) -> Iterator[Result]:
-        query = BatchQuery(
-            self._spark.session(),
-            select_definition(catalog, path, statement.query),
-            self._connections.of(catalog),
-            lambda name: self._system_rows(catalog, name),
-            self.follower.follow,
+    ) -> Generator[Result, None, Grown | None]:
+        query = self._queries.open(self._request(catalog, select_definition(catalog, path, statement.query)))
+        count = 0
+        with closing(query), cancellation.stops(query.cancel):
+            for answer in query.answers():
+                match answer:
+                    case Columns(columns):
+                        yield ResultColumns(columns)
+                    case Rows(rows, text):
+                        count += rows
+                        yield JsonRows(text)
+                    case Finished(bad_records):
+                        yield from _notices(catalog, bad_records)
+                        yield Done(f"SELECT {count}")
+                    case Grown():
+                        return answer
+                    case Failed(error):
+                        raise error
+                    case _:
+                        assert_never(answer)
+        return None
+
+    def _request(self, catalog: Catalog, select: SelectDefinition) -> QueryRequest:
+        """The query with all that the query process, which has no catalog, needs for it."""
+        sources = [r for r in select.relations.values() if isinstance(r, SourceDefinition)]
+        registries = {server for s in sources for server in (s.key_registry, s.value_registry)} - {None}
+        servers = self._connections.options(
+            catalog, {s.connection for s in sources}, {server for server in registries if server is not None}
         )
-        try:
-            with cancellation.stops(query.cancel):
-                yield from _answer(query, catalog)
-        except SparkGone:
-            self._spark_gone()
-            raise
-        query.close()
+        names = dict.fromkeys(n for query in _queries_of(select) for n in query.system_relations)
+        return QueryRequest(select, servers, {name: self._system_rows(catalog, name) for name in names})
 
     def replay(self, task: int, name: str) -> Replayed:
         return self._controller.replay(task, name)
@@ -125,24 +162,31 @@ class Engine:
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         """The types of a query's columns, from Spark."""
         relations = columns_read(catalog, analysed)
-        return column_types_from_spark(self._spark.session(), analysed.spark_sql, relations)
+        return self._query_types.types(analysed.spark_sql, relations)
 
-    def _system_rows(self, catalog: Catalog, name: str) -> tuple[Record, Iterable[Sequence[object]]]:
+    def follow_arrived(self, catalog: Catalog, source: Object) -> bool:
+        """Follow the schemas that records of a source have by now. Whether there were any."""
+        reader = SourceReader(source_definition(source), self._connections.of(catalog))
+        reader.refresh()
+        arrived = reader.arrived(lambda: reader.raw(self._spark.session()))
+        if arrived:
+            self.follower.follow(source.id, arrived)
+        return bool(arrived)
+
+    def _system_rows(self, catalog: Catalog, name: str) -> tuple[Record, Sequence[Sequence[object]]]:
         relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
-        return relation.columns, relation.read(catalog, self.store).rows
+        return relation.columns, [tuple(row) for row in relation.read(catalog, self.store).rows]
 
 
-def _answer(query: BatchQuery, catalog: Catalog) -> Iterator[Result]:
-    columns, chunks = query.run()
-    yield ResultColumns(columns)
-    count = 0
-    for chunk in chunks:
-        count += len(chunk)
-        yield ResultRows(chunk)
-    for source, bad in query.bad_records.items():
+def _queries_of(select: SelectDefinition) -> list[QueryDefinition]:
+    """The query, and those of the views below it."""
+    return [select.query, *(r.query for r in select.relations.values() if isinstance(r, ViewDefinition))]
+
+
+def _notices(catalog: Catalog, bad_records: Mapping[int, int]) -> Iterator[Notice]:
+    for source, bad in bad_records.items():
         if bad:
             those = "1 record" if bad == 1 else f"{bad} records"
             verb = "is" if bad == 1 else "are"
-            name = catalog.shown(source)
+            name = catalog.display_name(source)
             yield Notice(f'{those} of source "{name}" could not be decoded and {verb} left out')
-    yield Done(f"SELECT {count}")

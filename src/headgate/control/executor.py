@@ -1,67 +1,60 @@
-"""Scripts: planned as a whole against a copy of the catalog, then done statement by statement."""
+"""Scripts: every statement is purified and planned once, against a copy of the catalog; then the plans run in order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Protocol, assert_never
 
-from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import Change, ObjectCreated
-from headgate.catalog.definitions import facts_of, purified_text
-from headgate.catalog.names import DEFAULT_PATH, SearchPath, find, resolve, search_path
+from headgate.catalog.errors import CatalogChanged
+from headgate.catalog.names import SearchPath
+from headgate.catalog.objects import Object
 from headgate.catalog.secrets import FromEnvironment, FromFile, Secret, SecretSource
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
-from headgate.connectors.kafka import NewTopicOptions
-from headgate.control.cancellation import Cancellation
-from headgate.control.following import Follower
-from headgate.control.looking import look
-from headgate.control.replaying import quarantining, replayed
-from headgate.control.results import Done, Notice, Result
-from headgate.errors import HeadgateError
-from headgate.plan.errors import NotSupportedYet
-from headgate.plan.planned import CreateTopic, Effect, Planned, RegisterSchema
-from headgate.plan.relations import analyse_query
-from headgate.plan.sink import plan_sink, subjects
-from headgate.plan.statements import plan, skipped
-from headgate.purify import outside
+from headgate.control.effects import check_effect, effects_done, with_schema_ids
+from headgate.control.replaying import replayed
+from headgate.control.sessions import Cancellation, Done, Notice, Result, Session
+from headgate.control.show import show
+from headgate.errors import HeadgateError, Span
+from headgate.plan.plans import (
+    ChangeCatalog,
+    CheckConnection,
+    CreateTopic,
+    Effect,
+    Plan,
+    RegisterSchema,
+    ReplayQuarantine,
+    RunQuery,
+    SetCompatibility,
+    SetSearchPath,
+    Show,
+    Skip,
+)
+from headgate.plan.relations import sources_named
+from headgate.plan.statements import plan, skip_existing
+from headgate.purify.lookups import ChangedSchemas, LiveLookups, PlannedLookups
 from headgate.purify.statements import purify
-from headgate.registry.schemas import to_register
+from headgate.resolve.context import Answers, Context
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
-from headgate.sql.connections import (
-    AlterSecret,
-    CreateConnection,
-    CreateSecret,
-    SecretFromEnv,
-    SecretFromFile,
-    SecretText,
-    ValidateConnection,
-)
-from headgate.sql.formats import with_frozen_schemas
-from headgate.sql.queries import Select, SetSearchPath
+from headgate.sql.connections import AlterSecret, CreateSecret, SecretFromEnv, SecretFromFile, SecretText
+from headgate.sql.queries import Select
+from headgate.sql.query.errors import UnknownColumn
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.redact import redacted_text
-from headgate.sql.registry_formats import FrozenSchema, Side
+from headgate.sql.registry_formats import PendingId
 from headgate.sql.script import parse_script
-from headgate.sql.show import ReplayQuarantine
-from headgate.sql.sinks import CreateSink
-from headgate.sql.sources import AcceptSchemaChange
-from headgate.sql.statement import Kind, Statement
-from headgate.sql.views import CreateView
+from headgate.sql.statement import Statement
 
-
-@dataclass(slots=True)
-class Session:
-    """What a client has set: the search path."""
-
-    path: SearchPath = field(default=DEFAULT_PATH)
+TRIES = 5  # how often a statement is planned again because the catalog changed just before its commit
 
 
 class Queries(Protocol):
-    """Whoever runs a query and gives its rows."""
+    """The part of the engine that runs queries and tasks."""
 
     def select(
         self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
@@ -70,115 +63,119 @@ class Queries(Protocol):
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         """The types of a query's columns, asked of Spark without running it."""
 
+    def follow_arrived(self, catalog: Catalog, source: Object) -> bool:
+        """Follow the schemas that records of a source have by now. Whether there were any."""
+
     def replay(self, task: int, name: str) -> Replayed:
         """Send the quarantined records of a task through again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A statement of a script, with the plan it has if it changes something and the path it was planned under."""
+    """A statement of a script, the context that it was planned in, and its plan."""
 
     statement: Statement
-    written: str
-    path: SearchPath
-    planned: Planned | None = None
+    context: Context
+    plan: Plan
+
+    @property
+    def version(self) -> int:
+        return self.context.catalog.version
 
 
 class Executor:
+    """Plans and runs scripts. ``changed`` asks the registry for the schemas that ACCEPT SCHEMA CHANGE takes up."""
+
     def __init__(
-        self, store: SqliteStore, connections: Connections, queries: Queries, follower: Follower
+        self, store: SqliteStore, connections: Connections, queries: Queries, changed: ChangedSchemas
     ) -> None:
         self._store = store
         self._connections = connections
         self._queries = queries
-        self._follower = follower
+        self._lookups = LiveLookups(connections, changed)
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
-        """Everything that the script answers. Nothing of it is done unless all of it can be planned."""
-        steps = self.plan(text, session)
-        for step in steps:
-            try:
-                yield from self._do(step, session, cancellation or Cancellation())
-            except HeadgateError as error:
-                raise error.at(step.statement.span) from error.__cause__
+        """The results of a script. Nothing of it is done unless all of it can be planned."""
+        yield from self.run_steps(self.plan(text, session), session, cancellation or Cancellation())
 
-    def plan(self, text: str, session: Session) -> list[Step]:
-        statements = parse_script(text)
-        catalog, path = self._store.load(), session.path
-        ahead = outside.Planned(outside.World(self._connections))
+    # planning
+
+    def plan(
+        self, text: str, session: Session, statements: Sequence[Statement] | None = None
+    ) -> tuple[Step, ...]:
+        """Plan a script. ``statements`` are those of the text, if they are parsed already; their spans point into it."""
+        found = parse_script(text) if statements is None else statements
+        catalog, now = self._store.load(), datetime.now(UTC)
+        contexts = [
+            Context(
+                catalog,
+                session.path,
+                now,
+                redacted_text(text[statement.span.start : statement.span.end]),
+                Answers(self._sealed(statement), types=self._queries.types),
+            )
+            for statement in found
+        ]
+        script = list(zip(found, contexts, strict=True))
+        try:
+            return self._plan_all(script, session.path)
+        except UnknownColumn:
+            if not self._sources_grew(found, session.path):
+                raise
+        return self._plan_all(script, session.path)
+
+    def _sources_grew(self, statements: Sequence[Statement], path: SearchPath) -> bool:
+        """Whether a source that a SELECT reads follows a schema by now. A field that records have is then a column."""
+        catalog = self._store.load()
+        queries = [statement.query for statement in statements if isinstance(statement, Select)]
+        sources = {o.id: o for query in queries for o in sources_named(catalog, path, query)}
+        grown = [self._queries.follow_arrived(catalog, source) for source in sources.values()]  # all of them
+        return any(grown)
+
+    def _plan_all(self, script: Sequence[tuple[Statement, Context]], path: SearchPath) -> tuple[Step, ...]:
+        """Plan statements one after the other, each against the catalog that those before it will leave. Of the contexts
+        given, only the time, the text and the secret count."""
+        catalog = self._store.load()
+        lookups = PlannedLookups(self._lookups)
         steps: list[Step] = []
-        for statement in statements:
-            written = redacted_text(text[statement.span.start : statement.span.end])
-            try:
-                step, catalog, path = self._plan_one(statement, written, catalog, path, ahead)
-            except HeadgateError as error:
-                raise error.at(statement.span) from error.__cause__
+        for statement, given in script:
+            with _pointing_at(statement.span):
+                step = self._plan_one(statement, replace(given, catalog=catalog, path=path), lookups)
+            if isinstance(step.plan, ChangeCatalog):
+                catalog = step.context.after(step.plan.changes).catalog
+            elif isinstance(step.plan, SetSearchPath):
+                path = step.plan.path
             steps.append(step)
-        return steps
+        return tuple(steps)
 
-    def _plan_one(
-        self, statement: Statement, written: str, catalog: Catalog, path: SearchPath, ahead: outside.Planned
-    ) -> tuple[Step, Catalog, SearchPath]:
-        if isinstance(statement, SetSearchPath):
-            return Step(statement, written, path), catalog, search_path(catalog, path, statement.path)
-        if isinstance(statement, Select):
-            if statement.emit_changes:
-                raise NotSupportedYet("SELECT … EMIT CHANGES")
-            analyse_query(catalog, path, statement.query)
-            return Step(statement, written, path), catalog, path
-        if isinstance(statement, ValidateConnection):
-            resolve(catalog, path, statement.name, Kind.CONNECTION)
-            return Step(statement, written, path), catalog, path
-        if isinstance(statement, ReplayQuarantine):
-            quarantining(statement, catalog, path)
-            return Step(statement, written, path), catalog, path
-        if isinstance(statement, AcceptSchemaChange) and statement.kind is Kind.SOURCE:
-            if not statement.if_exists:
-                resolve(catalog, path, statement.name, Kind.SOURCE)
-            return Step(statement, written, path), catalog, path
-        if look(statement, catalog, path, self._store) is not None:
-            return Step(statement, written, path), catalog, path
-        planned = skipped(statement, catalog, path)
-        if planned is None:
-            planned = self._plan_change(statement, written, catalog, path, ahead)
-        return Step(statement, written, path, planned), apply(catalog, *planned.changes), path
+    def _plan_one(self, statement: Statement, context: Context, lookups: PlannedLookups) -> Step:
+        if (skip := skip_existing(statement, context)) is not None:
+            return Step(statement, context, skip)
+        pure, answered = purify(statement, context, lookups)
+        made = plan(pure, answered)
+        if isinstance(made, ChangeCatalog):
+            self._check(made.effects, context.catalog, lookups)
+        return Step(statement, context, made)
 
-    def _plan_change(
-        self, statement: Statement, written: str, catalog: Catalog, path: SearchPath, ahead: outside.Planned
-    ) -> Planned:
-        pure = purify(statement, catalog, path, ahead)
-        planned = plan(
-            pure, catalog, path, written, self._sealed(statement), self._asked(pure, catalog, path)
-        )
-        if isinstance(pure, CreateSink):
-            self._check_subjects(pure, catalog, path, ahead)
-        self._check_topics(planned.effects, catalog, ahead)
-        _expect(planned.effects, ahead)
-        return planned
-
-    def _asked(self, statement: Statement, catalog: Catalog, path: SearchPath) -> tuple[Type, ...]:
-        """The types of a view's columns, where our own table of functions does not tell them all."""
-        if not isinstance(statement, CreateView):
-            return ()
-        analysed = analyse_query(catalog, path, statement.query)
-        known = all(column.type is not None for column in analysed.columns)
-        return () if known else self._queries.types(catalog, analysed)
-
-    def _check_subjects(
-        self, statement: CreateSink, catalog: Catalog, path: SearchPath, ahead: outside.Planned
-    ) -> None:
-        sink = plan_sink(catalog, path, statement)
-        for subject, schema in subjects(sink):
-            assert sink.registry is not None
-            ahead.check_compatible(catalog, sink.registry, subject, schema)
-
-    def _check_topics(self, effects: tuple[Effect, ...], catalog: Catalog, ahead: outside.Planned) -> None:
-        """That Kafka would make the topics: what it refuses must be known before anything is done."""
+    def _check(self, effects: Sequence[Effect], catalog: Catalog, lookups: PlannedLookups) -> None:
+        """Check the effects of one statement, and let later statements know of them. What an earlier statement of the
+        script makes cannot be checked yet, nor a schema whose subject gets another compatibility level first."""
+        clients = self._connections.of(catalog)
+        levels = {(e.connection, e.subject) for e in effects if isinstance(e, SetCompatibility)}
         for effect in effects:
-            if isinstance(effect, CreateTopic) and (effect.connection, effect.topic) not in ahead.topics:
-                self._connections.kafka(catalog, effect.connection).check_new_topic(
-                    effect.topic, _topic_options(effect)
-                )
+            match effect:
+                case CreateTopic(connection, topic):
+                    if (connection, topic) not in lookups.topics:
+                        check_effect(effect, clients)
+                        lookups.topics[connection, topic] = effect.partitions
+                case RegisterSchema(connection, subject):
+                    if (connection, subject) not in levels | lookups.schemas.keys():
+                        check_effect(effect, clients)
+                    lookups.schemas[connection, subject] = effect.schema
+                case SetCompatibility():
+                    check_effect(effect, clients)
+                case _:
+                    assert_never(effect)
 
     def _sealed(self, statement: Statement) -> SecretSource | None:
         if not isinstance(statement, CreateSecret | AlterSecret):
@@ -191,106 +188,75 @@ class Executor:
             case SecretFromFile(path):
                 return FromFile(path)
 
-    # doing
+    # running
 
-    def _do(self, step: Step, session: Session, cancellation: Cancellation) -> Iterator[Result]:
-        statement = step.statement
-        catalog = self._store.load()
-        if isinstance(statement, SetSearchPath):
-            session.path = search_path(catalog, session.path, statement.path)
-            yield Done("SET")
-        elif isinstance(statement, Select):
-            yield from self._queries.select(catalog, step.path, statement, cancellation)
-        elif isinstance(statement, ValidateConnection):
-            connection = resolve(catalog, step.path, statement.name, Kind.CONNECTION)
-            self._connections.validate(catalog, connection.id)
-            yield Done("VALIDATE CONNECTION")
-        elif isinstance(statement, AcceptSchemaChange) and step.planned is None:
-            yield from self._accept(statement, catalog, step.path)
-        elif isinstance(statement, ReplayQuarantine):
-            yield from replayed(quarantining(statement, catalog, step.path), catalog, self._queries.replay)
-        elif step.planned is None:
-            yield from self._look(statement, catalog, step.path)
-        else:
-            yield from self._change(step, step.planned)
+    def run_steps(
+        self, steps: Sequence[Step], session: Session, cancellation: Cancellation
+    ) -> Iterator[Result]:
+        """Run plans in order. What is left is planned again if the catalog has changed meanwhile, because a source
+        followed a schema change or another client was faster."""
+        ids: dict[PendingId, int] = {}
+        tries = 0
+        while steps:
+            with _pointing_at(steps[0].statement.span):
+                if self._store.load().version != steps[0].version:
+                    before, steps = steps[0], self._plan_again(steps)
+                    if steps[0].plan != before.plan:
+                        yield Notice("the catalog has changed meanwhile, and the statement was planned again")
+                try:
+                    yield from self._run(steps[0], session, cancellation, ids)
+                except CatalogChanged:
+                    # Only a commit is tried again: it has given no result yet, and its effects are undone.
+                    tries += 1
+                    if tries == TRIES or not isinstance(steps[0].plan, ChangeCatalog):
+                        raise
+                    continue
+            steps, tries = steps[1:], 0
 
-    def _accept(self, statement: AcceptSchemaChange, catalog: Catalog, path: SearchPath) -> Iterator[Result]:
-        source = find(catalog, path, statement.name, Kind.SOURCE)
-        if source is None:
-            yield Notice(f'source "{statement.name}" does not exist, skipped')
-        else:
-            ids = self._follower.accept(source.id)
-            yield Notice(
-                f"schema id {', '.join(map(str, ids))} is taken up" if ids else "there is no change to accept"
-            )
-        yield Done("ALTER SOURCE")
+    def _plan_again(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        return self._plan_all([(s.statement, s.context) for s in steps], steps[0].context.path)
 
-    def _look(self, statement: Statement, catalog: Catalog, path: SearchPath) -> Iterator[Result]:
-        table = look(statement, catalog, path, self._store)
-        assert table is not None
-        yield from table
-        yield Done("SHOW")
+    def _run(
+        self, step: Step, session: Session, cancellation: Cancellation, ids: dict[PendingId, int]
+    ) -> Iterator[Result]:
+        catalog, path = self._store.load(), step.context.path
+        match step.plan:
+            case Skip(tag, notice):
+                yield Notice(notice)
+                yield Done(tag)
+            case SetSearchPath(new):
+                session.path = new
+                yield Done("SET")
+            case RunQuery(statement):
+                yield from self._queries.select(catalog, path, statement, cancellation)
+            case CheckConnection(connection):
+                self._connections.validate(catalog, connection)
+                yield Done("VALIDATE CONNECTION")
+            case ReplayQuarantine(tasks):
+                yield from replayed(tasks, catalog, self._queries.replay)
+            case Show(statement):
+                yield from show(statement, catalog, path, self._store)
+                yield Done(step.statement.words.split()[0])
+            case ChangeCatalog():
+                self._commit(step, step.plan, ids)
+                yield from (Notice(text) for text in step.plan.notices)
+                yield Done(step.plan.tag)
+            case _:
+                assert_never(step.plan)
 
-    def _change(self, step: Step, first: Planned) -> Iterator[Result]:
-        """Purified and planned again on the world as it is now, because in the copy the ids of what earlier statements
-        make were only guessed; then done."""
-        if first.skipped:
-            yield from (Notice(text) for text in first.notices)
-            yield Done(first.tag)
-            return
-        catalog = self._store.load()
-        statement = step.statement
-        if isinstance(statement, CreateConnection):  # whose check is not repeated
-            statement = first.statement
-        else:
-            statement = purify(statement, catalog, step.path, outside.World(self._connections))
-        asked = self._asked(statement, catalog, step.path)
-        planned = plan(statement, catalog, step.path, step.written, self._sealed(statement), asked)
-        ids = self._perform(planned.effects, catalog)
-        changes = tuple(_with_ids(change, statement, ids) for change in planned.changes)
-        self._store.commit(changes, cause="statement", statement=step.written, planned=catalog.version)
-        yield from (Notice(text) for text in planned.notices)
-        yield Done(planned.tag)
-
-    def _perform(self, effects: tuple[Effect, ...], catalog: Catalog) -> dict[str, tuple[int, str]]:
-        """Do what must be done outside; the ids of the schemas that were registered, by subject."""
-        ids: dict[str, tuple[int, str]] = {}
-        for effect in effects:
-            match effect:
-                case CreateTopic():
-                    kafka = self._connections.kafka(catalog, effect.connection)
-                    kafka.create_topic(effect.topic, _topic_options(effect))
-                case RegisterSchema():
-                    registry = self._connections.registry(catalog, effect.connection)
-                    if effect.level is not None:
-                        registry.set_level(effect.level, effect.subject)
-                    ids[effect.subject] = (
-                        registry.register(effect.subject, to_register(effect.schema)),
-                        effect.schema.text,
-                    )
-        return ids
+    def _commit(self, step: Step, change: ChangeCatalog, ids: dict[PendingId, int]) -> None:
+        """Outside first, catalog second: otherwise a crash in between would leave a sink without a topic."""
+        clients = self._connections.of(step.context.catalog)
+        with effects_done(change.effects, clients) as registered:
+            ids.update(registered)
+            changes = [with_schema_ids(each, ids) for each in change.changes]
+            self._store.commit(changes, cause=change.cause, statement=step.context.text, planned=step.version)
 
 
-def _topic_options(effect: CreateTopic) -> NewTopicOptions:
-    return NewTopicOptions(effect.partitions, effect.replicas, effect.config)
-
-
-def _expect(effects: tuple[Effect, ...], ahead: outside.Planned) -> None:
-    for effect in effects:
-        match effect:
-            case CreateTopic():
-                ahead.topics[effect.connection, effect.topic] = effect.partitions
-            case RegisterSchema():
-                ahead.schemas[effect.connection, effect.subject] = effect.schema
-
-
-def _with_ids(change: Change, statement: Statement, ids: dict[str, tuple[int, str]]) -> Change:
-    """The sink with the ids of its schemas frozen into its purified statement."""
-    if not ids or not isinstance(change, ObjectCreated) or not isinstance(statement, CreateSink):
-        return change
-    for subject, (schema_id, text) in ids.items():
-        side: Side = "KEY" if subject.endswith("-key") else "VALUE"
-        formats = with_frozen_schemas(statement.formats, side, (FrozenSchema(side, schema_id, text),))
-        statement = replace(statement, formats=formats)
-    purified = purified_text(statement, facts_of(change.object))
-    return replace(change, object=replace(change.object, purified=purified))
+@contextmanager
+def _pointing_at(span: Span) -> Iterator[None]:
+    """Give errors without a place the place of their statement."""
+    try:
+        yield
+    except HeadgateError as error:
+        raise error.at(span) from error.__cause__

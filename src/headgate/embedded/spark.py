@@ -23,6 +23,7 @@ from pathlib import Path
 
 from headgate.embedded.jars import cache_folder, fetch, find_java, jar_set
 from headgate.errors import HeadgateError
+from headgate.runtime.query_process import QuerySettings
 from headgate.runtime.session import SparkSession, open_session, warm_up_and_stop
 
 SPARK_FILE = "spark"  # in the folder of a Spark's archives: where that Spark is installed
@@ -45,6 +46,16 @@ def open_spark(
         archive=find_archive(java),
         warehouse=warehouse,
         settings=settings,
+    )
+
+
+def query_settings(
+    folder: Path, *, memory: str, at_once: int, spool: int, spark: Mapping[str, str]
+) -> QuerySettings:
+    """What a query process needs for its session: the same jars, Java and class archive."""
+    java = find_java().path
+    return QuerySettings(
+        folder, tuple(fetch("spark")), java, find_archive(java), memory, at_once, spool, dict(spark)
     )
 
 

@@ -72,9 +72,10 @@ class EngineDidNotStart(EngineError, code="CLI-0106"):
 
 
 class MalformedBody(EngineError, code="CLI-0107"):
-    """The body of a request to the engine's HTTP interface is empty or not a JSON object."""
+    """The body of a request to the engine's HTTP interface is not JSON, or not an object with a text "sql"."""
 
-    MESSAGE = "the body of the request is not a JSON object"
+    reason: str
+    MESSAGE = "cannot read the body of the request: {reason}"
     CURE = 'Send a JSON object, for example {"sql": "SHOW SOURCES"}.'
 
 
@@ -84,6 +85,41 @@ class TooManyStatements(EngineError, code="CLI-0108"):
     url: str
     MESSAGE = "the engine at {url} could not take the statement: it answers too many others at this moment"
     HINT = "Try again when some of them have ended. An answer that nobody reads counts too: close it."
+
+
+class BodyTooLarge(EngineError, code="CLI-0109"):
+    """The body of a request to the engine's HTTP interface is longer than the engine accepts."""
+
+    most: int
+    MESSAGE = "the body of the request is longer than {most} bytes"
+    HINT = "Split the script, and send its parts one after the other."
+
+
+class UnknownPath(EngineError, code="CLI-0110"):
+    """A request names a path that the engine's HTTP interface does not have."""
+
+    path: str
+    MESSAGE = 'path "{path}" does not exist'
+    HINT = "The paths are /healthz, /metrics, /api/statements, /api/plan and /api/apply."
+
+
+class MethodNotAllowed(EngineError, code="CLI-0111"):
+    """A request has a method that its path does not take, such as GET where a script must be sent."""
+
+    method: str
+    path: str
+    MESSAGE = 'path "{path}" does not take the method {method}'
+    HINT = "Use GET for /healthz and /metrics, and POST for the paths under /api."
+
+
+class UnknownHost(EngineError, code="CLI-0112"):
+    """The Host header of a request names neither loopback nor a host of the settings.
+
+    Without this check, a page of a foreign site could read the engine's answers through a browser on the same machine.
+    """
+
+    MESSAGE = "the host that the request names is not one of the engine's"
+    HINT = "Use localhost or 127.0.0.1, or add the name to `hosts` in headgate.toml."
 
 
 class TokenRequired(EngineError, code="RUN-0403"):

@@ -94,5 +94,5 @@ def metrics(catalog: Catalog, statuses: Sequence[TaskStatus]) -> str:
 
 
 def _labels(catalog: Catalog, task: int) -> str:
-    name = catalog.shown(task).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    name = catalog.display_name(task).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'task="{name}",kind="{catalog.get(task).kind.value}"'

@@ -64,6 +64,13 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class JsonRows:
+    """``Rows`` whose JSON text exists already. Readers get ``Rows``."""
+
+    json: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """A statement has succeeded. ``tag`` says what it did, for example ``CREATE SOURCE``."""
 
@@ -80,8 +87,10 @@ class Failed:
 Event: TypeAlias = Notice | Progress | Columns | Rows | Done | Failed
 
 
-def write_event(event: Event) -> bytes:
+def write_event(event: Event | JsonRows) -> bytes:
     """One line with its line feed."""
+    if isinstance(event, JsonRows):
+        return b'{"event":"rows","rows":' + event.json + b"}\n"
     return _compact(_as_json(event)) + b"\n"
 
 
@@ -130,7 +139,9 @@ def _as_json(event: Event) -> dict[str, object]:
 
 
 def _compact(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Half of a surrogate pair, which UTF-8 does not have, becomes the escape \udXXX, which JSON has.
+    return text.encode(errors="backslashreplace")
 
 
 def _column(data: object) -> Column:

@@ -1,7 +1,8 @@
 """The engine's HTTP API on loopback: statements, health and metrics.
 
 `POST /api/statements` answers with a stream of JSON events, one per line (see ``protocol``). Every `/api` request needs the
-token from the project folder, which only its owner can read.
+token from the project folder, which only its owner can read. Every request must name a host that is ours (``HostCheck``), and
+every refusal is a diagnostic as JSON.
 
 A thread runs the statements of a request while the event loop sends the events. Each such thread has a connection to
 Spark's driver, so their number is bounded. They are not threads of the event loop's pool: health and metrics are answered
@@ -12,45 +13,63 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 
+import orjson
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headgate.control import results
-from headgate.control.applying import apply, plan
-from headgate.control.cancellation import Cancellation
+from headgate.control import sessions
+from headgate.control.apply import apply, plan
 from headgate.control.engine import Engine
-from headgate.control.executor import Session
+from headgate.control.sessions import Cancellation, Session
 from headgate.errors import HeadgateError, InternalError
-from headgate.serve.errors import MalformedBody, TokenRequired, TooManyStatements
+from headgate.serve.errors import (
+    BodyTooLarge,
+    MalformedBody,
+    MethodNotAllowed,
+    TokenRequired,
+    TooManyStatements,
+    UnknownHost,
+    UnknownPath,
+)
 from headgate.serve.metrics import CONTENT_TYPE, metrics
-from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Rows, write_event
-from headgate.sql.redact import redacted_text
+from headgate.serve.protocol import Column, Columns, Done, Event, Failed, JsonRows, Notice, Rows, write_event
+from headgate.sql.redact import redacted_diagnostic
+from headgate.text.lexer import shortened
 
 log = logging.getLogger(__name__)
 
 MAX_SESSIONS = 1000
 MAX_OPEN_STREAMS = 64
-MAX_UNSENT_EVENTS = 100  # then the thread waits until the client has read some
+MAX_UNSENT_EVENTS = 8  # of up to 256 KB; then the thread waits until the client has read some
 # Seconds until a statement that still runs after its cancellation is cancelled again: Spark may have begun a new job.
 CANCEL_INTERVAL = 1.0
+MAX_BODY = 16 * 1024 * 1024  # bytes; a script of a megabyte is large already
 
-Run = Callable[[Cancellation], Iterator[results.Result]]
-Emit = Callable[[Event], bool]  # returns False if nobody reads the events any more
+Run = Callable[[Cancellation], Iterator[sessions.Result]]
+Emit = Callable[[Event | JsonRows], bool]  # returns False if nobody reads the events any more
 Work = Callable[[Emit, Cancellation], None]
 
 
 class HttpApi:
     """The HTTP application of an engine."""
 
-    def __init__(self, engine: Engine, token: str, streams: StatementStreams | None = None) -> None:
+    def __init__(
+        self, engine: Engine, token: str, streams: StatementStreams | None = None, hosts: tuple[str, ...] = ()
+    ) -> None:
+        """``hosts`` are the names besides those of loopback by which clients may call the engine."""
         self.engine = engine
+        self._hosts = hosts
         self._streams = streams or StatementStreams()
         self._token = token
         self._sessions: dict[str, Session] = {}
@@ -61,15 +80,19 @@ class HttpApi:
         self.engine = engine
 
     def application(self) -> Starlette:
-        return Starlette(
+        application = Starlette(
             routes=[
                 Route("/healthz", self._health),
                 Route("/metrics", self._metrics),
                 Route("/api/statements", self._statements, methods=["POST"]),
                 Route("/api/plan", self._plan, methods=["POST"]),
                 Route("/api/apply", self._apply, methods=["POST"]),
-            ]
+            ],
+            middleware=[Middleware(HostCheck, hosts=self._hosts)],
+            exception_handlers={HTTPException: _not_found, HeadgateError: _refused, Exception: _failed},
         )
+        application.router.redirect_slashes = False
+        return application
 
     async def _health(self, _: Request) -> Response:
         return JSONResponse({"status": "ok", "project": str(self.engine.project.folder)})
@@ -79,15 +102,10 @@ class HttpApi:
         return PlainTextResponse(metrics(store.load(), store.statuses()), media_type=CONTENT_TYPE)
 
     async def _statements(self, request: Request) -> Response:
-        if not self._is_authorized(request):
-            return _unauthorized()
-        body = await _body(request)
-        if body is None:
-            return _bad_request()
-        text = str(body.get("sql", ""))
-        session = self._session(body.get("session"))
+        script = await self._script(request)
+        session = self._session(script.session)
         return self._answer(
-            lambda cancellation: self.engine.run(text, session, cancellation), text, _url(request)
+            lambda cancellation: self.engine.run(script.sql, session, cancellation), script.sql, _url(request)
         )
 
     async def _plan(self, request: Request) -> Response:
@@ -97,23 +115,24 @@ class HttpApi:
         return await self._desired(request, apply)
 
     async def _desired(
-        self, request: Request, do: Callable[[Engine, str], Iterator[results.Result]]
+        self, request: Request, do: Callable[[Engine, str], Iterator[sessions.Result]]
     ) -> Response:
         """Plan or apply a script. Request and answer have the same form as for statements."""
-        if not self._is_authorized(request):
-            return _unauthorized()
-        body = await _body(request)
-        if body is None:
-            return _bad_request()
-        text = str(body.get("sql", ""))
-        return self._answer(lambda _: do(self.engine, text), text, _url(request))
+        script = await self._script(request)
+        return self._answer(lambda _: do(self.engine, script.sql), script.sql, _url(request))
 
-    def _session(self, name: object) -> Session:
+    async def _script(self, request: Request) -> Script:
+        """The script of a request. Raises TokenRequired before anything of the body is read."""
+        if not self._is_authorized(request):
+            raise TokenRequired
+        return _read_script(await _body(request))
+
+    def _session(self, name: str | None) -> Session:
         """The session of a name, which keeps what its statements have set. A request without a name has a new session.
 
         The oldest session is dropped when there are too many.
         """
-        if not isinstance(name, str):
+        if name is None:
             return Session()
         while len(self._sessions) >= MAX_SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
@@ -129,7 +148,7 @@ class HttpApi:
             lambda emit, cancellation: _run_statements(run, text, emit, cancellation)
         )
         if stream is None:
-            return JSONResponse(TooManyStatements(url).diagnostic().as_json(), status_code=503)
+            raise TooManyStatements(url)
         return StreamingAnswer(stream)
 
 
@@ -140,42 +159,143 @@ def _run_statements(run: Run, text: str, emit: Emit, cancellation: Cancellation)
             if not emit(_event(result)):
                 return
     except HeadgateError as error:
-        emit(Failed(error.diagnostic(redacted_text(text))))
+        emit(Failed(redacted_diagnostic(error, text)))
     except Exception as error:
         log.exception("unexpected error in a statement")
         emit(Failed(InternalError(type(error).__name__).diagnostic()))
 
 
-def _event(result: results.Result) -> Event:
+def _event(result: sessions.Result) -> Event | JsonRows:
     match result:
-        case results.Notice(message):
+        case sessions.Notice(message):
             return Notice(message)
-        case results.ResultColumns(columns):
+        case sessions.ResultColumns(columns):
             return Columns(tuple(Column(name, type_) for name, type_ in columns))
-        case results.ResultRows(rows):
+        case sessions.ResultRows(rows):
             return Rows(rows)
-        case results.Done(tag):
+        case sessions.JsonRows(text):
+            return JsonRows(text)
+        case sessions.Done(tag):
             return Done(tag)
 
 
-async def _body(request: Request) -> dict[str, object] | None:
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The body of a request: the text of the statements, and the name of the client's session if it has one."""
+
+    sql: str
+    session: str | None = None
+
+
+async def _body(request: Request) -> bytes:
+    """The whole body. Raises BodyTooLarge as soon as it is longer than the bound."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MAX_BODY:
+            raise BodyTooLarge(MAX_BODY)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _read_script(body: bytes) -> Script:
+    """Read the body. orjson refuses lone surrogates, NaN and deep nesting, which Python's reader does not."""
     try:
-        body = await request.json()
-    except ValueError:
-        return None
-    return body if isinstance(body, dict) else None
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise MalformedBody(f"it is no JSON: {error}") from error
+    match given:
+        case {"sql": str(sql), **rest} if isinstance(session := rest.get("session"), str | None):
+            return Script(sql, session)
+        case {"sql": str()}:
+            raise MalformedBody('"session" is not a text')
+        case {"sql": _}:
+            raise MalformedBody('"sql" is not a text')
+        case dict():
+            raise MalformedBody('it has no "sql"')
+        case _:
+            raise MalformedBody("it is not an object")
 
 
 def _url(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def _bad_request() -> Response:
-    return JSONResponse(MalformedBody().diagnostic().as_json(), status_code=400)
+class HostCheck:
+    """Refuses a request whose Host header names neither loopback nor a host of the settings.
+
+    A page of a foreign site can make its name point to 127.0.0.1 after the browser has loaded it (DNS rebinding). Then the
+    browser lets the page read our answers, but the Host header still has the foreign name.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: tuple[str, ...]) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower().rstrip(".") for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = [value for name, value in scope.get("headers", ()) if name == b"host"]
+        is_ours = len(given) == 1 and self._is_ours(given[0].decode("latin-1"))
+        if is_ours or scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        else:
+            await _refusal(UnknownHost())(scope, receive, send)
+
+    def _is_ours(self, given: str) -> bool:
+        host = host_name(given)
+        if host is None:
+            return False
+        try:
+            return ipaddress.ip_address(host).is_loopback or host in self._hosts
+        except ValueError:
+            return host == "localhost" or host in self._hosts
 
 
-def _unauthorized() -> Response:
-    return JSONResponse(TokenRequired().diagnostic().as_json(), status_code=401)
+def host_name(given: str) -> str | None:
+    """The name or address in a Host header, in lower case, without port, brackets and final dot. None if it is malformed."""
+    host, colon, port = given.rpartition(":") if not given.endswith("]") else (given, "", "")
+    if not colon:
+        host = given
+    elif not (port.isascii() and port.isdigit()):
+        return None
+    if host.startswith("[") and host.endswith("]"):
+        return host[1:-1].lower()
+    return host.lower().rstrip(".") or None
+
+
+_STATUSES: dict[type[HeadgateError], int] = {
+    MalformedBody: 400,
+    TokenRequired: 401,
+    UnknownPath: 404,
+    MethodNotAllowed: 405,
+    BodyTooLarge: 413,
+    UnknownHost: 421,
+    TooManyStatements: 503,
+}
+
+
+def _refusal(error: HeadgateError) -> Response:
+    return JSONResponse(error.diagnostic().as_json(), _STATUSES.get(type(error), 500))
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HeadgateError)
+    return _refusal(error)
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    """The answer for a path or a method that no route has."""
+    assert isinstance(error, HTTPException)
+    path = shortened(request.url.path)
+    if error.status_code != _STATUSES[MethodNotAllowed]:
+        return _refusal(UnknownPath(path))
+    answer = _refusal(MethodNotAllowed(request.method, path))
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    return JSONResponse(InternalError(type(error).__name__).diagnostic().as_json(), 500)
 
 
 class StatementStreams:
@@ -196,7 +316,7 @@ class Stream:
 
     def __init__(self, work: Work, on_end: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._events: asyncio.Queue[Event | JsonRows | None] = asyncio.Queue()
         self._room = threading.Semaphore(MAX_UNSENT_EVENTS)
         self._cancellation = Cancellation()
         self._ended = threading.Event()
@@ -223,14 +343,14 @@ class Stream:
             self._on_end()
             self._send(None)
 
-    def _emit(self, event: Event) -> bool:
+    def _emit(self, event: Event | JsonRows) -> bool:
         self._room.acquire()
         if self._cancellation.cancelled:
             self._room.release()
             return False
         return self._send(event)
 
-    def _send(self, event: Event | None) -> bool:
+    def _send(self, event: Event | JsonRows | None) -> bool:
         try:
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
         except RuntimeError:  # the event loop has ended with the engine

@@ -119,7 +119,7 @@ def http(call: Invocation, context: SpecContext) -> None:
         response = context.engine.client.send(
             method.upper(), path, timeout=max(1.0, deadline.left), token=call.optional("token"),
             content=sent.encode() if sent is not None else None,
-            headers={"Content-Type": "application/json"} if sent is not None else {},
+            headers={"Content-Type": "application/json"} | _host(call),
         )  # fmt: skip
         try:
             _http_check(response, status, expected)
@@ -129,6 +129,11 @@ def http(call: Invocation, context: SpecContext) -> None:
             raise GiveUp(error) from error
 
     context.eventually(attempt)
+
+
+def _host(call: Invocation) -> dict[str, str]:
+    host = call.optional("host")
+    return {} if host is None else {"Host": host}
 
 
 def grpc(call: Invocation, context: SpecContext) -> None:
@@ -200,7 +205,7 @@ ACTIONS = (
     Action("file-write", write_file, required=("path",), body="optional"),
     Action("file-append", append_file, required=("path",), body="required"),
     Action("headgate", headgate, options=None, positional=None, body="optional"),
-    Action("http", http, options=("status", "token"), positional=2, body="optional"),
+    Action("http", http, options=("status", "token", "host"), positional=2, body="optional"),
     Action("grpc", grpc, options=("json",), positional=1, body="optional"),
     Action("down", down, positional=1, disrupts=True),
     Action("up", up, positional=1, disrupts=True),

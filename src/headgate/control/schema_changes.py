@@ -8,31 +8,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.changes import DefinitionChanged, Unit
-from headgate.catalog.definitions import statement_of
+from headgate.catalog.changes import Commit, DefinitionChanged
 from headgate.catalog.errors import CatalogChanged
+from headgate.catalog.objects import definition_of
 from headgate.catalog.store import Store
 from headgate.connectors.connections import Connections
 from headgate.control.definitions import source_definition
 from headgate.errors import HeadgateError
+from headgate.plan.definitions import RecordSide
 from headgate.plan.encodings import encodings
-from headgate.plan.follow import AskTypes, SinkChange, plan_follow, sink_change
+from headgate.plan.impact import SinkChange, plan_follow, sink_change
 from headgate.registry.errors import IncompatibleSchema
 from headgate.registry.schemas import to_register
+from headgate.resolve.context import SparkTypes, TakenSchema
 from headgate.runtime.source import Arrived, SourceReader
-from headgate.schema.encodings import SchemaEncoding
-from headgate.schema.evolve.arriving import breaking_fields
+from headgate.schema.encodings import Encoding, SchemaEncoding
+from headgate.schema.evolve.arriving import arriving
+from headgate.schema.evolve.verdicts import Target
+from headgate.sql.registry_formats import Side
 from headgate.sql.sources import CreateSource
 
 log = logging.getLogger(__name__)
 
 TRIES = 5
+SIDES: dict[RecordSide, Side] = {"key": "KEY", "value": "VALUE"}
 
 
-class Follower:
+class SchemaChanges:
     """Shared by all tasks and queries of an engine: whoever meets a schema first brings it in for all."""
 
-    def __init__(self, store: Store, connections: Connections, ask: AskTypes) -> None:
+    def __init__(self, store: Store, connections: Connections, ask: SparkTypes) -> None:
         self._store = store
         self._connections = connections
         self._ask = ask
@@ -49,7 +54,7 @@ class Follower:
                     continue
             return self._follow(self._store.load(), source_id, arrived)
 
-    def catch_up(self, sink_id: int) -> bool:
+    def retry_registration(self, sink_id: int) -> bool:
         """Register what a sink was refused, in case its registry takes it now. Whether it did; a registry that does not
         answer raises."""
         with self._guard:
@@ -58,7 +63,7 @@ class Follower:
             if needed is None:
                 return False
             try:
-                unit = Unit(
+                unit = Commit(
                     (needed.change(self._register(catalog, needed)),), "the registry takes its schema now"
                 )
                 self._store.commit_all([unit], planned=catalog.version)
@@ -66,36 +71,24 @@ class Follower:
                 return False
             return True
 
-    def accept(self, source_id: int) -> tuple[int, ...]:
-        """Take up every change of the source's schema that the registry has now, also what nobody follows by himself;
-        the ids of the schemas. Raises if something downstream would not fit any more, and then nothing is done."""
-        with self._guard:
-            catalog = self._store.load()
-            reader = SourceReader(
-                source_definition(catalog, catalog.get(source_id)), self._connections.of(catalog)
-            )
-            reader.refresh()
-            schemas = reader.schemas["value"].changed()
-            if not schemas:
-                return ()
-            planned = plan_follow(catalog, catalog.get(source_id), schemas, self._ask, all_fit=True)
-            sinks = [sink.change(self._register(catalog, sink)) for sink in planned.sinks]
-            ids = tuple(schema.id or 0 for schema in schemas)
-            unit = Unit((*planned.changes, *sinks), f"schema id {', '.join(map(str, ids))} accepted")
-            self._store.commit_all([unit], planned=catalog.version)
-            return ids
+    def changed_schemas(self, catalog: Catalog, source_id: int) -> tuple[TakenSchema, ...]:
+        """The schemas that the registry has for a source and that the source does not read yet, for ACCEPT."""
+        source = source_definition(catalog.get(source_id))
+        reader = SourceReader(source, self._connections.of(catalog))
+        reader.refresh()
+        values: list[TakenSchema] = [("VALUE", one) for one in reader.schemas["value"].changed()]
+        return (*values, *(("KEY", one) for one in reader.schemas["key"].changed()))
 
     def _follow(self, catalog: Catalog, source_id: int, arrived: Sequence[Arrived]) -> None:
         source = catalog.get(source_id)
-        side = encodings(statement_of(source, CreateSource).formats)[0]
-        assert isinstance(side, SchemaEncoding)
-        new = _fitting(side, arrived)
+        new = followable(definition_of(source, CreateSource), arrived)
         if not new:
             return
-        planned = plan_follow(catalog, source, [a.schema for a in new], self._ask)
+        schemas = [(SIDES[a.side], a.schema) for a in new]
+        planned = plan_follow(catalog, source, schemas, self._ask)
         sinks = [change for sink in planned.sinks if (change := self._registered(catalog, sink)) is not None]
         ids = ", ".join(str(a.schema.id) for a in new)
-        unit = Unit((*planned.changes, *sinks), f"schema id {ids}", None, new[0].record)
+        unit = Commit((*planned.changes, *sinks), f"schema id {ids}", None, new[0].record)
         self._store.commit_all([unit], planned=catalog.version)
         log.info('source "%s" follows schema id %s, first seen at %s', source.name, ids, new[0].record)
 
@@ -115,12 +108,16 @@ class Follower:
         ]
 
 
-def _fitting(side: SchemaEncoding, arrived: Sequence[Arrived]) -> list[Arrived]:
-    """Those that the side does not have, without those that contradict one before them: that is not followed."""
+def followable(source: CreateSource, arrived: Sequence[Arrived]) -> list[Arrived]:
+    """The schemas that the source does not have, without those that contradict one before them: these are not followed."""
+    value, key = encodings(source.formats)
+    known: dict[RecordSide, Encoding | None] = {"value": value, "key": key}
     new: list[Arrived] = []
-    known = {schema.id for schema in side.schemas}
-    for schema in arrived:
-        if schema.schema.id not in known and not breaking_fields(side, schema.schema):
-            new.append(schema)
-            side = replace(side, schemas=(*side.schemas, schema.schema))
+    for one in arrived:
+        side = known[one.side]
+        assert isinstance(side, SchemaEncoding)
+        target = Target.KEY if one.side == "key" else Target.READER
+        if arriving(side, one.schema, target).grows:
+            new.append(one)
+            known[one.side] = replace(side, schemas=(*side.schemas, one.schema))
     return new

@@ -1,11 +1,12 @@
-"""`plan` and `apply`: a script as desired state, told as a table, and made true."""
+"""`headgate plan` and `headgate apply`: a script as desired state, shown as a table, and made true."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from textwrap import fill
+from typing import assert_never
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import DefinitionChanged, ObjectCreated
@@ -13,16 +14,23 @@ from headgate.catalog.objects import Column, Object
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import Connections
 from headgate.connectors.errors import TopicNotFound
-from headgate.control.desired import DesiredState, Wish, desired
+from headgate.control.desired_state import ScriptItem, desired_state
 from headgate.control.engine import Engine
-from headgate.control.executor import Executor, Session, Step
-from headgate.control.results import Done, Result, ResultColumns, ResultRows
-from headgate.errors import HeadgateError
-from headgate.plan.planned import CreateTopic, Planned, RegisterSchema
+from headgate.control.executor import Executor, Step
+from headgate.control.sessions import Cancellation, Done, Result, ResultColumns, ResultRows, Session
+from headgate.plan.plans import (
+    ChangeCatalog,
+    CreateTopic,
+    Outcome,
+    Plan,
+    RegisterSchema,
+    SetCompatibility,
+    SetSearchPath,
+    Skip,
+)
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import Record as AvroRecord
 from headgate.schema.render import print_type
-from headgate.sql.queries import SetSearchPath
 from headgate.sql.statement import Kind
 
 COLUMNS = ResultColumns(tuple((name, "text") for name in ("object", "kind", "action", "detail")))
@@ -36,82 +44,86 @@ def plan(engine: Engine, text: str) -> Iterator[Result]:
 
 
 def apply(engine: Engine, text: str) -> Iterator[Result]:
-    """The rows of the plan, then the answers of what is done, and at the end what came of it."""
-    with _scripts(engine) as scripts:
-        yield from scripts.apply(text, lambda script: engine.run(script, Session()))
+    """The rows of the plan, then the results of what is done, and at the end how much was done."""
+    try:
+        with _scripts(engine) as scripts:
+            yield from scripts.apply(text)
+    finally:
+        engine.wake()
 
 
 @contextmanager
 def _scripts(engine: Engine) -> Iterator[Scripts]:
-    """With connections of their own: secrets are those of the planned catalog, as a script may make one and use it."""
+    """With connections of their own: a script may create a secret and use it, and its clients must not stay if it fails."""
     store = engine.store
     connections = Connections(store.keys.reveal, engine.project.address)
     try:
-        yield Scripts(store, connections, Executor(store, connections, engine, engine.follower))
+        yield Scripts(
+            store, connections, Executor(store, connections, engine, engine.follower.changed_schemas)
+        )
     finally:
         connections.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Scripts:
-    """Scripts as desired state of a catalog; ``executor`` plans them."""
+    """Scripts as desired state of a catalog. ``executor`` plans and runs them."""
 
     store: SqliteStore
     connections: Connections
     executor: Executor
 
     def plan(self, text: str) -> Iterator[Result]:
-        yield from _told(self.wishes(text))
+        yield from plan_table(self.planned(text)[0])
 
-    def apply(self, text: str, run: Callable[[str], Iterator[Result]]) -> Iterator[Result]:
-        """``run`` does a script; it is not called if there is nothing to do."""
-        state = self.wishes(text)
-        yield from _told(state)
-        if any(wish.action != "keep" for wish in state.wishes):
-            try:
-                yield from run(state.script)
-            except HeadgateError as error:
-                raise state.placed(error) from error.__cause__
-        counts = [
-            sum(wish.action == action for wish in state.wishes) for action in ("create", "change", "keep")
-        ]
-        yield Done(f"APPLY: {counts[0]} created, {counts[1]} changed, {counts[2]} kept")
+    def apply(self, text: str) -> Iterator[Result]:
+        """What runs are the plans that the table shows."""
+        items, steps = self.planned(text)
+        yield from plan_table(items)
+        if any(item.action != "keep" for item in items):
+            yield from self.executor.run_steps(steps, Session(), Cancellation())
+        created, changed, kept = (
+            sum(item.action == action for item in items) for action in ("create", "change", "keep")
+        )
+        yield Done(f"APPLY: {created} created, {changed} changed, {kept} kept")
 
-    def wishes(self, text: str) -> DesiredState:
-        """The wishes of the script with all that their plans tell."""
+    def planned(self, text: str) -> tuple[tuple[ScriptItem, ...], tuple[Step, ...]]:
+        """The items of the script with the details of their plans, and the plans."""
         catalog = self.store.load()
-        state = desired(catalog, text, self.store.keys.reveal)
-        try:
-            steps = self.executor.plan(state.script, Session())
-            detailed = _detailed(state.wishes, steps, catalog, self.connections)
-            return replace(state, wishes=tuple(detailed))
-        except HeadgateError as error:
-            raise state.placed(error) from error.__cause__
+        state = desired_state(catalog, text, self.store.keys.reveal)
+        steps = self.executor.plan(text, Session(), state.statements)
+        return tuple(with_details(state.items, steps, catalog, self.connections)), steps
 
 
-def _told(state: DesiredState) -> Iterator[Result]:
+def plan_table(items: Iterable[ScriptItem]) -> Iterator[Result]:
     yield COLUMNS
-    yield ResultRows(tuple((w.name, w.kind, w.action, w.detail) for w in state.wishes))
+    yield ResultRows(tuple((i.name, i.kind, i.action, i.detail) for i in items))
     yield Done("PLAN")
 
 
-def _detailed(
-    wishes: Iterable[Wish], steps: Iterable[Step], catalog: Catalog, connections: Connections
-) -> Iterator[Wish]:
-    planned = (step.planned for step in steps if not isinstance(step.statement, SetSearchPath))
-    for wish in wishes:
-        plan_ = next(planned) if wish.action != "keep" else None
-        lines = [wish.detail] if wish.detail else []
-        if plan_ is not None:
-            lines += _details(plan_, catalog, connections)
-        yield replace(wish, detail="\n".join(map(_wrapped, lines)))
+def with_details(
+    items: Iterable[ScriptItem], steps: Iterable[Step], catalog: Catalog, connections: Connections
+) -> Iterator[ScriptItem]:
+    plans = (step.plan for step in steps if not isinstance(step.plan, SetSearchPath))
+    for item in items:
+        lines = [item.detail] if item.detail else []
+        action = item.action
+        if action != "keep":
+            planned = next(plans)
+            lines += detail_lines(planned, catalog, connections)
+            action = "keep" if isinstance(planned, Skip) else action
+        yield replace(item, action=action, detail="\n".join(map(_wrapped, lines)))
 
 
 def _wrapped(line: str) -> str:
     return fill(line, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def _details(planned: Planned, catalog: Catalog, connections: Connections) -> Iterator[str]:
+def detail_lines(planned: Plan, catalog: Catalog, connections: Connections) -> Iterator[str]:
+    if isinstance(planned, Skip):
+        yield planned.notice
+    if not isinstance(planned, ChangeCatalog):
+        return
     for change in planned.changes:
         match change:
             case ObjectCreated(made) if made.columns:
@@ -128,11 +140,24 @@ def _details(planned: Planned, catalog: Catalog, connections: Connections) -> It
             case RegisterSchema():
                 yield f'registers a schema for subject "{effect.subject}"'
                 yield from _without_docs(effect.schema.text)
+            case SetCompatibility():
+                yield f'sets the compatibility level of subject "{effect.subject}" to {effect.level}'
+            case _:
+                assert_never(effect)
+    for consequence in planned.consequences:
+        if consequence.outcome is Outcome.UNCHANGED:
+            continue
+        name = (
+            catalog.display_name(consequence.object)
+            if consequence.object in catalog.objects
+            else "the new object"
+        )
+        yield f"{name} {consequence.outcome} {consequence.detail}".rstrip()
     yield from planned.notices
 
 
 def _column(column: Column) -> str:
-    return f"{column.name} {print_type(column.parsed)}{'' if column.nullable else ' not null'}"
+    return f"{column.name} {print_type(column.type)}{'' if column.nullable else ' not null'}"
 
 
 def _column_changes(old: Iterable[Column], new: Iterable[Column]) -> Iterator[str]:
@@ -147,7 +172,7 @@ def _column_changes(old: Iterable[Column], new: Iterable[Column]) -> Iterator[st
 
 
 def _undocumented(made: Object) -> Iterator[str]:
-    """Of what comes in; columns of views have the docs of those that they are made of."""
+    """The columns of a source without docs. Columns of views have the docs of the columns that they come from."""
     missing = [c.name for c in made.columns if c.comment.imported is None]
     if made.kind is Kind.SOURCE and missing:
         yield f"without docs: {', '.join(missing)}"

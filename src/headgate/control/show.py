@@ -1,4 +1,4 @@
-"""SHOW, DESCRIBE and EXPLAIN: answered from the catalog alone, without Spark."""
+"""SHOW, DESCRIBE and EXPLAIN: answered from the catalog and the store, without Spark."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import cast
+from typing import assert_never, cast
 
 from headgate.catalog.catalog import Catalog, fold
 from headgate.catalog.comments import column_comment, object_comment
-from headgate.catalog.definitions import statement_of, stored_statement
 from headgate.catalog.graph import upstream
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
-from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, resolve_schema
-from headgate.catalog.objects import RELATIONS, Column, DependencyKind, Object
+from headgate.catalog.names import SearchPath, resolve, resolve_schema
+from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
+from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.store import Reader
 from headgate.catalog.system_tables import SystemRelation
-from headgate.control.results import ResultColumns, ResultRows
+from headgate.control.sessions import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
+from headgate.plan.plans import ShowStatement
 from headgate.plan.relations import (
     analyse_query,
     relations_read,
@@ -26,8 +27,10 @@ from headgate.plan.relations import (
     withheld_fields,
 )
 from headgate.plan.sink import plan_sink
-from headgate.plan.spelling import spelled
-from headgate.plan.statements import named_object
+from headgate.plan.source import present_field_names
+from headgate.resolve.objects import described_object, named_object
+from headgate.resolve.printing import with_current_names
+from headgate.resolve.statements import resolve_names
 from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
@@ -42,19 +45,20 @@ from headgate.sql.show import (
     ShowObjects,
 )
 from headgate.sql.sinks import CreateSink
-from headgate.sql.statement import Kind, ObjectName, Statement, print_statement
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Kind, ObjectName, print_statement
 from headgate.sql.views import CreateView
 
-# SHOW of what the engine records is a short form of a query over these.
+# SHOW of one of these is a short form of a query over the system table of that name.
 _RECORDED = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
 
-_SUBJECTS = {"name", "object", "task"}  # columns of theirs that name the object that a row is about
+_SUBJECTS = {"name", "object", "task"}  # columns of these that name the object of a row
 
 Table = tuple[ResultColumns, ResultRows]
 
 
-def look(statement: Statement, catalog: Catalog, path: SearchPath, reader: Reader) -> Table | None:
-    """The answer to a statement that only looks, or None if it is no such statement."""
+def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: Reader) -> Table:
+    """The answer to a statement that only reads the catalog and the store."""
     match statement:
         case ShowObjects():
             return _show(statement, catalog, path, reader)
@@ -72,7 +76,7 @@ def look(statement: Statement, catalog: Catalog, path: SearchPath, reader: Reade
         case ExplainSchema():
             return _explain_schema(statement, catalog, path)
         case _:
-            return None
+            assert_never(statement)
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[Json]], types: Sequence[str] | None = None) -> Table:
@@ -143,33 +147,17 @@ def _like(name: str, pattern: str | None) -> bool:
 
 def _show_create(statement: ShowCreate, catalog: Catalog, path: SearchPath) -> Table:
     found = named_object(catalog, path, statement.kind, statement.name)
-    return _table(["name", "create_sql"], [[catalog.shown(found.id), create_sql(catalog, found)]])
+    return _table(["name", "create_sql"], [[catalog.display_name(found.id), create_sql(catalog, found)]])
 
 
 def create_sql(catalog: Catalog, entry: Object) -> str:
-    """The statement that means the same for ever, printed under the object's present name; secrets never."""
+    """The definition of the object as a statement, under the names of today. Secrets are never printed."""
     if entry.kind in (Kind.DATABASE, Kind.SCHEMA):
         return f"CREATE {entry.kind.words} {print_name((entry.name,))};"
-    statement = stored_statement(entry)
+    statement = entry.definition
     if statement is None:
         return entry.statement
-    name = _present_name(catalog, entry, statement)
-    return print_statement(replace(statement, name=name))  # type: ignore[call-arg]  # every such statement has a name
-
-
-def _present_name(catalog: Catalog, entry: Object, statement: Statement) -> ObjectName | None:
-    """As many parts as were written, those that are called otherwise by now replaced. A sink without a name gets one
-    when its relation's would give it another."""
-    written = getattr(statement, "name", None)
-    if isinstance(statement, CreateSink) and written is None:
-        relation = resolve(catalog, DEFAULT_PATH, statement.relation, *sorted(RELATIONS))
-        if entry.name == f"{relation.name}_sink":
-            return None
-        written = statement.relation
-    assert isinstance(written, ObjectName)
-    present = catalog.path(entry.id)[-len(written.parts) :]
-    pairs = zip(written.parts, present, strict=True)
-    return ObjectName(tuple(p if fold(p.name) == fold(name) else spelled(name) for p, name in pairs))
+    return print_statement(with_current_names(catalog, entry, statement))
 
 
 def _lineage(statement: ShowLineage, catalog: Catalog, path: SearchPath) -> Table:
@@ -178,7 +166,7 @@ def _lineage(statement: ShowLineage, catalog: Catalog, path: SearchPath) -> Tabl
     rows = []
     for entry in [start, *upstream(catalog, start.id)]:
         rows += [
-            [catalog.shown(entry.id), catalog.shown(on), entry.kind.value]
+            [catalog.display_name(entry.id), catalog.display_name(on), entry.kind.value]
             for on in dict.fromkeys(d.on for d in entry.dependencies)
         ]
     return _table(["object", "depends_on", "kind"], rows)
@@ -193,27 +181,23 @@ def _describe(statement: Describe, catalog: Catalog, path: SearchPath, reader: R
     system = system_relation(path, statement.name)
     if system is not None:
         return _describe_system(system)
-    found = (
-        named_object(catalog, path, statement.kind, statement.name)
-        if statement.kind
-        else resolve(catalog, path, statement.name)
-    )
+    found = described_object(catalog, path, statement.kind, statement.name)
     if statement.extended:
         return _describe_extended(found, catalog, reader)
     rows: list[list[Json]] = [
-        [c.name, print_type(c.parsed), c.nullable, c.key, column_comment(catalog, c)]
+        [c.name, print_type(c.type), c.nullable, c.key, column_comment(catalog, c)]
         for c in _columns(found, catalog)
     ]
     return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
 
 
 def _columns(found: Object, catalog: Catalog) -> tuple[Column, ...]:
-    """Its own; of a sink those that it writes, which are its relation's, and the sink's KEY is the key. Not from its plan: a
-    sink that halts because it cannot be planned is looked at all the more."""
+    """The columns of the object. For a sink: the columns of its relation, with the sink's KEY. Does not plan the sink,
+    because DESCRIBE must work for a sink that cannot be planned."""
     if found.kind is not Kind.SINK:
         return found.columns
     relation = catalog.get(next(d.on for d in found.dependencies if d.use is DependencyKind.READS))
-    key = statement_of(found, CreateSink).key
+    key = definition_of(found, CreateSink).key
     names = [column.name for column in relation.columns]
     named = [find(one.name, one.quoted, names) for one in (key.columns if key else ())]
     keys = {each.name for each in named if isinstance(each, Found)}
@@ -230,7 +214,7 @@ def _describe_system(system: SystemRelation) -> Table:
 def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table:
     columns = _columns(found, catalog)
     rows: list[list[Json]] = [
-        ["name", catalog.shown(found.id)],
+        ["name", catalog.display_name(found.id)],
         ["kind", found.kind.value],
         ["comment", object_comment(found)],
         ["created", _plain(found.created)],
@@ -239,18 +223,21 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
     ]
     for column in columns:
         nullable = "" if column.nullable else " not null"
-        rows.append([f"column {column.name}", f"{print_type(column.parsed)}{nullable}"])
+        rows.append([f"column {column.name}", f"{print_type(column.type)}{nullable}"])
+    if isinstance(found.definition, CreateSource):
+        present = present_field_names(found.definition)
+        rows += [[f"field of column {name}", field] for name, field in present.items()]
     rows += [
         ["without a column", f'{w.field}, because column "{w.column}" is {w.other}']
         for w in withheld_fields(found)
     ]
-    rows += [[d.use.value, catalog.shown(d.on)] for d in found.dependencies]
-    rows += list(_task_facts(found, reader))
+    rows += [[d.use.value, catalog.display_name(d.on)] for d in found.dependencies]
+    rows += list(_task_properties(found, reader))
     rows.append(["statement", create_sql(catalog, found)])
     return _table(["property", "value"], rows)
 
 
-def _task_facts(found: Object, reader: Reader) -> Iterator[list[Json]]:
+def _task_properties(found: Object, reader: Reader) -> Iterator[list[Json]]:
     status = next((s for s in reader.statuses() if s.task == found.id), None)
     if status is not None:
         yield ["state", status.state.value]
@@ -258,8 +245,10 @@ def _task_facts(found: Object, reader: Reader) -> Iterator[list[Json]]:
         yield ["rows", status.rows]
         yield ["lag", status.lag]
     ledger = reader.ledger(found.id)
-    for offset in ledger.offsets if ledger else ():
-        yield [f"offset of {offset.topic} partition {offset.partition}", offset.offset]
+    for position in ledger.positions.values() if ledger else ():
+        if isinstance(position, KafkaPosition):
+            for partition, offset in position.by_partition.items():
+                yield [f"offset of {position.topic} partition {partition}", offset]
 
 
 # EXPLAIN
@@ -270,7 +259,7 @@ def _explain(statement: Explain, catalog: Catalog, path: SearchPath) -> Table:
     if not isinstance(inner, Select | CreateView):
         raise NotSupportedYet("EXPLAIN of this statement")
     analysed = analyse_query(catalog, path, inner.query)
-    names = [catalog.shown(id_) for id_ in relations_read(analysed)]
+    names = [catalog.display_name(id_) for id_ in relations_read(analysed)]
     reads = ", ".join([*names, *system_relations_read(analysed)])
     lines = [
         f"reads {reads}" if reads else "reads nothing",
@@ -285,13 +274,13 @@ def _explain(statement: Explain, catalog: Catalog, path: SearchPath) -> Table:
 
 
 def _explain_schema(statement: ExplainSchema, catalog: Catalog, path: SearchPath) -> Table:
-    """The schema that a sink publishes. Nobody outside is asked."""
+    """The schema that a sink publishes. The registry is not asked."""
     if isinstance(statement.sink, CreateSink):
-        sink = statement.sink
+        sink = resolve_names(statement.sink, catalog, path)
     else:
         found = resolve(catalog, path, statement.sink, Kind.SINK)
-        sink = statement_of(found, CreateSink)
-    planned = plan_sink(catalog, path, sink)
+        sink = definition_of(found, CreateSink)
+    planned = plan_sink(catalog, sink)
     side = planned.key if statement.side == "KEY" else planned.value
     if side is None or side.schema is None:
         raise SideWithoutSchema(planned.name, statement.side.lower())

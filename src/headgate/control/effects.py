@@ -1,0 +1,236 @@
+"""Effects: what a plan does outside the catalog. Each can be checked before anything is done, done, and undone.
+
+A statement leaves nothing behind if it fails: an effect that fails cleans up after itself, and the effects before it are
+undone in reverse order. What existed before the statement is never touched by undoing.
+
+An effect that the controller makes later, such as a table of a target, needs only ``check`` here: its ``do`` does nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar, assert_never
+
+from headgate.catalog.changes import Change, DefinitionChanged, ObjectCreated
+from headgate.connectors.connections import Clients
+from headgate.connectors.kafka import NewTopicOptions
+from headgate.errors import HeadgateError, InternalError
+from headgate.plan.plans import CreateTopic, Effect, RegisterSchema, SetCompatibility
+from headgate.registry.client import RegistryClient
+from headgate.registry.errors import IncompatibleSchema, SchemaNotFound, SubjectDeleted, SubjectNotFound
+from headgate.registry.schemas import to_register
+from headgate.schema.written import CompatibilityLevel
+from headgate.sql.formats import Format, Formats
+from headgate.sql.registry_formats import FrozenSchema, PendingId, RegistryFormat
+from headgate.sql.sinks import CreateSink
+from headgate.sql.sources import CreateSource
+from headgate.sql.statement import Create
+
+log = logging.getLogger(__name__)
+
+E = TypeVar("E", contravariant=True)
+D = TypeVar("D")
+
+
+class EffectHandler(Protocol[E, D]):
+    """``check`` raises what ``do`` would raise, as far as that can be known, and changes nothing. ``do`` returns what
+    ``undo`` needs; if it raises, nothing is left of it."""
+
+    def check(self, effect: E, clients: Clients) -> None: ...
+
+    def do(self, effect: E, clients: Clients) -> D: ...
+
+    def undo(self, effect: E, done: D, clients: Clients) -> None: ...
+
+
+class Topics:
+    """Creates topics. ``do`` returns whether the topic is new."""
+
+    def check(self, effect: CreateTopic, clients: Clients) -> None:
+        clients.kafka(effect.connection).check_new_topic(effect.topic, _options(effect))
+
+    def do(self, effect: CreateTopic, clients: Clients) -> bool:
+        kafka = clients.kafka(effect.connection)
+        new = not kafka.topics([effect.topic])
+        try:
+            return kafka.create_topic(effect.topic, _options(effect))
+        except HeadgateError:
+            # A broker that does not answer in time may have created the topic all the same.
+            _undo(self, effect, new, clients)
+            raise
+
+    def undo(self, effect: CreateTopic, done: bool, clients: Clients) -> None:
+        """Deletes the topic if we created it and nobody has written to it since."""
+        kafka = clients.kafka(effect.connection)
+        topic = kafka.topics([effect.topic]).get(effect.topic) if done else None
+        if topic is not None and not any(kafka.offsets(topic, latest=True).values()):
+            kafka.delete_topic(effect.topic)
+
+
+def _options(effect: CreateTopic) -> NewTopicOptions:
+    return NewTopicOptions(effect.partitions, effect.replicas, effect.config)
+
+
+class Levels:
+    """Sets compatibility levels. ``do`` returns the level that the subject had, None if it had none of its own."""
+
+    def check(self, effect: SetCompatibility, clients: Clients) -> None:
+        clients.registry(effect.connection).own_level(effect.subject)
+
+    def do(self, effect: SetCompatibility, clients: Clients) -> CompatibilityLevel | None:
+        registry = clients.registry(effect.connection)
+        before = registry.own_level(effect.subject)
+        try:
+            registry.set_level(effect.level, effect.subject)
+        except HeadgateError:
+            _undo(self, effect, before, clients)
+            raise
+        return before
+
+    def undo(self, effect: SetCompatibility, done: CompatibilityLevel | None, clients: Clients) -> None:
+        registry = clients.registry(effect.connection)
+        if registry.own_level(effect.subject) != done:
+            registry.set_level(done, effect.subject)
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    id: int
+    new: bool
+
+
+class Schemas:
+    """Registers schemas. ``do`` returns the id of the schema, and whether the subject did not have it before."""
+
+    def check(self, effect: RegisterSchema, clients: Clients) -> None:
+        """Raises IncompatibleSchema if the subject would refuse the schema."""
+        registry = clients.registry(effect.connection)
+        try:
+            verdict = registry.compatibility(effect.subject, to_register(effect.schema))
+        except (SubjectNotFound, SubjectDeleted):
+            return
+        if not verdict.is_compatible:
+            raise IncompatibleSchema(effect.subject, tuple(verdict.messages))
+
+    def do(self, effect: RegisterSchema, clients: Clients) -> Registered:
+        registry = clients.registry(effect.connection)
+        new = _version(registry, effect) is None
+        try:
+            return Registered(registry.register(effect.subject, to_register(effect.schema)), new)
+        except HeadgateError:
+            # A registry that does not answer may have registered the schema all the same.
+            _undo(self, effect, Registered(0, new), clients)
+            raise
+
+    def undo(self, effect: RegisterSchema, done: Registered, clients: Clients) -> None:
+        """Deletes the version softly if we registered it: its id stays readable for whoever has seen it."""
+        registry = clients.registry(effect.connection)
+        version = _version(registry, effect) if done.new else None
+        if version is not None:
+            registry.delete_version(effect.subject, version)
+
+
+def _version(registry: RegistryClient, effect: RegisterSchema) -> int | None:
+    """The version of the subject that has the schema."""
+    try:
+        return registry.look_up(effect.subject, to_register(effect.schema)).version
+    except (SubjectNotFound, SubjectDeleted, SchemaNotFound):
+        return None
+
+
+# all effects of a statement
+
+_TOPICS, _LEVELS, _SCHEMAS = Topics(), Levels(), Schemas()
+
+SchemaIds = Mapping[PendingId, int]
+
+
+def check_effect(effect: Effect, clients: Clients) -> None:
+    match effect:
+        case CreateTopic():
+            _TOPICS.check(effect, clients)
+        case SetCompatibility():
+            _LEVELS.check(effect, clients)
+        case RegisterSchema():
+            _SCHEMAS.check(effect, clients)
+        case _:
+            assert_never(effect)
+
+
+@contextmanager
+def effects_done(effects: Sequence[Effect], clients: Clients) -> Iterator[SchemaIds]:
+    """Do the effects in order. If one of them fails, or the block does, undo those that are done and raise that error.
+    Gives the ids of the schemas that were registered."""
+    undo: list[Callable[[], None]] = []
+    ids: dict[PendingId, int] = {}
+    try:
+        for effect in effects:
+            match effect:
+                case CreateTopic():
+                    undo.append(_do(_TOPICS, effect, clients)[1])
+                case SetCompatibility():
+                    undo.append(_do(_LEVELS, effect, clients)[1])
+                case RegisterSchema():
+                    registered, back = _do(_SCHEMAS, effect, clients)
+                    undo.append(back)
+                    ids[effect.id] = registered.id
+                case _:
+                    assert_never(effect)
+        yield ids
+    except BaseException:
+        for back in reversed(undo):
+            back()
+        raise
+
+
+def _do(handler: EffectHandler[E, D], effect: E, clients: Clients) -> tuple[D, Callable[[], None]]:
+    """The result of the effect, and how to undo it."""
+    done = handler.do(effect, clients)
+    return done, lambda: _undo(handler, effect, done, clients)
+
+
+def _undo(handler: EffectHandler[E, D], effect: E, done: D, clients: Clients) -> None:
+    """The statement's own error is the one to report, so a failure to undo is only logged."""
+    try:
+        handler.undo(effect, done, clients)
+    except HeadgateError as error:
+        log.warning("could not undo %s: %s", effect, error)
+
+
+# ids of schemas
+
+
+def with_schema_ids(change: Change, ids: SchemaIds) -> Change:
+    """The change with the ids of registered schemas in place of pending ones."""
+    match change:
+        case ObjectCreated(object=made) if made.definition is not None:
+            return replace(change, object=replace(made, definition=_filled(made.definition, ids)))
+        case DefinitionChanged():
+            return replace(change, definition=_filled(change.definition, ids))
+        case _:
+            return change
+
+
+def _filled(definition: Create, ids: SchemaIds) -> Create:
+    if not isinstance(definition, CreateSource | CreateSink):
+        return definition
+    value, key = definition.formats.value, definition.formats.key
+    formats = Formats(_format(value, ids), None if key is None else _format(key, ids))
+    return replace(definition, formats=formats)
+
+
+def _format(format_: Format, ids: SchemaIds) -> Format:
+    if not isinstance(format_, RegistryFormat):
+        return format_
+    return replace(format_, frozen=tuple(_schema(schema, ids) for schema in format_.frozen))
+
+
+def _schema(schema: FrozenSchema, ids: SchemaIds) -> FrozenSchema:
+    if isinstance(schema.id, int):
+        return schema
+    if schema.id not in ids:
+        raise InternalError(f'no schema was registered for subject "{schema.id.subject}"')
+    return replace(schema, id=ids[schema.id])
