@@ -20,6 +20,7 @@ from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve
 from headgate.catalog.objects import Column, Dependency, Growth, Object
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore, utc_now
+from headgate.schema.parse import parse_type
 from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
 
@@ -27,7 +28,7 @@ OPENS, RESOLVES = 1.0, 1e-3  # seconds
 FIND = "SELECT id FROM names WHERE name = ? AND parent IN (4, 5, 6)"  # the three schemas of the path
 SCHEMAS = 10
 COLUMNS = tuple(
-    Column(number, f"column_{number}", type_)
+    Column(number, f"column_{number}", parse_type(type_))
     for number, type_ in enumerate(("bigint", "text", "double", "decimal(10,2)", "timestamptz"), 1)
 )
 

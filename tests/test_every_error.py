@@ -37,6 +37,7 @@ SAMPLES: dict[object, object] = {
     tuple[str, ...] | None: ("first", "second"),
     tuple[int, ...]: (1, 2),
     tuple[tuple[str, str], ...]: (("view", "v"), ("sink", "s")),
+    tuple[tuple[str, str, str], ...]: (("view", "v", "It is gone."), ("sink", "s", "It has no key.")),
     tuple[Fault, ...]: (Fault("$.a", "it is no type"), Fault("$.b", "it is no type")),
     tuple[HeadgateError, ...]: (InternalError("a"), InternalError("b")),
 }

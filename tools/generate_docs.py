@@ -9,7 +9,8 @@ import click
 
 from headgate.cli.main import COMMANDS
 from headgate.cli.main import headgate as command_line
-from headgate.sql.grammar import all_option_tables, all_rules, all_synopses, wrapped
+from headgate.sql.grammar import all_option_lists, all_rules, all_synopses, wrapped
+from headgate.sql.options import rules
 from tools.error_page import error_page
 from tools.type_tables import FORMATS, loss_table, reading_table, type_table
 
@@ -62,9 +63,9 @@ def grammar() -> str:
     parts.append(
         "\n## Options\n\nOptions are `NAME [=] value`. Names may be written with `_` for a blank, in any case.\n"
     )
-    for name, table in sorted(all_option_tables().items()):
+    for name, cls in sorted(all_option_lists().items()):
         parts.append(f"\n### {name}s\n\n| option | takes |\n|---|---|\n")
-        for rule_ in table.rules:
+        for rule_ in rules(cls):
             takes = " \\| ".join(rule_.choices) if rule_.choices else rule_.kind.value
             parts.append(f"| `{rule_.name}` | {takes} |\n")
     return "".join(parts)
