@@ -46,9 +46,7 @@ WIDTH = 140
 
 
 @click.command()
-@click.option(
-    "--only", multiple=True, type=click.Choice(list(BENCHMARKS)), help="Run this one; may be repeated."
-)
+@click.option("--only", multiple=True, type=click.Choice(list(BENCHMARKS)), help="Run this one; may be repeated.")
 @click.option("--small", is_flag=True, help="Few rounds and small inputs, to see that it runs.")
 def main(only: tuple[str, ...], small: bool) -> None:
     """What Headgate promises, measured beside a peer in the same run."""

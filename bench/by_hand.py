@@ -55,12 +55,8 @@ def fill(session: SparkSession, brokers: str, topic: str, schema_id: int, record
         F.lit(0.0).alias("sent"),
     )
     value = F.concat(_frame(schema_id), to_avro(order, ORDER))
-    rows = session.range(0, records, 1, 8).select(
-        F.col("id").cast("string").alias("key"), value.alias("value")
-    )
-    rows.write.mode("append").format("kafka").options(
-        **{"kafka.bootstrap.servers": brokers, "topic": topic}
-    ).save()
+    rows = session.range(0, records, 1, 8).select(F.col("id").cast("string").alias("key"), value.alias("value"))
+    rows.write.mode("append").format("kafka").options(**{"kafka.bootstrap.servers": brokers, "topic": topic}).save()
 
 
 def run(session: SparkSession, brokers: str, topic: str, out: str, checkpoint: str) -> None:

@@ -138,16 +138,11 @@ def _by_id(raw: DataFrame, ids: int) -> Callable[[], None]:
     """Every id has a schema of its own; all but the first are newer than the source's, which followed them all."""
     known = {ID + n: WrittenSchema(text, (), ID + n) for n, text in enumerate(_versions(ids))}
     side = SchemaEncoding(SchemaFormat.AVRO, tuple(known.values()))
-    fields = [
-        SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields_of(side) or ()
-    ]
+    fields = [SourceColumn(f.name, f.type, f.nullable, Origin("value", f.name)) for f in fields_of(side) or ()]
     columns = (
         SourceColumn("key", Text(), True, Origin("key")),
         *fields,
-        *(
-            SourceColumn(w.lower(), METADATA[w].type, False, Origin("metadata", w))
-            for w in ("PARTITION", "OFFSET")
-        ),
+        *(SourceColumn(w.lower(), METADATA[w].type, False, Origin("metadata", w)) for w in ("PARTITION", "OFFSET")),
     )
     plan = SourcePlan("orders", columns, side, TextEncoding(), "NONE", "HALT", "FOLLOW")
     decoder = Decoder(plan, value=WriterSchemas(known, newer=frozenset(list(known)[1:])))

@@ -52,9 +52,7 @@ def run(size: Size) -> Report:
 
 def _names(catalog: Catalog, objects: int, rounds: int) -> tuple[Row, ...]:
     path = SearchPath((("headgate", "s1"), ("headgate", "s2"), ("headgate", "s3")))
-    names = [
-        _name(f"object_{number}") for number in range(3, objects, SCHEMAS)
-    ]  # all in the path's last schema
+    names = [_name(f"object_{number}") for number in range(3, objects, SCHEMAS)]  # all in the path's last schema
     found = _per_name(names, rounds, lambda name: resolve(catalog, path, name))
     with closing(_indexed(catalog)) as database:
         peer = _per_name(names, rounds, lambda name: database.execute(FIND, (name.parts[0].name,)).fetchone())

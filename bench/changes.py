@@ -45,9 +45,7 @@ def run(size: Size) -> Report:
                 row = _measured(Path(folder), world, changes, warm, span)
             finally:
                 world.shut_down()
-    note = (
-        f"The median of {changes} changes, each in the middle of {2 * span:.0f} s with 20 records a second."
-    )
+    note = f"The median of {changes} changes, each in the middle of {2 * span:.0f} s with 20 records a second."
     return Report("Schema changes", (row,), (note,))
 
 
@@ -84,9 +82,7 @@ def _measured(folder: Path, world: World, changes: int, warm: float, span: float
 
 def _version(number: int) -> str:
     new = [{"name": f"f{n}", "type": ["null", "string"], "default": None} for n in range(1, number + 1)]
-    return json.dumps(
-        {"type": "record", "name": "change", "fields": [{"name": "sent", "type": "double"}, *new]}
-    )
+    return json.dumps({"type": "record", "name": "change", "fields": [{"name": "sent", "type": "double"}, *new]})
 
 
 def _send(producer: Producer, schema_id: int, number: int, seconds: float) -> None:

@@ -121,9 +121,7 @@ def _judged(name: str, answers: list[Answer]) -> tuple[Row, list[str]]:
     notes = [_class_note(name, accepts, reason, size) for (accepts, reason), size in classes.most_common()]
     if len(answers) > len(answered):
         notes.append(f"{name}: {len(answers) - len(answered)} pairs on which Apicurio fails (status 500).")
-    notes += [
-        f"not explained: new {each.pair.new} old {each.pair.old}: {each.theirs}" for each in unexplained
-    ]
+    notes += [f"not explained: new {each.pair.new} old {each.pair.old}: {each.theirs}" for each in unexplained]
     return row, notes
 
 

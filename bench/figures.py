@@ -59,9 +59,7 @@ def shown(seconds: float) -> str:
     raise AssertionError("µs always suits")
 
 
-def compared(
-    what: str, ours: float, peer: float | None = None, peer_name: str = "", limit: float | None = None
-) -> Row:
+def compared(what: str, ours: float, peer: float | None = None, peer_name: str = "", limit: float | None = None) -> Row:
     """A row of two times in seconds. ``limit`` is what was promised of ours."""
     return Row(
         what,

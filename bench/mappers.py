@@ -39,9 +39,7 @@ def run(size: Size) -> Report:
     assert isinstance(record, Record), "the outermost type is a record"
     peer = cpu_seconds(lambda: fastavro.parse_schema(json.loads(text), {}), rounds)
     rows = [_row(what, work, peer, rounds) for what, work in _conversions(text, record)]
-    notes = (
-        f"CPU time, best of the rounds. A schema of {fields:,} fields, {len(text) // 1024} KiB of text.",
-    )
+    notes = (f"CPU time, best of the rounds. A schema of {fields:,} fields, {len(text) // 1024} KiB of text.",)
     return Report("Language: mappers", tuple(rows), notes)
 
 

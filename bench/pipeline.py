@@ -287,9 +287,7 @@ class Receiver(threading.Thread):
     def __init__(self, brokers: str, topics: list[str]) -> None:
         super().__init__(daemon=True)
         self.seen: list[tuple[float, float]] = []
-        self._consumer = Consumer(
-            {"bootstrap.servers": brokers, "group.id": "bench", "fetch.wait.max.ms": 10}
-        )
+        self._consumer = Consumer({"bootstrap.servers": brokers, "group.id": "bench", "fetch.wait.max.ms": 10})
         ends = {topic: self._consumer.get_watermark_offsets(TopicPartition(topic, 0))[1] for topic in topics}
         self._consumer.assign([TopicPartition(topic, 0, end) for topic, end in ends.items()])
         self._until: float | None = None
@@ -345,12 +343,7 @@ def _status(reader: SqliteReader, sink: int) -> TaskStatus | None:
 
 
 def _over(course: Course, status: TaskStatus | None) -> bool:
-    return (
-        status is not None
-        and status.lag == 0
-        and bool(course.points)
-        and status.rows == course.points[-1].rows
-    )
+    return status is not None and status.lag == 0 and bool(course.points) and status.rows == course.points[-1].rows
 
 
 def _cores_while(pid: int, work: Callable[[], None]) -> float:

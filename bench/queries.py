@@ -56,9 +56,7 @@ def run(size: Size) -> Report:
     schema = _schema()
     peer = cpu_seconds(lambda: [_sqlglot(text, schema) for text in shared], rounds) / count
     printed = cpu_seconds(lambda: [_sqlglot(text, schema).sql("spark") for text in shared], rounds) / count
-    parsed = (
-        cpu_seconds(lambda: [sqlglot.parse_one(text, read="postgres") for text in shared], rounds) / count
-    )
+    parsed = cpu_seconds(lambda: [sqlglot.parse_one(text, read="postgres") for text in shared], rounds) / count
     ours = cpu_seconds(lambda: [_ours(text) for text in shared], rounds) / count
     all_ours = cpu_seconds(lambda: [_ours(text) for text in mixed], rounds) / count
     rows = (
@@ -81,16 +79,12 @@ def _ours(text: str) -> AnalysedQuery:
 
 
 def _sqlglot(text: str, schema: MappingSchema) -> exp.Expr:
-    return annotate_types(
-        qualify(sqlglot.parse_one(text, read="postgres"), schema=schema, dialect="postgres"), schema
-    )
+    return annotate_types(qualify(sqlglot.parse_one(text, read="postgres"), schema=schema, dialect="postgres"), schema)
 
 
 def _schema() -> MappingSchema:
     columns: dict[str, object] = {
-        name: {
-            column.name: to_spark(column.type).simpleString() for column in relation.columns if column.type
-        }
+        name: {column.name: to_spark(column.type).simpleString() for column in relation.columns if column.type}
         for name, relation in RELATIONS.items()
     }
     return MappingSchema(columns, dialect="spark")

@@ -30,8 +30,7 @@ CREATE VIEW v3 AS SELECT upper(text) AS text, size FROM v2
 def run(size: Size) -> Report:
     count, rounds = (5, 1) if size == "small" else (100, 3)
     sinks = ";".join(
-        f"CREATE SINK to_{n} FROM v3 INTO KAFKA CONNECTION kafka (TOPIC 'to_{n}') FORMAT JSON"
-        for n in range(count)
+        f"CREATE SINK to_{n} FROM v3 INTO KAFKA CONNECTION kafka (TOPIC 'to_{n}') FORMAT JSON" for n in range(count)
     )
     with (
         tempfile.TemporaryDirectory() as folder,

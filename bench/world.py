@@ -116,18 +116,14 @@ def _by_hand(folder: Path) -> Start:
     java = [str(find_java().path), "-cp", os.pathsep.join(map(str, fetch("kafka")))]
     began = time.monotonic()
     port, controller = choose_port(None), choose_port(None)
-    (folder / "server.properties").write_text(
-        PROPERTIES.format(host=LOOPBACK, port=port, controller=controller)
-    )
+    (folder / "server.properties").write_text(PROPERTIES.format(host=LOOPBACK, port=port, controller=controller))
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     format_ = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "--config=server.properties"]
     with (folder / "log").open("wb") as log:
         before = os.times()
         subprocess.run([*java, *format_], cwd=folder, stdout=log, stderr=log, check=True)
         after = os.times()
-        formatting = (
-            after.children_user + after.children_system - before.children_user - before.children_system
-        )
+        formatting = after.children_user + after.children_system - before.children_user - before.children_system
         with subprocess.Popen(
             [*java, "kafka.Kafka", "server.properties"], cwd=folder, stdout=log, stderr=log
         ) as broker:

@@ -80,9 +80,7 @@ def main(project: Path, picture: Path | None) -> int:
     console.print("\nlost 0, doubled 0" if good else "\n[red]what came out is not what was expected[/red]")
     if picture is not None:
         svg = console.export_svg(title="make demo")
-        picture.write_text(
-            re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
-        )  # whose fonts lie elsewhere
+        picture.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))  # whose fonts lie elsewhere
     return 0 if good else 1
 
 

@@ -117,9 +117,7 @@ def test_a_bug_says_that_it_is_one() -> None:
 def test_a_template_prints_lists_alternatives_names_objects_numbers_and_articles() -> None:
     assert GateShut(count=2).message() == "GATE with 2 keys is a gate"
     assert GateShut(kind="inlet").message() == "INLET with 1 key is an inlet"
-    assert GateShut().detail() == (
-        'It takes a, b or c, a, b, c, "a", "b" and "c", lock "x", weir "y" or a -> b -> c.'
-    )
+    assert GateShut().detail() == ('It takes a, b or c, a, b, c, "a", "b" and "c", lock "x", weir "y" or a -> b -> c.')
     assert GateShut(keys=("a",)).detail() == 'It takes a, a, "a", lock "x", weir "y" or a.'
 
 

@@ -28,8 +28,7 @@ def main(lock: Path) -> int:
                 print("not found:", *missing, sep="\n  ")
                 return 1
             known = {
-                line: f"{line} {hash_of(arrived[jar])} {arrived[jar].stat().st_size}"
-                for line, jar in jars.items()
+                line: f"{line} {hash_of(arrived[jar])} {arrived[jar].stat().st_size}" for line, jar in jars.items()
             }
         lock.write_text("".join(known.get(line, line) + "\n" for line in lines))
     return 0

@@ -145,11 +145,7 @@ def seconds_by_file(reports: Iterable[Path]) -> dict[str, float]:
     for report in reports:
         for case in ElementTree.parse(report).iter("testcase"):
             module = case.get("classname") or ""
-            name = (
-                f"{module.replace('.', '/')}.py"
-                if module.startswith("tests.")
-                else f"{module}/{case.get('name')}"
-            )
+            name = f"{module.replace('.', '/')}.py" if module.startswith("tests.") else f"{module}/{case.get('name')}"
             seconds[name] += float(case.get("time") or 0)
     return dict(seconds)
 

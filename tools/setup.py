@@ -45,11 +45,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     """With ``--without-jars`` the jars are left: `make lock` must run when their lock has lines to be filled in."""
     with only_one():
         jars = "--without-jars" not in arguments
-        if (
-            packages_are_installed()
-            and has_java()
-            and not (jars and (missing_jar_bytes() or archive_is_due()))
-        ):
+        if packages_are_installed() and has_java() and not (jars and (missing_jar_bytes() or archive_is_due())):
             return
         announce(jars)
         if not has_java():
@@ -77,9 +73,7 @@ def only_one() -> TextIO:
     try:
         lock = (ROOT / ".setup.lock").open("w")
     except OSError as error:
-        fail(
-            f"Headgate cannot be set up in {ROOT}: {error.strerror}.", "Use a checkout that you may write to."
-        )
+        fail(f"Headgate cannot be set up in {ROOT}: {error.strerror}.", "Use a checkout that you may write to.")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -163,9 +157,7 @@ def java_version(java: str) -> int:
 def install_java() -> None:
     manager = next((name for name in JAVA_PACKAGES if shutil.which(name)), None)
     if manager is None:
-        fail(
-            f"Headgate needs Java {OLDEST_JAVA} or newer. Install a JRE, or set JAVA_HOME, and run make again."
-        )
+        fail(f"Headgate needs Java {OLDEST_JAVA} or newer. Install a JRE, or set JAVA_HOME, and run make again.")
     commands = java_commands(manager)
     if not any(install(manager, command) for command in commands):
         fail(

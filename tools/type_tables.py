@@ -109,9 +109,7 @@ def _spellings(text: str) -> list[str]:
         return sorted(RECORDS - {word})
     if word not in SPELLINGS or text == "bytes(16)":
         return []
-    same = [
-        spelling for spelling, type_ in SPELLINGS.items() if type_ == SPELLINGS[word] and spelling != word
-    ]
+    same = [spelling for spelling, type_ in SPELLINGS.items() if type_ == SPELLINGS[word] and spelling != word]
     return same + ([_OF_SEVERAL_WORDS[word]] if word in _OF_SEVERAL_WORDS else [])
 
 
@@ -166,9 +164,7 @@ def change_table() -> str:
     lines = ["| change | " + " | ".join(target.value for target in Target) + " |"]
     lines.append("| --- " * (len(Target) + 1) + "|")
     for words, old, new in CHANGES:
-        lines.append(
-            f"| {words} | " + " | ".join(_verdict_cell(old, new, target) for target in Target) + " |"
-        )
+        lines.append(f"| {words} | " + " | ".join(_verdict_cell(old, new, target) for target in Target) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -179,9 +179,7 @@ class HeadgateError(Exception):
     def diagnostic(self, source: str | None = None) -> Diagnostic:
         """The error as data; with the statement's text, a span becomes line, column and a caret."""
         place = locate(source, self.span) if source is not None and self.span is not None else None
-        return Diagnostic(
-            self.code, self.message(), self.detail(), self.hint(), *(place or (None, None, None))
-        )
+        return Diagnostic(self.code, self.message(), self.detail(), self.hint(), *(place or (None, None, None)))
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message()}"

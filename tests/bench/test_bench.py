@@ -116,9 +116,7 @@ def _document(schema: str) -> str:
     ],
     ids=lambda value: value.name if isinstance(value, Reason) else None,
 )
-def test_a_disagreement_on_json_schema_has_its_reason(
-    old: str, new: str, theirs: str, reason: Reason
-) -> None:
+def test_a_disagreement_on_json_schema_has_its_reason(old: str, new: str, theirs: str, reason: Reason) -> None:
     pair = TextPair(SchemaFormat.JSON, _document(new), _document(old))
     assert Disagreement(pair, ours(pair), theirs).reason() is reason
 

@@ -75,9 +75,7 @@ class Building:
         types: tuple[int, ...] = (),
         body: str | None = None,
     ) -> int:
-        change = created(
-            self.catalog, kind, name, *columns, parent=parent, reads=reads, types=types, body=body
-        )
+        change = created(self.catalog, kind, name, *columns, parent=parent, reads=reads, types=types, body=body)
         self.do(change)
         return change.object.id
 

@@ -41,21 +41,15 @@ from headgate.text.cursor import Identifier
 from tests.catalog.building import NOW, START
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-names = st.sampled_from(
-    ["a", "A", "b", "B", "orders", "Ünï", 'q"uote', "c d", "x.y", "\N{GRINNING FACE}", "\0"]
-)
+names = st.sampled_from(["a", "A", "b", "B", "orders", "Ünï", 'q"uote', "c d", "x.y", "\N{GRINNING FACE}", "\0"])
 types = st.sampled_from(
     ["integer", "bigint", "decimal(10,2)", "record(a integer, b text)", "array<text>", "enum('x')"]
 ).map(parse_type)
-definitions = st.builds(
-    CreateView, st.just(ObjectName((Identifier("v"),))), texts.map(lambda text: Query(text))
-)
+definitions = st.builds(CreateView, st.just(ObjectName((Identifier("v"),))), texts.map(lambda text: Query(text)))
 secrets: st.SearchStrategy[SecretSource] = st.one_of(
     st.builds(EncryptedSecret, texts), st.builds(FromEnvironment, texts), st.builds(FromFile, texts)
 )
-kinds = st.sampled_from(sorted(Kind, reverse=True)) | st.sampled_from(
-    [Kind.VIEW, Kind.SINK, Kind.SECRET, Kind.TYPE]
-)
+kinds = st.sampled_from(sorted(Kind, reverse=True)) | st.sampled_from([Kind.VIEW, Kind.SINK, Kind.SECRET, Kind.TYPE])
 comments = st.builds(Comment, st.none() | texts, st.none() | texts, st.booleans())
 
 
@@ -77,9 +71,7 @@ def commits(draw: st.DrawFn) -> list[list[Change]]:
 def valid_changes(draw: st.DrawFn, catalog: Catalog) -> Sequence[Change]:
     """A change, or the changes of a DROP … CASCADE, that this catalog takes; none if the one drawn is refused."""
     kind = draw(st.sampled_from("cccccaaaaad"))
-    made = (
-        {"c": _creations, "a": _alterations, "d": _cascades}[kind] if len(catalog.objects) > 2 else _creations
-    )
+    made = {"c": _creations, "a": _alterations, "d": _cascades}[kind] if len(catalog.objects) > 2 else _creations
     changes = draw(made(catalog))
     try:
         apply(catalog, *changes)
@@ -133,13 +125,9 @@ def _dependencies(catalog: Catalog) -> st.SearchStrategy[tuple[Dependency, ...]]
 @st.composite
 def _columns(draw: st.DrawFn, catalog: Catalog, first: int = 1) -> tuple[Column, ...]:
     chosen = draw(st.lists(names, max_size=4, unique=True))
-    origins = st.none() | st.builds(
-        ColumnRef, st.sampled_from(sorted(catalog.objects) or [1]), st.integers(1, 3)
-    )
+    origins = st.none() | st.builds(ColumnRef, st.sampled_from(sorted(catalog.objects) or [1]), st.integers(1, 3))
     return tuple(
-        Column(
-            id_, name, draw(types), draw(st.booleans()), draw(st.booleans()), draw(origins), draw(comments)
-        )
+        Column(id_, name, draw(types), draw(st.booleans()), draw(st.booleans()), draw(origins), draw(comments))
         for id_, name in enumerate(chosen, first)
     )
 
@@ -184,9 +172,7 @@ def _evolved(draw: st.DrawFn, catalog: Catalog, target: Object) -> tuple[Column,
 
 @st.composite
 def _redefinitions(draw: st.DrawFn, catalog: Catalog, target: Object) -> Change:
-    typed = tuple(
-        d for d in target.dependencies if d.use is DependencyKind.TYPE
-    )  # its columns may mention them
+    typed = tuple(d for d in target.dependencies if d.use is DependencyKind.TYPE)  # its columns may mention them
     dependencies = (*draw(_dependencies(catalog)), *typed)
     columns = draw(_evolved(catalog, target))
     return DefinitionChanged(target.id, draw(texts), draw(definitions), dependencies, columns, target.growth)

@@ -42,9 +42,7 @@ def test_an_explicit_comment_outranks_an_imported_one(building: Building) -> Non
         "from the schema", Origin.IMPORTED
     )
     building.do(CommentSet(source, 1, "by hand"))
-    assert effective_comment(building.catalog, column(building, source)) == Effective(
-        "by hand", Origin.EXPLICIT
-    )
+    assert effective_comment(building.catalog, column(building, source)) == Effective("by hand", Origin.EXPLICIT)
 
 
 def test_is_null_silences_the_imported_comment_also_when_it_changes(building: Building) -> None:
@@ -70,9 +68,7 @@ def test_a_comment_follows_a_column_through_projections_and_renames(building: Bu
     first = projection(building, "v", ColumnRef(source, 1))
     second = projection(building, "w", ColumnRef(first, 1))
     building.imported(source, 1, "upstream")
-    assert effective_comment(building.catalog, column(building, second)) == Effective(
-        "upstream", Origin.FOLLOWED
-    )
+    assert effective_comment(building.catalog, column(building, second)) == Effective("upstream", Origin.FOLLOWED)
     building.do(CommentSet(first, 1, "between"))
     assert column_comment(building.catalog, column(building, second)) == "between"
 

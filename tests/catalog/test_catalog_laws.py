@@ -22,9 +22,7 @@ pytestmark = pytest.mark.unit
 @settings(max_examples=30, deadline=None)
 def test_the_indexes_are_those_of_a_catalog_read_anew(history: list[list[Change]]) -> None:
     catalog = apply(START, *(change for commit in history for change in commit))
-    anew = build_catalog(
-        catalog.version, catalog.next_id, catalog.objects.values(), catalog.secrets, catalog.desired
-    )
+    anew = build_catalog(catalog.version, catalog.next_id, catalog.objects.values(), catalog.secrets, catalog.desired)
     assert catalog == anew
     assert catalog.by_name == anew.by_name
     assert catalog.users == anew.users

@@ -163,10 +163,7 @@ def test_errors_point_at_the_name_in_the_statement(building: Building) -> None:
     name = ObjectName((Identifier("ordes"),), span=Span(14, 19))
     with pytest.raises(UnknownObject) as caught:
         resolve(building.catalog, DEFAULT_PATH, name)
-    assert (
-        caught.value.diagnostic("SELECT * FROM ordes").excerpt
-        == "1 | SELECT * FROM ordes\n                  ^^^^^"
-    )
+    assert caught.value.diagnostic("SELECT * FROM ordes").excerpt == "1 | SELECT * FROM ordes\n                  ^^^^^"
 
 
 def test_schemas_and_databases_follow_the_same_rules(building: Building) -> None:
@@ -196,9 +193,7 @@ def test_set_search_path_takes_schemas_that_exist(building: Building) -> None:
 
 def test_columns_follow_the_same_rules(building: Building) -> None:
     building.add(Kind.VIEW, "v", "Id bigint", "price integer", "PRICE text")
-    found = [
-        resolve_column_of(building.catalog, DEFAULT_PATH, written(f"v.{c}"))[1].id for c in ("ID", "PRICE")
-    ]
+    found = [resolve_column_of(building.catalog, DEFAULT_PATH, written(f"v.{c}"))[1].id for c in ("ID", "PRICE")]
     assert found == [1, 3]
     with pytest.raises(AmbiguousColumn) as ambiguous:
         resolve_column_of(building.catalog, DEFAULT_PATH, written("v.Price"))

@@ -52,9 +52,7 @@ def test_a_followed_schema_change_is_told_column_by_column() -> None:
         "column old removed",
         "columns reordered",
     ]
-    assert lines(building, ColumnsChanged(source, building.catalog.get(source).columns)) == [
-        "columns unchanged"
-    ]
+    assert lines(building, ColumnsChanged(source, building.catalog.get(source).columns)) == ["columns unchanged"]
 
 
 def test_comments_and_secrets_are_told_without_their_text() -> None:

@@ -104,9 +104,7 @@ def test_every_value_is_of_its_columns_type(store: SqliteStore) -> None:
     sink = add(store, Kind.SINK, "s", reads=(source,))
     commit(store, CommentSet(source, 1, "the key"))
     store.report(TaskStatus(sink, State.HALTED, NOW, "RUN-0001", 1, 2, 3, 4))
-    store.quarantine(
-        [Quarantined(source, sink, KafkaRecord("t", 0, 1), NOW, 7, "$.a", "text", "trailing bytes", b"x")]
-    )
+    store.quarantine([Quarantined(source, sink, KafkaRecord("t", 0, 1), NOW, 7, "$.a", "text", "trailing bytes", b"x")])
     definition = parse_statement(
         "CREATE SOURCE orders FROM KAFKA BROKER 'b:1' TOPIC 'orders' FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY"
         " 'http://r' (SEED VALUE SCHEMA ID 7 '{}')"
@@ -130,9 +128,7 @@ def test_quarantined_records_of_a_task_that_the_catalog_does_not_know_yet_are_le
     source = add(store, Kind.SOURCE, "orders")
     before = store.load()
     sink = add(store, Kind.SINK, "s", reads=(source,))
-    store.quarantine(
-        [Quarantined(source, sink, KafkaRecord("t", 0, 1), NOW, None, None, None, "trailing bytes")]
-    )
+    store.quarantine([Quarantined(source, sink, KafkaRecord("t", 0, 1), NOW, None, None, None, "trailing bytes")])
     (relation,) = (r for r in SYSTEM_RELATIONS if r.name == "quarantine")
     assert list(relation.read(before, store).rows) == []
     assert len(list(relation.read(store.load(), store).rows)) == 1

@@ -87,9 +87,7 @@ def test_positions_of_two_kinds_are_not_compared() -> None:
         (p.SequencePosition("m", 2), p.SequencePosition("m", 1), True),
     ],
 )
-def test_a_mark_is_reached_where_no_input_ends_before_it(
-    end: p.Position, mark: p.Position, reached: bool
-) -> None:
+def test_a_mark_is_reached_where_no_input_ends_before_it(end: p.Position, mark: p.Position, reached: bool) -> None:
     assert p.reaches({1: end}, {1: mark}) is reached
     assert not p.reaches({}, {1: mark})
 
@@ -99,9 +97,7 @@ OFFSETS = st.lists(st.integers(0, 1000), min_size=3, max_size=3)
 
 @given(OFFSETS, OFFSETS, st.integers(1, 2000))
 @examples(200)
-def test_a_bounded_batch_moves_every_partition_that_has_records(
-    first: list[int], more: list[int], rows: int
-) -> None:
+def test_a_bounded_batch_moves_every_partition_that_has_records(first: list[int], more: list[int], rows: int) -> None:
     start, end = topic(*first), topic(*(a + b for a, b in zip(first, more, strict=True)))
     chosen = p.limited(start, end, rows)
     assert p.distance(start, chosen) <= rows + len(first)

@@ -48,9 +48,7 @@ def test_a_catalog_without_secrets_gets_no_key(catalog: Path, tmp_path: Path) ->
     assert not key_file_beside(catalog).exists()
 
 
-def test_a_catalog_that_an_engine_holds_or_that_does_not_exist_is_left_alone(
-    catalog: Path, tmp_path: Path
-) -> None:
+def test_a_catalog_that_an_engine_holds_or_that_does_not_exist_is_left_alone(catalog: Path, tmp_path: Path) -> None:
     with SqliteStore(catalog):
         assert isinstance(change_key(tmp_path).exception, LeaseHeld)
     assert isinstance(change_key(tmp_path / "nowhere").exception, CatalogUnreachable)

@@ -38,9 +38,7 @@ def _script(folder: Path, text: str = SCRIPT) -> str:
 # sql
 
 
-def test_statements_come_from_the_command_a_file_or_standard_input(
-    client: EngineClient, tmp_path: Path
-) -> None:
+def test_statements_come_from_the_command_a_file_or_standard_input(client: EngineClient, tmp_path: Path) -> None:
     assert _headgate(tmp_path, "sql", _script(tmp_path)).stdout == "CREATE TYPE\nCREATE VIEW\nCOMMENT\n"
     assert "why" in _headgate(tmp_path, "sql", "-c", "SHOW VIEWS").stdout
     assert "why" in _headgate(tmp_path, "sql", typed="SHOW VIEWS;").stdout

@@ -38,9 +38,7 @@ def test_every_need_is_looked_at_and_nothing_is_made(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_without_java_the_check_fails_and_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_java_the_check_fails_and_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     result = CliRunner().invoke(headgate, ("doctor", "--folder", str(tmp_path / "none")))
@@ -49,9 +47,7 @@ def test_without_java_the_check_fails_and_says_how_to_get_it(
     assert "openjdk-17-jre-headless" in result.stdout
 
 
-def test_an_empty_cache_is_a_warning_that_says_how_to_fill_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_cache_is_a_warning_that_says_how_to_fill_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADGATE_CACHE", str(tmp_path / "cache"))
     _, found = _findings(tmp_path / "none")
     assert found["jars of kafka"]["verdict"] == "warn"

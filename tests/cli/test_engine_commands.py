@@ -85,9 +85,7 @@ def test_run_once_processes_existing_records_and_ends(world: World, tmp_path: Pa
         "CREATE VIEW loud AS SELECT upper(text) AS text FROM lines;\n"
         f"CREATE SINK louder FROM loud INTO KAFKA CONNECTION kafka (TOPIC '{topic}-loud') FORMAT TEXT;\n"
     )
-    result = _headgate(
-        tmp_path, "run", str(script), "--once", environment={"HEADGATE_WORLD": str(world.folder)}
-    )
+    result = _headgate(tmp_path, "run", str(script), "--once", environment={"HEADGATE_WORLD": str(world.folder)})
     assert result.returncode == 0, result.stderr
     assert "APPLY: 3 created" in result.stdout
     assert "sink louder: running, 100 rows, lag 0" in result.stderr

@@ -14,9 +14,7 @@ from headgate.sql.errors import EmptyStatement
 
 pytestmark = pytest.mark.unit
 
-WRONG = Diagnostic(
-    "CAT-0101", 'view "v" does not exist', hint='Did you mean "w"?', line=1, column=3, excerpt="1 | v"
-)
+WRONG = Diagnostic("CAT-0101", 'view "v" does not exist', hint='Did you mean "w"?', line=1, column=3, excerpt="1 | v")
 NUMBERS = Columns((Column("n", "bigint"), Column("s", "text")))
 
 
@@ -62,9 +60,7 @@ def test_control_characters_in_data_do_not_reach_the_terminal(capsys: pytest.Cap
 
 
 def test_json_is_one_document_per_statement(capsys: pytest.CaptureFixture[str]) -> None:
-    events = _events(
-        Notice("a"), Done("CREATE VIEW"), NUMBERS, Rows(((1, "é"),)), Rows(((2, None),)), Done("SELECT 2")
-    )
+    events = _events(Notice("a"), Done("CREATE VIEW"), NUMBERS, Rows(((1, "é"),)), Rows(((2, None),)), Done("SELECT 2"))
     print_answer(events, "json")
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert first == {"notices": ["a"], "tag": "CREATE VIEW"}

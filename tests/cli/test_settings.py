@@ -58,9 +58,7 @@ def test_the_file_sets_everything(tmp_path: Path) -> None:
 
 
 def test_the_environment_comes_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = _write(
-        tmp_path, 'port = 1\n[spark]\nmaster = "yarn"\nsettings = { "a" = "file", "b" = "file" }'
-    )
+    project = _write(tmp_path, 'port = 1\n[spark]\nmaster = "yarn"\nsettings = { "a" = "file", "b" = "file" }')
     monkeypatch.setenv("HEADGATE_PORT", "2")
     monkeypatch.setenv("HEADGATE_SPARK_MASTER", "k8s://https://host:443")
     monkeypatch.setenv("HEADGATE_SPARK_SETTINGS", '{"b": "environment"}')
@@ -140,9 +138,7 @@ def test_an_unknown_setting_of_the_environment_names_the_environment(
         ('[queries]\nmemory = "64m"', "queries.memory", "it is at least 256m"),
     ],
 )
-def test_a_value_that_is_not_allowed_says_what_is(
-    tmp_path: Path, text: str, setting: str, reason: str
-) -> None:
+def test_a_value_that_is_not_allowed_says_what_is(tmp_path: Path, text: str, setting: str, reason: str) -> None:
     with pytest.raises(InvalidSetting) as raised:
         read_settings(_write(tmp_path, text))
     assert (raised.value.setting, raised.value.reason) == (setting, reason)

@@ -125,9 +125,7 @@ def test_words_of_statements_options_and_queries_are_keywords() -> None:
 # input
 
 
-@pytest.mark.parametrize(
-    "text", ["", "  \n", "SELECT 1;", "SELECT 1; -- done", "a;\nb;", "\\d orders", "\\q", "-- hi"]
-)
+@pytest.mark.parametrize("text", ["", "  \n", "SELECT 1;", "SELECT 1; -- done", "a;\nb;", "\\d orders", "\\q", "-- hi"])
 def test_whole_input_is_sent(text: str) -> None:
     assert is_complete(text)
 
@@ -211,11 +209,7 @@ def test_the_shell_keeps_no_secret(client: EngineClient, tmp_path: Path) -> None
 
 
 def test_names_are_read_with_their_columns(client: EngineClient) -> None:
-    list(
-        client.run(
-            'CREATE SCHEMA s; CREATE VIEW v AS SELECT 1 AS a, 2 AS "B c"; CREATE VIEW s.w AS SELECT 1 AS z'
-        )
-    )
+    list(client.run('CREATE SCHEMA s; CREATE VIEW v AS SELECT 1 AS a, 2 AS "B c"; CREATE VIEW s.w AS SELECT 1 AS z'))
     names = read_names(client)
     assert (names.objects["v"], names.objects["s.w"]) == ("view", "view")
     assert names.columns == {"v": ("a", '"B c"'), "s.w": ("z",)}

@@ -97,9 +97,7 @@ def test_one_secret_may_serve_twice_under_two_spellings() -> None:
 
 def test_a_changed_secret_makes_a_new_client() -> None:
     world = Planning()
-    world.do(
-        "CREATE SECRET a FROM ENV 'A'; CREATE CONNECTION k TO KAFKA (BROKER 'b', SASL PASSWORD SECRET a)"
-    )
+    world.do("CREATE SECRET a FROM ENV 'A'; CREATE CONNECTION k TO KAFKA (BROKER 'b', SASL PASSWORD SECRET a)")
     connections = Connections(Passwords("word"))
     before = connections.kafka(world.catalog, connection(world, "k"))
     secret = resolve(world.catalog, DEFAULT_PATH, written("a"), Kind.SECRET).id

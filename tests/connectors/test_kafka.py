@@ -32,9 +32,7 @@ def name() -> str:
     return f"orders-{uuid.uuid4().hex[:8]}"
 
 
-def write(
-    cluster: KafkaCluster, topic: str, *values: bytes, partition: int = 0, transaction: str = ""
-) -> None:
+def write(cluster: KafkaCluster, topic: str, *values: bytes, partition: int = 0, transaction: str = "") -> None:
     settings = {**cluster.librdkafka(), **({"transactional.id": transaction} if transaction else {})}
     producer = Producer(settings)
     if transaction:

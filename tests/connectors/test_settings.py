@@ -146,9 +146,7 @@ def test_a_certificate_needs_its_key() -> None:
 
 
 def test_nothing_that_prints_shows_a_secret() -> None:
-    given = options(
-        "KAFKA (BROKER 'a:1', SASL MECHANISMS 'PLAIN', SASL USERNAME 'u', SASL PASSWORD SECRET s)"
-    )
+    given = options("KAFKA (BROKER 'a:1', SASL MECHANISMS 'PLAIN', SASL USERNAME 'u', SASL PASSWORD SECRET s)")
     printed = f"{given} {given!r} {KafkaCluster(given)!r} {KafkaCluster(given)}"
     assert "hunter2" not in printed
     assert "SASL PASSWORD" in printed
@@ -179,9 +177,7 @@ def test_a_registry_needs_its_address() -> None:
         registry_client(options("CONFLUENT SCHEMA REGISTRY (USERNAME 'u')"))
 
 
-def test_a_registrys_certificates_leave_no_files_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_registrys_certificates_leave_no_files_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "authority").mkdir()
     authority = Authority(tmp_path / "authority")
     mine = authority.issue("mine")

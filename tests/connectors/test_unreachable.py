@@ -26,9 +26,7 @@ def _short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cluster(broker: str, *more: tuple[str, str]) -> KafkaCluster:
-    return KafkaCluster(
-        ConnectionOptions("c", (("BROKER", (broker,)), *((name, (text,)) for name, text in more)))
-    )
+    return KafkaCluster(ConnectionOptions("c", (("BROKER", (broker,)), *((name, (text,)) for name, text in more))))
 
 
 @pytest.mark.parametrize(

@@ -212,9 +212,7 @@ def test_a_task_is_tried_again_while_a_service_of_the_world_is_down(
     engine.comes_to(State.RUNNING, lag=0)
 
 
-def test_a_dead_spark_is_told_and_the_task_tried_again(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_spark_is_told_and_the_task_tried_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller, "LONGEST_WAIT", 0.0)
     engine.made.target.pause = fail(SparkGone("it ended"))
     engine.made.put(1)
@@ -283,9 +281,7 @@ def test_a_replay_tells_a_task_that_is_starting_from_one_that_is_halted(
     monkeypatch.setattr(controller, "REPLAY_TIMEOUT", 0.0)
     monkeypatch.setattr(controller, "replay", lambda *_: Replayed(1))  # reads from a real topic
     record = KafkaRecord("states", 0, 0)
-    engine.sql.store.quarantine(
-        [Quarantined(engine.sink, engine.sink, record, NOW, None, "$.value", "text", "why")]
-    )
+    engine.sql.store.quarantine([Quarantined(engine.sink, engine.sink, record, NOW, None, "$.value", "text", "why")])
     gate = Gate(TargetTopicGone("to_states", "to_states"))
     engine.made.target.pause = gate
     idle = Controller(engine.sql.store, engine.sql.connections, MemoryJobs(), Path(), follow=lambda *_: None)

@@ -18,7 +18,9 @@ from tests.control.scripts import Shell
 pytestmark = pytest.mark.unit
 
 AVRO = "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
-ORDER = '{"type":"record","name":"o","fields":[{"name":"id","type":"long"},{"name":"item","type":"string","doc":"what"}]}'
+ORDER = (
+    '{"type":"record","name":"o","fields":[{"name":"id","type":"long"},{"name":"item","type":"string","doc":"what"}]}'
+)
 LATER = (
     '{"type":"record","name":"o","fields":[{"name":"id","type":"long"},{"name":"item","type":"string"},'
     '{"name":"note","type":["null","string"],"default":null}]}'
@@ -79,9 +81,7 @@ def test_a_plan_changes_nothing(project: Project) -> None:
 
 
 def test_a_second_apply_does_nothing(project: Project) -> None:
-    script = (
-        f"{TYPE}; {VIEW}; COMMENT ON VIEW v IS 'why'; COMMENT ON COLUMN v.a IS 'one'; CREATE SECRET s AS 'x'"
-    )
+    script = f"{TYPE}; {VIEW}; COMMENT ON VIEW v IS 'why'; COMMENT ON COLUMN v.a IS 'one'; CREATE SECRET s AS 'x'"
     assert project.apply(script) == "APPLY: 3 created, 2 changed, 0 kept"
     version = project.sql.version
     assert project.apply(script) == "APPLY: 0 created, 0 changed, 5 kept"
@@ -149,9 +149,7 @@ def test_layout_case_and_qualification_make_no_difference(project: Project, othe
 def test_options_may_stand_in_any_order_and_references_be_qualified(with_orders: tuple[Project, str]) -> None:
     project, script = with_orders
     project.apply(script)
-    qualified = script.replace("CONNECTION kafka", "CONNECTION public.KAFKA").replace(
-        "FROM big", "FROM public.big"
-    )
+    qualified = script.replace("CONNECTION kafka", "CONNECTION public.KAFKA").replace("FROM big", "FROM public.big")
     assert project.actions(qualified) == ["keep", "keep", "keep"]
 
 
@@ -253,9 +251,7 @@ def test_a_sink_to_another_topic_differs(with_orders: tuple[Project, str]) -> No
 
 def test_if_not_exists_leaves_what_differs_and_says_so(project: Project) -> None:
     project.apply(TYPE)
-    ((_, _, action, detail),) = project.plan(
-        TYPE.replace("TYPE", "TYPE IF NOT EXISTS").replace("10,2", "12,2")
-    )
+    ((_, _, action, detail),) = project.plan(TYPE.replace("TYPE", "TYPE IF NOT EXISTS").replace("10,2", "12,2"))
     assert action == "keep"
     assert "differs in definition" in " ".join(str(detail).split())
 

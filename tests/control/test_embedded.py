@@ -38,9 +38,7 @@ def test_a_connection_that_was_dropped_comes_back_with_the_next_engine(sql: Shel
 
 
 def test_a_connection_of_the_users_own_is_left_alone(tmp_path: Path, sql: Shell) -> None:
-    sql.run(
-        "DROP CONNECTION postgres;CREATE CONNECTION postgres TO POSTGRES (HOST 'h') WITH (VALIDATE = false)"
-    )
+    sql.run("DROP CONNECTION postgres;CREATE CONNECTION postgres TO POSTGRES (HOST 'h') WITH (VALIDATE = false)")
     make_connections(sql.store)
     ((_, printed),) = sql.rows("SHOW CREATE CONNECTION postgres")
     assert "HOST = 'h'" in str(printed)

@@ -39,9 +39,7 @@ def excerpt(sql: Shell, script: str) -> str:
 
 
 def test_statements_answer_one_after_another(lines: Shell) -> None:
-    script = (
-        f"{LINES}; CREATE VIEW v AS SELECT text FROM lines; CREATE VIEW IF NOT EXISTS v AS SELECT 1 AS one"
-    )
+    script = f"{LINES}; CREATE VIEW v AS SELECT text FROM lines; CREATE VIEW IF NOT EXISTS v AS SELECT 1 AS one"
     assert lines.run(script) == [
         Done("CREATE SOURCE"),
         Done("CREATE VIEW"),
@@ -112,9 +110,7 @@ def test_a_schema_that_the_subject_refuses_is_told_before_anything_is_done(lines
     schema = {"type": "record", "name": "envelope", "fields": [{"name": "text", "type": "int"}]}
     lines.subject("taken-value", json.dumps(schema))
     before = lines.version
-    error = lines.failure(
-        f"{LINES}; CREATE SINK s FROM lines INTO KAFKA CONNECTION kafka (TOPIC 'taken') {AVRO}"
-    )
+    error = lines.failure(f"{LINES}; CREATE SINK s FROM lines INTO KAFKA CONNECTION kafka (TOPIC 'taken') {AVRO}")
     assert isinstance(error, IncompatibleSchema)
     assert lines.version == before
     assert "taken" not in lines.topics
@@ -237,9 +233,7 @@ def test_a_script_that_fails_leaves_the_search_path_alone(sql: Shell) -> None:
     assert sql.rows("SHOW search_path") == [("headgate.public",)]
 
 
-def test_what_is_made_under_another_path_means_the_same_under_the_default(
-    lines: Shell, registry_url: str
-) -> None:
+def test_what_is_made_under_another_path_means_the_same_under_the_default(lines: Shell, registry_url: str) -> None:
     lines.subject("elsewhere-value", '"string"')
     lines.topics["elsewhere"] = NewTopicOptions()
     lines.run(

@@ -77,9 +77,7 @@ def test_a_change_between_the_effects_and_the_commit_undoes_and_repeats_them(
     assert seen == [{"lines", "late"}, {"lines", "late"}]
 
 
-def test_a_catalog_that_changes_all_the_time_ends_in_an_error(
-    lines: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_catalog_that_changes_all_the_time_ends_in_an_error(lines: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> object:
         raise CatalogChanged(1, 2)
 
@@ -124,9 +122,7 @@ def test_accepting_registers_the_schemas_of_sinks_and_a_second_time_has_nothing_
     sql, topic = orders
     taken, *columns = sql.notices("ALTER SOURCE orders ACCEPT SCHEMA CHANGE")
     assert "is taken up" in taken
-    assert columns == [
-        f'view "doubled" widens column {name} from integer to bigint' for name in ("twice", "id")
-    ]
+    assert columns == [f'view "doubled" widens column {name} from integer to bigint' for name in ("twice", "id")]
     assert sql.registry.versions(f"{topic}-out-value") == (1, 2)
     schema_id = sql.registry.latest(f"{topic}-out-value").schema_id
     ((_, created),) = sql.rows("SHOW CREATE SINK out")

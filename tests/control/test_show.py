@@ -115,9 +115,7 @@ def test_show_events_and_history_can_be_of_one_object(shop: Shell) -> None:
 
 def test_show_dependencies_comments_and_quarantine_have_their_columns(shop: Shell) -> None:
     assert ("big", "orders", "view") in shop.rows("SHOW DEPENDENCIES")
-    assert ("headgate", "public", "big", "view", "item", "what was bought", "followed") in shop.rows(
-        "SHOW COMMENTS"
-    )
+    assert ("headgate", "public", "big", "view", "item", "what was bought", "followed") in shop.rows("SHOW COMMENTS")
     assert "raw" not in shop.names("SHOW QUARANTINE")
 
 

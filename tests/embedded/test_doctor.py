@@ -51,9 +51,7 @@ def test_a_service_that_died_is_a_failure_that_names_its_log() -> None:
 
 
 def test_a_service_that_nobody_asked_for_is_no_failure() -> None:
-    assert (
-        check_service(ServiceStatus("kafka", "stopped", None, None, "/logs/kafka.log", None)).verdict == "ok"
-    )
+    assert check_service(ServiceStatus("kafka", "stopped", None, None, "/logs/kafka.log", None)).verdict == "ok"
     running = check_service(ServiceStatus("kafka", "running", "127.0.0.1:1", os.getpid(), "/l", None))
     assert running.found == "running at 127.0.0.1:1"
 

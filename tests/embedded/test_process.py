@@ -82,9 +82,7 @@ def test_a_child_that_ignores_the_stop_signal_is_killed_after_the_grace(tmp_path
 
 def test_a_child_is_stopped_with_the_signal_it_wants(tmp_path: Path) -> None:
     async def scenario() -> int:
-        process = await spawn(
-            _python(tmp_path, "import time; time.sleep(600)", signal.SIGINT), tmp_path / "log"
-        )
+        process = await spawn(_python(tmp_path, "import time; time.sleep(600)", signal.SIGINT), tmp_path / "log")
         await asyncio.sleep(0.3)
         await process.stop(timeout=10)
         return process.ended.result()
@@ -93,9 +91,7 @@ def test_a_child_is_stopped_with_the_signal_it_wants(tmp_path: Path) -> None:
 
 
 def test_a_grandchild_that_holds_the_output_open_does_not_hold_up_the_end(tmp_path: Path) -> None:
-    leaver = (
-        "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid, flush=True)"
-    )
+    leaver = "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid, flush=True)"
 
     async def scenario() -> int | None:
         return await run(_python(tmp_path, leaver), tmp_path / "log", timeout=20)
@@ -107,10 +103,7 @@ def test_a_grandchild_that_holds_the_output_open_does_not_hold_up_the_end(tmp_pa
 
 
 def test_a_run_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    assert (
-        asyncio.run(run(_python(tmp_path, "import time; time.sleep(600)"), tmp_path / "log", timeout=0.3))
-        is None
-    )
+    assert asyncio.run(run(_python(tmp_path, "import time; time.sleep(600)"), tmp_path / "log", timeout=0.3)) is None
 
 
 def test_the_output_of_a_child_is_in_its_log(tmp_path: Path) -> None:
@@ -127,9 +120,7 @@ def test_little_of_our_environment_reaches_a_child(tmp_path: Path, monkeypatch: 
 
 
 def test_processes_left_behind_are_ended_with_all_below_them() -> None:
-    nest = (
-        "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
-    )
+    nest = "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
     with subprocess.Popen((sys.executable, "-c", nest), stdout=subprocess.PIPE) as left:
         assert left.stdout is not None
         below = int(left.stdout.readline())
@@ -156,9 +147,7 @@ def test_a_log_keeps_the_end_of_what_was_written_and_never_grows_beyond_its_boun
         for part in parts:
             log.write(part)
         log.close()
-        kept = [
-            file for file in (path.with_name("x.log.2"), path.with_name("x.log.1"), path) if file.exists()
-        ]
+        kept = [file for file in (path.with_name("x.log.2"), path.with_name("x.log.1"), path) if file.exists()]
         assert b"".join(parts).endswith(b"".join(file.read_bytes() for file in kept))
         assert path.read_bytes().endswith(b"".join(parts[-1:]))
         assert sum(file.stat().st_size for file in Path(folder).iterdir()) <= 300

@@ -30,9 +30,7 @@ SAMPLES: dict[object, object] = {
     int | None: 8,
     tuple[str, ...]: ("first", "second"),
 }
-CLASSES = [
-    one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, WorldError) and one.code
-]
+CLASSES = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, WorldError) and one.code]
 
 
 def _sample(cls: type[WorldError]) -> WorldError:

@@ -29,9 +29,7 @@ from tests.embedded.world_fixtures import is_gone
 pytestmark = pytest.mark.unit
 
 
-def _with_runner(
-    tmp_path: Path, service: FakeService, scenario: Callable[[ServiceRunner], Awaitable[None]]
-) -> None:
+def _with_runner(tmp_path: Path, service: FakeService, scenario: Callable[[ServiceRunner], Awaitable[None]]) -> None:
     async def with_runner() -> None:
         runner = ServiceRunner(service, open_folder(tmp_path / "world"), lambda: None)
         try:

@@ -54,9 +54,7 @@ def test_every_service_listens_on_loopback_alone(world: World) -> None:
     pids = _pids(world)
     assert sorted(pids) == sorted(SERVICES)
     for service, pid in pids.items():
-        listening = [
-            one.laddr.ip for one in psutil.Process(pid).net_connections("tcp") if one.status == "LISTEN"
-        ]
+        listening = [one.laddr.ip for one in psutil.Process(pid).net_connections("tcp") if one.status == "LISTEN"]
         assert listening, service
         assert {ip.removeprefix("::ffff:") for ip in listening} == {"127.0.0.1"}, service
 
@@ -93,9 +91,7 @@ def test_postgres_wants_the_password_which_only_the_owner_can_read(world: World)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     for wrong in ("", "wrong"):
         with pytest.raises(psycopg.OperationalError):
-            psycopg.connect(
-                host=url.hostname, port=url.port, user="headgate", password=wrong, dbname="headgate"
-            )
+            psycopg.connect(host=url.hostname, port=url.port, user="headgate", password=wrong, dbname="headgate")
 
 
 def test_the_password_is_nowhere_in_status_and_logs(world: World) -> None:
@@ -125,13 +121,9 @@ def test_killed_services_come_back_at_their_ports_with_their_data(world: World) 
 
 
 @pytest.mark.parametrize("supervisor_too", [False, True], ids=["alone", "with its supervisor"])
-def test_a_killed_command_leaves_no_process_and_the_world_comes_back(
-    world: World, supervisor_too: bool
-) -> None:
+def test_a_killed_command_leaves_no_process_and_the_world_comes_back(world: World, supervisor_too: bool) -> None:
     before = world.ensure()
-    with subprocess.Popen(
-        (sys.executable, "-c", COMMAND, str(world.folder)), stdout=subprocess.PIPE
-    ) as command:
+    with subprocess.Popen((sys.executable, "-c", COMMAND, str(world.folder)), stdout=subprocess.PIPE) as command:
         assert command.stdout is not None
         assert command.stdout.readline() == b"up\n"
         supervisor = world.status().pid
@@ -153,8 +145,7 @@ def test_two_worlds_run_side_by_side_and_do_not_meet(world: World, tmp_path: Pat
         theirs = other.ensure("kafka", "registry", "postgres")
         assert not set(mine.values()) & set(theirs.values())
         assert (
-            sample_data.TOPIC
-            not in AdminClient({"bootstrap.servers": theirs["kafka"]}).list_topics(timeout=30).topics
+            sample_data.TOPIC not in AdminClient({"bootstrap.servers": theirs["kafka"]}).list_topics(timeout=30).topics
         )
         assert httpx.get(f"{theirs['registry']}/subjects", timeout=10).json() == []
         with psycopg.connect(theirs["postgres"]) as connection:
@@ -166,9 +157,7 @@ def test_two_worlds_run_side_by_side_and_do_not_meet(world: World, tmp_path: Pat
 
 def test_postgres_data_of_another_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     with World.open(tmp_path, idle_timeout=0.2) as other:
-        cluster = private_folder(
-            open_folder(tmp_path).data("postgres", as_other_user=is_root()) / "data", None
-        )
+        cluster = private_folder(open_folder(tmp_path).data("postgres", as_other_user=is_root()) / "data", None)
         (cluster / "PG_VERSION").write_text("16\n")
         with pytest.raises(PostgresDataOfOtherVersion) as caught:
             other.postgres()

@@ -71,9 +71,7 @@ class MemoryOutside:
             raise TopicNotFound(name, similar_names(name, self.topics))
         return Topic(name, f"id of {name}", self.topics[name])
 
-    def offsets(
-        self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None
-    ) -> tuple[int, ...]:
+    def offsets(self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None) -> tuple[int, ...]:
         """As if every partition had ten records, one each millisecond from 1970 on."""
         return (10 if since is None else min(10, since),) * topic.partitions
 
@@ -151,9 +149,7 @@ class Planning:
         return plan_source(pure)
 
     def named(self, name: str, *kinds: Kind) -> Object:
-        found = [
-            o for o in self.catalog.objects.values() if o.name == name and (not kinds or o.kind in kinds)
-        ]
+        found = [o for o in self.catalog.objects.values() if o.name == name and (not kinds or o.kind in kinds)]
         assert len(found) == 1, [o.kind for o in found]
         return found[0]
 
@@ -175,6 +171,5 @@ def record(name: str, *fields: tuple[str, object], doc: str | None = None) -> di
 def shown(columns: Iterable[SourceColumn]) -> list[str]:
     """Columns as `name type [not null] [key]`."""
     return [
-        f"{c.name} {print_type(c.type)}{'' if c.nullable else ' not null'}{' key' if c.key else ''}"
-        for c in columns
+        f"{c.name} {print_type(c.type)}{'' if c.nullable else ' not null'}{' key' if c.key else ''}" for c in columns
     ]

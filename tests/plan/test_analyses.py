@@ -49,9 +49,7 @@ def test_a_query_is_analysed_once_while_nothing_that_it_reads_changes(world: Pla
     ],
     ids=["a comment two levels up", "another definition", "another type of the same name"],
 )
-def test_a_change_of_what_a_query_reads_is_seen(
-    world: Planning, change: str, column: int, attribute: str
-) -> None:
+def test_a_change_of_what_a_query_reads_is_seen(world: Planning, change: str, column: int, attribute: str) -> None:
     before = getattr(analysed(world).columns[column], attribute)
     world.do(change)
     assert getattr(analysed(world).columns[column], attribute) != before

@@ -182,9 +182,7 @@ def test_bindings_come_with_captures(world: Planning) -> None:
         ),
     ],
 )
-def test_what_exists_is_left_alone_and_nobody_outside_is_asked(
-    world: Planning, statement: str, notice: str
-) -> None:
+def test_what_exists_is_left_alone_and_nobody_outside_is_asked(world: Planning, statement: str, notice: str) -> None:
     assert world.skip(statement).notice == f"{notice} exists already, skipped"
     assert world.outside.checked == []
 

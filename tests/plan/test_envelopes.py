@@ -186,9 +186,7 @@ def test_inline_errors_have_the_name_that_is_given() -> None:
 @pytest.mark.parametrize("key", ["INCLUDE KEY AS error", "INCLUDE KEY, OFFSET AS error"])
 def test_inline_errors_collide_like_any_column(key: str) -> None:
     with pytest.raises(ColumnCollision) as caught:
-        with_orders(VALUE, KEY).source(
-            f"{AT} FORMAT {AVRO} {key} ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)"
-        )
+        with_orders(VALUE, KEY).source(f"{AT} FORMAT {AVRO} {key} ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)")
     assert "VALUE DECODING ERRORS" in caught.value.message()
     assert "INLINE AS <name>" in str(caught.value.hint())
 

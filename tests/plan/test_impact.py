@@ -122,9 +122,7 @@ def test_a_star_follows_through_views_and_named_columns_do_not(world: Planning) 
 
 def test_old_columns_keep_their_ids_and_new_ones_get_new_ids(world: Planning) -> None:
     world.do(SOURCE.format(names=""))
-    before = {
-        c.name: c.id for c in next(o for o in world.catalog.objects.values() if o.name == "orders").columns
-    }
+    before = {c.name: c.id for c in next(o for o in world.catalog.objects.values() if o.name == "orders").columns}
     _, after = followed(world, WIDER)
     now = {c.name: c.id for c in next(o for o in after.objects.values() if o.name == "orders").columns}
     assert {name: now[name] for name in before} == before
@@ -150,9 +148,7 @@ def test_a_new_field_with_the_name_of_a_column_stops_only_those_who_take_all_col
     assert chain_of(world.catalog, made["named"].id).source == made["orders"]
     with pytest.raises(ViewNoLongerValid) as outgrown:
         chain_of(world.catalog, made["all_of_it"].id)
-    assert 'value field "offset" has the name of column "offset", which holds metadata offset' in str(
-        outgrown.value
-    )
+    assert 'value field "offset" has the name of column "offset", which holds metadata offset' in str(outgrown.value)
     assert "INCLUDE OFFSET AS <name>" in (outgrown.value.hint() or "")
     with pytest.raises(ColumnNameTaken):
         plan_sink(world.catalog, definition_of(made["sent"], CreateSink))
@@ -259,9 +255,7 @@ def test_a_sink_that_was_refused_its_schema_cannot_write_what_came_or_changed(wo
         (schema(("id", "int"), ("item", {"type": "array", "items": "string"})), "record(id integer not null, item json not null)", (("item",),)),
     ],
 )  # fmt: skip
-def test_what_a_schema_makes_of_a_side(
-    arriving: WrittenSchema, reads: str, broken: tuple[FieldPath, ...]
-) -> None:
+def test_what_a_schema_makes_of_a_side(arriving: WrittenSchema, reads: str, broken: tuple[FieldPath, ...]) -> None:
     side = SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema(json.dumps(FIRST), (), 1),))
     assert judge(side, arriving).breaking_fields() == broken
     assert broken or judge(side, arriving).grows
@@ -284,9 +278,7 @@ def test_of_a_record_within_only_the_field_that_changed_cannot_be_read() -> None
 
 def test_of_a_schema_that_cannot_be_followed_nothing_is_read_that_there_is_no_room_for() -> None:
     """What would be followed if it came alone: or it would be NULL without a word."""
-    old = schema(
-        ("id", "int"), ("n", "int"), ("gone", "int"), ("same", "int"), ("after", nested(("y", "int")))
-    )
+    old = schema(("id", "int"), ("n", "int"), ("gone", "int"), ("same", "int"), ("after", nested(("y", "int"))))
     new = schema(
         ("id", "string"), ("n", ["null", "int"]), ("same", "int"), ("after", nested(("y", "long"), ("z", "int"))), ("new", "int")
     )  # fmt: skip
@@ -389,9 +381,7 @@ CREATE SINK unkeyed FROM prices INTO KAFKA CONNECTION kafka (TOPIC 'u')
 def keyed() -> Planning:
     world = Planning()
     world.outside.topics["prices"] = 1
-    world.outside.add_subject(
-        "prices-key", {"type": "record", "name": "k", "fields": [{"name": "k", "type": "int"}]}
-    )
+    world.outside.add_subject("prices-key", {"type": "record", "name": "k", "fields": [{"name": "k", "type": "int"}]})
     world.outside.add_subject("prices-value", FIRST)
     world.do(KEYED)
     return world
@@ -428,9 +418,9 @@ def test_a_key_whose_number_widens_is_followed_unless_the_bytes_of_a_sinks_key_w
 def test_a_json_key_with_another_text_halts_its_sink_as_long_as_the_sink_is_there(keyed: Planning) -> None:
     plan, after = key_followed(keyed, "double")
     sink = after.get(keyed.named("json_out").id)
-    assert Consequence(
-        sink.id, Outcome.HALTS, 'the key of sink "json_out" would have other bytes in its topic'
-    ) in (plan.consequences)
+    assert Consequence(sink.id, Outcome.HALTS, 'the key of sink "json_out" would have other bytes in its topic') in (
+        plan.consequences
+    )
     with pytest.raises(SinkKeyChanges):
         not_written(after, sink)
     again = plan_follow(

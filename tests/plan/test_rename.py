@@ -185,8 +185,7 @@ def test_names_are_swapped(world: Planning) -> None:
         (
             "SELECT orders.id, count(*) AS n FROM orders GROUP BY orders.id HAVING max(orders.price) > 1"
             " ORDER BY orders.id",
-            "SELECT sales.id, count(*) AS n FROM sales GROUP BY sales.id HAVING max(sales.price) > 1"
-            " ORDER BY sales.id",
+            "SELECT sales.id, count(*) AS n FROM sales GROUP BY sales.id HAVING max(sales.price) > 1 ORDER BY sales.id",
         ),
         (
             "SELECT id FROM orders UNION ALL SELECT id FROM orders",
@@ -194,9 +193,7 @@ def test_names_are_swapped(world: Planning) -> None:
         ),
     ],
 )
-def test_names_of_the_relation_are_rewritten_and_nothing_else(
-    world: Planning, query: str, expected: str
-) -> None:
+def test_names_of_the_relation_are_rewritten_and_nothing_else(world: Planning, query: str, expected: str) -> None:
     view(world, query)
     world.do("ALTER SOURCE orders RENAME TO sales")
     assert query_of(world) == expected
@@ -221,10 +218,7 @@ def test_names_that_need_quotes_get_them(world: Planning, new: str, written: str
     }
     parse_script(shown(world, "dear"))
     world.do(f"ALTER SOURCE {new} RENAME TO orders")
-    assert (
-        query_of(world, "dear").replace('"', "")
-        == "SELECT orders.id, price FROM orders WHERE orders.price > 8"
-    )
+    assert query_of(world, "dear").replace('"', "") == "SELECT orders.id, price FROM orders WHERE orders.price > 8"
 
 
 @pytest.mark.parametrize(
@@ -276,9 +270,7 @@ def test_its_own_name_is_passed_over(world: Planning) -> None:
 
 def test_a_rename_keeps_definitions_and_a_replacement_does_not(world: Planning) -> None:
     definitions = {name: world.named(name).definition for name in ("dear", "out")}
-    world.do(
-        "ALTER SOURCE orders RENAME TO sales; ALTER CONNECTION kafka RENAME TO bus; ALTER VIEW dear RENAME TO d"
-    )
+    world.do("ALTER SOURCE orders RENAME TO sales; ALTER CONNECTION kafka RENAME TO bus; ALTER VIEW dear RENAME TO d")
     assert world.named("d").definition == definitions["dear"]
     assert world.named("out").definition == definitions["out"]
     world.do("CREATE OR REPLACE VIEW d AS SELECT id, price FROM sales WHERE price > 9")

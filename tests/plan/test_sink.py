@@ -135,8 +135,7 @@ def test_a_column_that_avro_cannot_name_is_renamed_and_keeps_its_doc(world: Plan
 
 def test_a_record_in_a_column_is_a_record_in_the_namespace_of_sinks(world: Planning) -> None:
     world.do(
-        "CREATE TYPE point AS (x integer NOT NULL, y integer);"
-        "CREATE VIEW v AS SELECT ROW(1, 2)::point AS p FROM sold"
+        "CREATE TYPE point AS (x integer NOT NULL, y integer);CREATE VIEW v AS SELECT ROW(1, 2)::point AS p FROM sold"
     )
     (field,) = schema(sink(world, f"s FROM v {TO} {AVRO}").value)["fields"]
     of = field["type"] if isinstance(field["type"], dict) else field["type"][1]
@@ -151,16 +150,12 @@ def test_a_named_type_keeps_its_name_through_views_lists_and_other_records(world
         "CREATE VIEW w AS SELECT l, (l).b AS b, ps, ROW(1, 2) AS plain FROM v"
     )
     text = json.dumps(schema(sink(world, f"s FROM w {TO} {AVRO}").value))
-    assert (
-        text.count('"name": "line"') == text.count('"name": "point"') == text.count('"name": "record0"') == 1
-    )
+    assert text.count('"name": "line"') == text.count('"name": "point"') == text.count('"name": "record0"') == 1
     assert "record1" not in text
 
 
 def test_the_schemas_are_registered_for_the_topics_subjects(world: Planning) -> None:
-    (planned,) = world.do(
-        f"CREATE SINK s FROM orders {TO} KEY (id) {AVRO} (VALUE COMPATIBILITY LEVEL 'FULL')"
-    )
+    (planned,) = world.do(f"CREATE SINK s FROM orders {TO} KEY (id) {AVRO} (VALUE COMPATIBILITY LEVEL 'FULL')")
     topic, key, level, value = planned.effects
     registry = world.named("registry").id
     assert topic == CreateTopic(world.named("kafka").id, "out")
@@ -409,9 +404,7 @@ def test_what_a_sink_names_must_be_there_and_of_the_right_kind(world: Planning) 
 
 def test_a_sink_needs_a_topic(world: Planning) -> None:
     with pytest.raises(TopicMissing):
-        world.plan(
-            "CREATE SINK s FROM orders INTO KAFKA CONNECTION kafka (TOPIC PARTITION COUNT 2) FORMAT JSON"
-        )
+        world.plan("CREATE SINK s FROM orders INTO KAFKA CONNECTION kafka (TOPIC PARTITION COUNT 2) FORMAT JSON")
 
 
 # not yet
@@ -448,9 +441,7 @@ def test_a_sink_needs_a_topic(world: Planning) -> None:
         ),
     ],
 )
-def test_what_comes_later_is_refused_by_name_and_never_passed_over(
-    world: Planning, text: str, what: str
-) -> None:
+def test_what_comes_later_is_refused_by_name_and_never_passed_over(world: Planning, text: str, what: str) -> None:
     with pytest.raises(NotSupportedYet) as caught:
         sink(world, f"s FROM sold {text}")
     assert caught.value.what == what
@@ -521,7 +512,5 @@ def test_a_view_that_closes_a_loop_cannot_replace_another(world: Planning) -> No
 def test_a_key_column_that_the_source_drops_is_told_as_such(world: Planning) -> None:
     world.do("CREATE SOURCE lines FROM KAFKA CONNECTION kafka (TOPIC 'orders') FORMAT TEXT")
     with pytest.raises(UnknownColumn) as failed:
-        world.do(
-            "CREATE SINK n FROM lines INTO KAFKA CONNECTION kafka (TOPIC 'o') KEY (key) NOT ENFORCED FORMAT JSON"
-        )
+        world.do("CREATE SINK n FROM lines INTO KAFKA CONNECTION kafka (TOPIC 'o') KEY (key) NOT ENFORCED FORMAT JSON")
     assert "add INCLUDE KEY" in str(failed.value.hint())

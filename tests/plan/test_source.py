@@ -137,9 +137,7 @@ def test_key_and_value_may_have_formats_of_their_own(world: Planning) -> None:
 def test_the_reader_schemas_are_those_of_each_side_with_their_ids(world: Planning) -> None:
     plan = world.source(f"{AT} FORMAT {AVRO} INCLUDE KEY")
     assert plan.key == SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema(json.dumps(KEY), id=1),))
-    assert plan.value == SchemaEncoding(
-        SchemaFormat.AVRO, (WrittenSchema(json.dumps(VALUE), id=2),), fills=True
-    )
+    assert plan.value == SchemaEncoding(SchemaFormat.AVRO, (WrittenSchema(json.dumps(VALUE), id=2),), fills=True)
 
 
 def test_inline_avro_is_framed_unless_told_otherwise(world: Planning) -> None:
@@ -363,9 +361,7 @@ def test_a_start_is_frozen_as_offsets(world: Planning, start: str, seed: str | N
 
 def test_a_start_is_one(world: Planning) -> None:
     with pytest.raises(StartTwice):
-        world.source(
-            "FROM KAFKA CONNECTION kafka (TOPIC 'orders', START OFFSET 0, START TIMESTAMP 0) FORMAT TEXT"
-        )
+        world.source("FROM KAFKA CONNECTION kafka (TOPIC 'orders', START OFFSET 0, START TIMESTAMP 0) FORMAT TEXT")
 
 
 @pytest.mark.parametrize("time", ["99999999999999999999", "'1969-12-31'", "''"])
@@ -423,9 +419,7 @@ def test_a_message_that_is_named_is_the_values_and_not_the_keys() -> None:
     world = Planning()
     world.outside.topics["orders"] = 1
     world.outside.add_subject("orders-value", PROTO, SchemaFormat.PROTOBUF)
-    world.outside.add_subject(
-        "orders-key", 'syntax = "proto3"; message Key { int64 id = 1; }', SchemaFormat.PROTOBUF
-    )
+    world.outside.add_subject("orders-key", 'syntax = "proto3"; message Key { int64 id = 1; }', SchemaFormat.PROTOBUF)
     plan = world.source(f"{AT} FORMAT PROTOBUF MESSAGE 'Second' {REGISTRY} INCLUDE KEY")
     assert shown(plan.columns) == ["id bigint", "s text not null"]
 
@@ -435,9 +429,7 @@ def test_a_message_that_is_named_is_the_values_and_not_the_keys() -> None:
 
 @pytest.mark.parametrize("policy", ["PIN", "FOLLOW", "HALT"])
 @pytest.mark.parametrize("format_", ["TEXT", "BYTES", "JSON", "CSV WITH 2 COLUMNS", "REGEX '(?<a>.*)'"])
-def test_a_format_without_a_schema_takes_no_policy_for_its_changes(
-    world: Planning, format_: str, policy: str
-) -> None:
+def test_a_format_without_a_schema_takes_no_policy_for_its_changes(world: Planning, format_: str, policy: str) -> None:
     with pytest.raises(SchemaCannotChange) as refused:
         world.do(f"CREATE SOURCE s {AT} FORMAT {format_} WITH (ON SCHEMA CHANGE = {policy});")
     assert "has no schema that could change" in str(refused.value.detail())

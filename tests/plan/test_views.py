@@ -182,9 +182,7 @@ def test_filter_and_projection_keep_the_key_if_it_survives(
 
 def test_a_view_depends_on_what_it_reads(world: Planning) -> None:
     made = view(world, "AS SELECT o.id FROM orders AS o JOIN clicks AS c ON o.id = c.id")
-    assert made.dependencies == tuple(
-        Dependency(world.named(n).id, DependencyKind.READS) for n in ("orders", "clicks")
-    )
+    assert made.dependencies == tuple(Dependency(world.named(n).id, DependencyKind.READS) for n in ("orders", "clicks"))
 
 
 def test_a_missing_relation_is_named_with_what_is_near(world: Planning) -> None:
@@ -314,9 +312,7 @@ def test_views_over_a_replaced_one_get_its_kind_and_key(world: Planning) -> None
 
 
 def test_a_sink_that_did_not_work_before_does_not_hold_a_replacement(fed: Planning) -> None:
-    fed.catalog = apply(
-        fed.catalog, ColumnsChanged(fed.named("w").id, fed.named("w").columns, Growth.CHANGING)
-    )
+    fed.catalog = apply(fed.catalog, ColumnsChanged(fed.named("w").id, fed.named("w").columns, Growth.CHANGING))
     fed.do("CREATE OR REPLACE VIEW v AS SELECT id, price FROM orders WHERE price > 2")
     assert fed.named("w").growth is Growth.KEYED
 

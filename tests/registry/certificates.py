@@ -27,9 +27,7 @@ class Authority:
         made = _builder(self._name, self._name, self._key.public_key())
         made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         made = made.add_extension(_key_usage(signs=True), critical=True)
-        made = made.add_extension(
-            x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
-        )
+        made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
         self.certificate = folder / "ca.pem"
         self.certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(_PEM))
 
@@ -44,9 +42,7 @@ class Authority:
         )
         issued = Issued(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         issued.certificate.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(_PEM))
-        issued.key.write_bytes(
-            key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        )
+        issued.key.write_bytes(key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
         return issued
 
 
@@ -57,9 +53,7 @@ def _name(text: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return x509.CertificateBuilder(
         issuer, subject, key, x509.random_serial_number(), now - timedelta(days=1), now + timedelta(days=1)

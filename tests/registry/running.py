@@ -22,9 +22,7 @@ from headgate.registry.server.store import Store
 
 
 @contextmanager
-def registry(
-    folder: Path, users: Users | None = None, check: CompatibilityCheck = check_level
-) -> Iterator[str]:
+def registry(folder: Path, users: Users | None = None, check: CompatibilityCheck = check_level) -> Iterator[str]:
     """The registry in a thread of this process. Yields its URL."""
     store = Store(folder)
     try:

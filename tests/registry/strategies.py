@@ -171,9 +171,7 @@ def _edited_complex(draw: st.DrawFn, schema: dict[str, Json]) -> Json:
 
 
 def _edited_union(branches: list[Json]) -> list[Json]:
-    shorter: list[Json] = [
-        branches[:i] + branches[i + 1 :] for i in range(len(branches)) if len(branches) > 1
-    ]
+    shorter: list[Json] = [branches[:i] + branches[i + 1 :] for i in range(len(branches)) if len(branches) > 1]
     longer: list[Json] = [[*branches, name] for name in PRIMITIVES if name not in branches]
     return [*shorter, *longer, branches[::-1], branches[0]]
 
@@ -232,9 +230,7 @@ def avro_values(node: AvroType, depth: int = 4) -> st.SearchStrategy[object]:
         case Enum():
             return st.sampled_from(node.symbols)
         case Array():
-            return st.lists(
-                st.deferred(lambda: avro_values(node.items, depth - 1)), max_size=2 if depth else 0
-            )
+            return st.lists(st.deferred(lambda: avro_values(node.items, depth - 1)), max_size=2 if depth else 0)
         case Map():
             inner = st.deferred(lambda: avro_values(node.values, depth - 1))
             return st.dictionaries(st.text(max_size=2), inner, max_size=2 if depth else 0)
@@ -303,9 +299,7 @@ def _json_schema(draw: st.DrawFn, kind: str, is_closed: bool, depth: int) -> Jso
             rest: Json = False if draw(st.booleans()) else draw(inner)
             return {"type": "array", "items": items, "additionalItems": rest}
         case "types":
-            names = st.lists(
-                st.sampled_from(("string", "integer", "boolean", "null")), min_size=1, unique=True
-            )
+            names = st.lists(st.sampled_from(("string", "integer", "boolean", "null")), min_size=1, unique=True)
             return _of_types(draw(names), draw(_limits("minLength", "maxLength")))
         case "anyOf" | "oneOf":
             return {kind: [*draw(st.lists(inner, min_size=1, max_size=3))]}
@@ -380,9 +374,7 @@ def _loosened(schema: dict[str, Json], kind: str) -> list[Json]:
 
 
 @st.composite
-def _edited_object(
-    draw: st.DrawFn, schema: dict[str, Json], properties: dict[str, Json], is_closed: bool
-) -> Json:
+def _edited_object(draw: st.DrawFn, schema: dict[str, Json], properties: dict[str, Json], is_closed: bool) -> Json:
     required = _required(schema)
     edit = draw(st.sampled_from(("drop", "add", "add", "require", "release")))
     if edit == "add":

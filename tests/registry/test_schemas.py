@@ -56,9 +56,7 @@ def test_text_that_is_no_json_is_refused_with_line_and_column(schema_type: Schem
     assert raised.value.message().endswith("not valid JSON: expecting ':' delimiter (line 2, column 9)")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "NaN", '{"default": Infinity}', "[" * 100_000, "[" * 200 + "]" * 200, '"\\x"']
-)
+@pytest.mark.parametrize("text", ["", "NaN", '{"default": Infinity}', "[" * 100_000, "[" * 200 + "]" * 200, '"\\x"'])
 @pytest.mark.parametrize("schema_type", [AVRO, JSON])
 def test_hostile_text_is_refused_and_nothing_else_happens(text: str, schema_type: SchemaFormat) -> None:
     with pytest.raises(MalformedSchema) as raised:
@@ -107,9 +105,7 @@ def test_malformed_avro_is_refused_with_its_path(definition: Json, path: str, re
     assert (path, reason) in faults(definition)
 
 
-@pytest.mark.parametrize(
-    ("type_", "default", "below", "reason"), BAD_DEFAULTS, ids=lambda value: str(value)[:30]
-)
+@pytest.mark.parametrize(("type_", "default", "below", "reason"), BAD_DEFAULTS, ids=lambda value: str(value)[:30])
 def test_a_default_must_fit_its_type(type_: Json, default: Json, below: str, reason: str) -> None:
     found = faults(record(field("a", type_, default=default)))
     assert found == [(f"$.fields[0].default{below}", reason)]
@@ -158,9 +154,7 @@ def test_white_space_and_the_order_of_keys_do_not_make_another_avro_schema() -> 
     one = read('{"type": "record", "name": "a.R", "fields": [{"name": "x", "type": {"type": "int"}}]}')
     other = read('{"fields":[{"type":"int","name":"x"}],"namespace":"a","name":"R","type":"record"}')
     assert one.canonical == other.canonical
-    assert (
-        one.canonical == '{"type":"record","name":"R","namespace":"a","fields":[{"name":"x","type":"int"}]}'
-    )
+    assert one.canonical == '{"type":"record","name":"R","namespace":"a","fields":[{"name":"x","type":"int"}]}'
 
 
 def test_docs_defaults_and_aliases_make_another_avro_schema() -> None:
@@ -185,9 +179,7 @@ def test_a_null_namespace_inside_another_is_written() -> None:
 
 def test_normalizing_avro_ignores_how_names_are_written_and_the_order_of_attributes() -> None:
     one = record(field("a", fixed(1, "n.F", x=1, y={"p": 1, "q": 2})), field("b", "F"), name="n.R", doc="")
-    other = record(
-        field("a", fixed(1, "F", y={"q": 2, "p": 1}, x=1)), field("b", "n.F"), name="R", namespace="n"
-    )
+    other = record(field("a", fixed(1, "F", y={"q": 2, "p": 1}, x=1)), field("b", "n.F"), name="R", namespace="n")
     first, second = (read(json.dumps(each)) for each in (one, other))
     assert first.canonical != second.canonical
     first, second = (read(json.dumps(each), normalize=True) for each in (one, other))
@@ -238,9 +230,7 @@ def test_malformed_json_schema_is_refused_with_its_path(definition: Json, path: 
 
 def test_a_loose_reference_says_what_to_do() -> None:
     ((_, reason),) = faults({"$ref": "other.json"}, JSON)
-    assert (
-        reason == '"other.json" leads nowhere; another document must be named in the references of the schema'
-    )
+    assert reason == '"other.json" leads nowhere; another document must be named in the references of the schema'
 
 
 def test_an_unknown_draft_is_read_as_draft_7_and_never_fetched() -> None:
@@ -249,9 +239,7 @@ def test_an_unknown_draft_is_read_as_draft_7_and_never_fetched() -> None:
 
 
 def test_a_property_may_be_called_like_a_keyword() -> None:
-    names: Json = {
-        name: {"type": "string"} for name in ("$ref", "enum", "properties", "id", "$id", "pattern")
-    }
+    names: Json = {name: {"type": "string"} for name in ("$ref", "enum", "properties", "id", "$id", "pattern")}
     assert read(json.dumps({"properties": names}), JSON).definition == {"properties": names}
 
 
@@ -295,9 +283,7 @@ def test_comments_of_proto_decide_whether_two_schemas_are_the_same_and_formattin
     text = 'syntax = "proto3"; message M { int32 x = 1; }'
     assert read(text.replace(" ", "\n"), PROTOBUF).canonical == read(text, PROTOBUF).canonical
     assert read(f"{text} // M", PROTOBUF).canonical == read(text, PROTOBUF).canonical
-    assert (
-        read(text.replace("message", "// M\nmessage"), PROTOBUF).canonical != read(text, PROTOBUF).canonical
-    )
+    assert read(text.replace("message", "// M\nmessage"), PROTOBUF).canonical != read(text, PROTOBUF).canonical
 
 
 # References
@@ -346,9 +332,7 @@ def test_two_versions_of_one_type_do_not_go_together() -> None:
 
 def test_types_of_a_reference_are_written_by_name_only() -> None:
     parsed = parse(avro_of("Top", "Base"), registry(Base=avro_of("Base")))
-    assert parsed.canonical == (
-        '{"type":"record","name":"Top","namespace":"n","fields":[{"name":"f0","type":"Base"}]}'
-    )
+    assert parsed.canonical == ('{"type":"record","name":"Top","namespace":"n","fields":[{"name":"f0","type":"Base"}]}')
 
 
 def test_a_type_that_a_reference_already_defines_is_refused() -> None:
@@ -397,8 +381,7 @@ def test_normalizing_ignores_order_and_repetition_of_references() -> None:
     known = registry(A=avro_of("A"), B=avro_of("B"))
     text = avro_of("Top", "A", "B").text
     one, other = (
-        parse(Schema(text, AVRO, refers_to(*names)), known, normalize=True)
-        for names in (("A", "B"), ("B", "A", "B"))
+        parse(Schema(text, AVRO, refers_to(*names)), known, normalize=True) for names in (("A", "B"), ("B", "A", "B"))
     )
     assert one.schema == other.schema
     assert one.canonical == other.canonical

@@ -239,9 +239,7 @@ def test_a_token_is_sent_as_bearer() -> None:
     assert script.requests == [("GET", f"Bearer {SECRET}")]
 
 
-def test_credentials_in_the_url_are_used_and_never_shown(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_credentials_in_the_url_are_used_and_never_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     with (
         registry(tmp_path, Users({"ada": User("ada", "s3cret/")})) as url,
@@ -385,9 +383,7 @@ def test_certificates_that_cannot_be_used_are_refused_at_once(tmp_path: Path) ->
         assert refused.value.setting == setting
 
 
-@pytest.mark.parametrize(
-    "urls", [[], [""], ["registry:8081"], ["ftp://registry"], ["http://"], ["http://a\x00b"]]
-)
+@pytest.mark.parametrize("urls", [[], [""], ["registry:8081"], ["ftp://registry"], ["http://"], ["http://a\x00b"]])
 def test_what_is_no_url_is_refused_at_once(urls: list[str]) -> None:
     with pytest.raises(InvalidRegistrySetting) as refused:
         RegistryClient(urls)

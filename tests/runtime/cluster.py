@@ -42,9 +42,7 @@ def standalone_cluster(folder: Path, workers: int = WORKERS) -> Iterator[str]:
         assert eventually(lambda: _alive(page) == workers, 60), _logs(folder)
         yield address
     finally:
-        for process in reversed(
-            started
-        ):  # the workers first: a worker ends its executors when it is told to stop
+        for process in reversed(started):  # the workers first: a worker ends its executors when it is told to stop
             process.terminate()
         for process in started:
             _reap(process)

@@ -215,9 +215,7 @@ class MemoryTable:
         stands_at_start = batch.number == 1 if self.ledger is None else self.ledger.positions == batch.start
         if not stands_at_start:
             raise Fenced("table", "task", self.epoch, batch.epoch)
-        self.ledger = Ledger(
-            batch.task, batch.generation, batch.number, batch.epoch, batch.end, batch.definition
-        )
+        self.ledger = Ledger(batch.task, batch.generation, batch.number, batch.epoch, batch.end, batch.definition)
         self.rows = staged
         return Written(len(rows_of(changes)))
 
@@ -268,9 +266,7 @@ class MemoryStore:
     def ledger(self, task: int) -> Ledger | None:
         return self.shared.ledger
 
-    def advance(
-        self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()
-    ) -> None:
+    def advance(self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()) -> None:
         self.guard()
         found = self.shared.ledger
         require_ledger(expected, found, new.task)

@@ -56,9 +56,7 @@ class WatchedInput:
 class MemoryTask:
     """Reads a topic of a memory cluster; a batch calls ``work`` and then commits what it read."""
 
-    def __init__(
-        self, id_: int, cluster: MemoryCluster | None, work: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, id_: int, cluster: MemoryCluster | None, work: Callable[[], None] = lambda: None) -> None:
         self.id = id_
         self.name = f"task {id_}"
         self.topic = f"topic{id_}"

@@ -34,9 +34,7 @@ class PostgresTarget:
         self._connection = psycopg.connect(address, application_name=f"headgate:{task}", autocommit=True)
         key = "PRIMARY KEY" if keyed else "NOT NULL"
         self._connection.execute(LEDGER)
-        self._connection.execute(
-            f"CREATE TABLE IF NOT EXISTS {table} (key text {key}, value bigint)".encode()
-        )
+        self._connection.execute(f"CREATE TABLE IF NOT EXISTS {table} (key text {key}, value bigint)".encode())
 
     def begin(self, epoch: int) -> Ledger | None:
         """The first ledger row has no positions: it only holds the epoch."""

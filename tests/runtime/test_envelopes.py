@@ -67,9 +67,7 @@ def state(session: SparkSession, plan: SourcePlan, log: Sequence[Told]) -> list[
 
 
 def problems(session: SparkSession, plan: SourcePlan, log: Sequence[Told]) -> list[tuple[str, str]]:
-    found = (
-        decoder(plan).decode(raw(session, log)).where("hg_problem IS NOT NULL").orderBy("offset").collect()
-    )
+    found = decoder(plan).decode(raw(session, log)).where("hg_problem IS NOT NULL").orderBy("offset").collect()
     return [(row.hg_problem.side, row.hg_problem.reason) for row in found]
 
 
@@ -77,9 +75,7 @@ def problems(session: SparkSession, plan: SourcePlan, log: Sequence[Told]) -> li
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_last_offset_of_a_partition_wins_and_between_partitions_the_time(
-    session: SparkSession, seed: int
-) -> None:
+def test_the_last_offset_of_a_partition_wins_and_between_partitions_the_time(session: SparkSession, seed: int) -> None:
     chance = random.Random(seed)
     log = [
         Told(

@@ -79,9 +79,7 @@ def complete(orders: Orders, last: int, *, once: bool = True) -> None:
     assert not once or set(came.values()) == {1}
 
 
-def test_a_wrong_password_is_told_and_a_right_one_takes_its_place(
-    engine: EngineProcess, tmp_path: Path
-) -> None:
+def test_a_wrong_password_is_told_and_a_right_one_takes_its_place(engine: EngineProcess, tmp_path: Path) -> None:
     users = Users({"ann": User("ann", "swordfish")})
     create = "CREATE CONNECTION guarded TO CONFLUENT SCHEMA REGISTRY (URL '{}', USERNAME 'ann', PASSWORD SECRET word);"
     run(engine, "CREATE SECRET word AS 'hunter2';")
@@ -112,9 +110,7 @@ def test_a_broker_that_refuses_the_login_is_not_taken_for_one_that_is_away(engin
     assert run(engine, "SHOW SECRETS;") == []
 
 
-def test_records_that_were_deleted_unread_halt_their_task(
-    engine: EngineProcess, world: World, orders: Orders
-) -> None:
+def test_records_that_were_deleted_unread_halt_their_task(engine: EngineProcess, world: World, orders: Orders) -> None:
     admin = AdminClient({"bootstrap.servers": world.ensure("kafka")["kafka"], "log_level": 0})
     run(engine, f"ALTER SINK {orders.topic}_sink PAUSE;")
     orders.put(range(150, 200))
@@ -167,9 +163,7 @@ def test_a_full_disk_stops_a_task_for_as_long_as_it_is_full(engine: EngineProces
     assert run(engine, "SHOW TYPES;") == []
 
 
-def test_a_full_disk_of_spark_stops_a_task_for_as_long_as_it_is_full(
-    engine: EngineProcess, orders: Orders
-) -> None:
+def test_a_full_disk_of_spark_stops_a_task_for_as_long_as_it_is_full(engine: EngineProcess, orders: Orders) -> None:
     """A large batch is written to Spark's own disk before the first record is sent."""
     run(engine, f"ALTER SINK {orders.topic}_sink PAUSE;")
     orders.put(range(150, 15_000))

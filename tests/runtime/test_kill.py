@@ -66,9 +66,7 @@ def _die(project: Path, environment: dict[str, str]) -> None:
     with suppress(EngineDidNotStart):
         engine = start_engine(project, environment=environment)
         try:
-            assert eventually(lambda: not engine.is_running, A_START), (
-                "the engine did not reach its crash point"
-            )
+            assert eventually(lambda: not engine.is_running, A_START), "the engine did not reach its crash point"
         finally:
             engine.kill()
 
@@ -95,9 +93,7 @@ def test_a_killed_engine_loses_nothing(world: World, tmp_path: Path) -> None:
                 engine = start_engine(project, environment=environment)
         wanted = set(range(int(CHEAP), flow.sent))
         came = orders.arrived(wanted, A_START)
-        assert wanted - came.keys() == set(), (
-            f"lost after kills with seed {SEED}: {run(engine, 'SHOW TASKS;')}"
-        )
+        assert wanted - came.keys() == set(), f"lost after kills with seed {SEED}: {run(engine, 'SHOW TASKS;')}"
         assert came.keys() == wanted
     finally:
         engine.kill()

@@ -61,9 +61,7 @@ def query(tmp_path: Path) -> Iterator[BatchQuery]:
     select = SelectDefinition(QueryDefinition("SELECT 1", (("one", None),)), {})
     receiver = Receiver(tmp_path, 1 << 20)
     spool = receiver.open()
-    yield BatchQuery(
-        MagicMock(), QueryRequest(select, ServerOptions({}, {}), {}), cast("Clients", None), spool
-    )
+    yield BatchQuery(MagicMock(), QueryRequest(select, ServerOptions({}, {}), {}), cast("Clients", None), spool)
     spool.close()
     receiver.close()
 

@@ -184,9 +184,7 @@ def test_files_of_processes_that_ended_are_removed_and_others_stay(tmp_path: Pat
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryProcess]:
     folder = tmp_path_factory.mktemp("queries")
     ansi = {"spark.sql.ansi.enabled": "true"}
-    running = QueryProcess(
-        lambda: query_settings(folder, memory="512m", at_once=2, spool=64 << 20, spark=ansi)
-    )
+    running = QueryProcess(lambda: query_settings(folder, memory="512m", at_once=2, spool=64 << 20, spark=ansi))
     running.warm_up()
     yield running
     running.close()
@@ -194,9 +192,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryProcess]:
 
 
 LARGE = "SELECT id, repeat('x', 1000) FROM range(0, 1500000, 1, 1)"
-ENDLESS = (
-    "SELECT max(a.id % 7 + b.id) AS most FROM range(1000000) AS a JOIN range(1000000) AS b ON a.id <> b.id"
-)
+ENDLESS = "SELECT max(a.id % 7 + b.id) AS most FROM range(1000000) AS a JOIN range(1000000) AS b ON a.id <> b.id"
 
 
 @pytest.mark.e2e
@@ -221,9 +217,7 @@ def test_one_partition_of_more_rows_than_the_heap_holds_is_read_to_its_end(proce
         "SELECT explode(sequence(1, 200000000 + CAST(rand() AS int))) AS n",
     ],
 )
-def test_a_query_that_ends_its_process_is_told_so_and_the_next_one_works(
-    process: QueryProcess, sql: str
-) -> None:
+def test_a_query_that_ends_its_process_is_told_so_and_the_next_one_works(process: QueryProcess, sql: str) -> None:
     with pytest.raises(QueryProcessEnded) as raised:
         rows(process.open(request(sql)))
     assert "memory" in raised.value.reason

@@ -103,9 +103,7 @@ def made_task(session: SparkSession, layout: SourcePlan, records: Sequence[Raw],
     input_ = KafkaInput(source, clients, 2, 'sink "s"', "b:1")
     input_.reader = Reader(session, source, clients, records)
     plan_ = SinkPlan(TaskDefinition(2, "s", source, {1: source}, sink))
-    task = Task(
-        2, "s", {1: input_}, plan_, Target(sink, cast("KafkaCluster", cluster)), cast("LedgerStore", None)
-    )
+    task = Task(2, "s", {1: input_}, plan_, Target(sink, cast("KafkaCluster", cluster)), cast("LedgerStore", None))
     task.ledger = Ledger(2, 1, 1, 1, {1: KafkaPosition("t", "id", (reached,))})
     return task
 

@@ -339,9 +339,7 @@ def test_work_between_two_batches_has_the_task_for_itself(two_workers: Running) 
     assert gate.entered.wait(LONG)
     results: list[int] = []
     asked = threading.Thread(
-        target=lambda: results.append(
-            two_workers.scheduler.between_batches(1, lambda found, _: found.batches)
-        )
+        target=lambda: results.append(two_workers.scheduler.between_batches(1, lambda found, _: found.batches))
     )
     asked.start()
     gate.opened.set()

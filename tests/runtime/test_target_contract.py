@@ -241,9 +241,7 @@ def test_an_older_writer_is_fenced_off(harness: Harness, target: Target) -> None
 
 
 @_harnesses(Kafka, keyed=[False])
-def test_nothing_is_visible_in_an_append_topic_before_all_is_computed(
-    harness: Harness, target: Target
-) -> None:
+def test_nothing_is_visible_in_an_append_topic_before_all_is_computed(harness: Harness, target: Target) -> None:
     _fails_without_a_trace(harness, target)
 
 

@@ -114,11 +114,7 @@ def types(
 
 
 def _composites(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
-    return (
-        st.builds(Array, inner, st.booleans())
-        | st.builds(Map, inner, st.booleans())
-        | records(inner, max_fields=3)
-    )
+    return st.builds(Array, inner, st.booleans()) | st.builds(Map, inner, st.booleans()) | records(inner, max_fields=3)
 
 
 def values_of(type_: Type) -> st.SearchStrategy[object]:
@@ -180,14 +176,10 @@ def _scalar_values(type_: Scalar) -> st.SearchStrategy[object]:
 
 def json_values() -> st.SearchStrategy[object]:
     """JSON values, parsed."""
-    leaves: st.SearchStrategy[object] = (
-        st.none() | st.booleans() | st.integers() | st.text(_ANY_TEXT, max_size=5)
-    )
+    leaves: st.SearchStrategy[object] = st.none() | st.booleans() | st.integers() | st.text(_ANY_TEXT, max_size=5)
     return st.recursive(
         leaves,
-        lambda inner: (
-            st.lists(inner, max_size=3) | st.dictionaries(st.text(_ANY_TEXT, max_size=3), inner, max_size=3)
-        ),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(_ANY_TEXT, max_size=3), inner, max_size=3),
         max_leaves=5,
     )
 

@@ -94,11 +94,7 @@ def test_names_are_made_valid_for_avro(names: list[str], made: list[str]) -> Non
 
 
 @examples(30)
-@given(
-    st.lists(
-        ANY_NAME | st.sampled_from(["a_b", "a-b", "a b", "a_b1", "a.b", "a_b2"]), max_size=10, unique=True
-    )
-)
+@given(st.lists(ANY_NAME | st.sampled_from(["a_b", "a-b", "a b", "a_b1", "a.b", "a_b2"]), max_size=10, unique=True))
 def test_names_made_for_avro_are_valid_different_and_kept_where_valid(names: list[str]) -> None:
     made = avro_names(names)
     valid = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

@@ -102,9 +102,7 @@ def test_the_printed_form_is(text: str, type_: Type) -> None:
 
 def test_the_full_form_puts_names_and_docs_before_the_parenthesis() -> None:
     size = Enum(("s", "m"), name="shop.Size", default="s", doc="it fits")
-    order = Record(
-        (Field("id", Bigint(), False, "from the till"), Field("size", size)), "shop.Order", "one order"
-    )
+    order = Record((Field("id", Bigint(), False, "from the till"), Field("size", size)), "shop.Order", "one order")
     assert print_type(order, full=True) == (
         "record \"shop.Order\" comment 'one order' (id bigint not null comment 'from the till', "
         "size enum \"shop.Size\" default 's' comment 'it fits' ('s', 'm'))"

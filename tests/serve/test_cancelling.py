@@ -14,9 +14,7 @@ from tests.serve.client_helpers import RawRequest, engine_in_thread
 
 pytestmark = pytest.mark.spark
 
-ENDLESS = (
-    "SELECT max(a.id % 7 + b.id) AS most FROM range(1000000) AS a JOIN range(1000000) AS b ON a.id <> b.id"
-)
+ENDLESS = "SELECT max(a.id % 7 + b.id) AS most FROM range(1000000) AS a JOIN range(1000000) AS b ON a.id <> b.id"
 ENDLESS_ROWS = "SELECT id FROM range(0, 1000000000, 1, 100000)"
 
 
@@ -29,9 +27,7 @@ def test_a_client_that_goes_away_ends_its_job_and_no_other(session: SparkSession
         assert not second.ended
         second.disconnect()
         _until(lambda: not _jobs(session))
-        assert [event for event in client.run("SELECT 1 AS one") if isinstance(event, Rows)] == [
-            Rows(((1,),))
-        ]
+        assert [event for event in client.run("SELECT 1 AS one") if isinstance(event, Rows)] == [Rows(((1,),))]
 
 
 def test_a_client_that_reads_no_further_ends_its_job(session: SparkSession, tmp_path: Path) -> None:

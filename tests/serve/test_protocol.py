@@ -81,9 +81,7 @@ def test_events_have_the_form_that_other_programs_read() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "line", ["no json", "[]", '{"event": "applause"}', '{"event": "rows", "rows": [1]}', "{}"]
-)
+@pytest.mark.parametrize("line", ["no json", "[]", '{"event": "applause"}', '{"event": "rows", "rows": [1]}', "{}"])
 def test_a_line_that_is_no_event_is_an_error(line: str) -> None:
     with pytest.raises(UnreadableEvent):
         read_event(line)

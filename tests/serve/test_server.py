@@ -40,9 +40,7 @@ def http(tmp_path: Path) -> Iterator[TestClient]:
     engine = Engine(Project(tmp_path), Spark(no_spark), QueriesInThread(no_spark, tmp_path))
     engine.start()
     try:
-        with TestClient(
-            HttpApi(engine, TOKEN, hosts=("Engine.internal", "10.0.0.7")).application(), URL
-        ) as client:
+        with TestClient(HttpApi(engine, TOKEN, hosts=("Engine.internal", "10.0.0.7")).application(), URL) as client:
             yield client
     finally:
         engine.close()
@@ -70,9 +68,7 @@ def run(http: TestClient, sql: str, path: str = "/api/statements") -> list[Any]:
         ("POST", "/api/apply"),
     ],
 )
-def test_nothing_is_done_without_the_token(
-    http: TestClient, method: str, path: str, headers: dict[str, str]
-) -> None:
+def test_nothing_is_done_without_the_token(http: TestClient, method: str, path: str, headers: dict[str, str]) -> None:
     answer = http.request(method, path, json={"sql": "CREATE SCHEMA intruder"}, headers=headers)
     assert answer.status_code == 401
     assert answer.json()["code"] == "RUN-0403"
@@ -206,9 +202,7 @@ PATHS = ("/healthz", "/metrics", "/api/statements", "/api/plan", "/api/apply", "
         "localh\xf6st",
     ],
 )
-def test_a_request_that_names_a_foreign_host_is_refused_on_every_path(
-    http: TestClient, path: str, host: str
-) -> None:
+def test_a_request_that_names_a_foreign_host_is_refused_on_every_path(http: TestClient, path: str, host: str) -> None:
     """A browser sends the foreign name also after that name was made to point to 127.0.0.1."""
     answer = http.request("POST", path, json={"sql": ""}, headers={**BYTES, b"host": host.encode("latin-1")})
     assert refused(answer) == (421, "CLI-0112")
@@ -241,9 +235,7 @@ def test_a_request_with_two_hosts_or_none_is_refused(http: TestClient) -> None:
     def status(*hosts: str) -> int:
         request = http.build_request("GET", "/healthz")
         del request.headers["host"]
-        request.headers = type(request.headers)(
-            [*request.headers.multi_items(), *(("host", host) for host in hosts)]
-        )
+        request.headers = type(request.headers)([*request.headers.multi_items(), *(("host", host) for host in hosts)])
         return http.send(request).status_code
 
     assert status("localhost") == 200
@@ -311,9 +303,7 @@ def test_the_line_that_an_error_shows_has_no_secrets(http: TestClient) -> None:
         assert "hunter2" not in failed.diagnostic.render()
 
 
-def test_an_internal_error_is_reported_without_its_text(
-    http: TestClient, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_internal_error_is_reported_without_its_text(http: TestClient, caplog: pytest.LogCaptureFixture) -> None:
     (failed,) = run(http, "SELECT 1 AS one")
     assert isinstance(failed, Failed)
     assert failed.diagnostic.code == "INT-0001"

@@ -54,11 +54,7 @@ class Expander:
     def _item(self, elements: list[Variants]) -> str:
         item: list[str] = []
         for variants in reversed(elements):
-            if (
-                variants[0] == "("
-                or (variants[0].isupper() and len(variants) == 1)
-                or variants[0] in ("=", "TO")
-            ):
+            if variants[0] == "(" or (variants[0].isupper() and len(variants) == 1) or variants[0] in ("=", "TO"):
                 break
             item.insert(0, variants[-1])  # another one than before: options may not be repeated
         return " ".join(item)

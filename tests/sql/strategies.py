@@ -127,9 +127,7 @@ doc_targets = st.one_of(
     st.builds(registry_formats.DocTarget, st.none() | sides, st.just("TYPE"), names()),
 )
 docs = st.builds(registry_formats.DocOn, doc_targets, texts)
-seeds = st.builds(
-    registry_formats.FrozenSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0), st.booleans()
-)
+seeds = st.builds(registry_formats.FrozenSchema, sides, numbers, texts, some(st.tuples(texts, texts), 0), st.booleans())
 csv_formats = st.one_of(
     st.builds(formats.CsvFormat, numbers, st.none(), st.none() | texts),
     st.builds(formats.CsvFormat, st.none(), st.none() | some(identifiers), st.none() | texts),
@@ -154,9 +152,7 @@ def format_nodes(cls: type[registry_formats.FormatOptions]) -> SearchStrategy[fo
         st.builds(formats.AvroInline, texts, options(registry_formats.InlineFormatOptions)),
         st.builds(formats.ProtobufInline, texts, texts),
         st.builds(registry_formats.RegistryFormat, kind=st.sampled_from(["AVRO", "JSON SCHEMA"]), **listed),
-        st.builds(
-            registry_formats.RegistryFormat, kind=st.just("PROTOBUF"), message=st.none() | texts, **listed
-        ),
+        st.builds(registry_formats.RegistryFormat, kind=st.just("PROTOBUF"), message=st.none() | texts, **listed),
     )
 
 
@@ -402,9 +398,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         st.none() | field_clauses,
         options(materializations.MaterializationOptions),
     ),
-    materializations.BackfillMaterialization: alters(
-        materializations.BackfillMaterialization, Kind.MATERIALIZATION
-    ),
+    materializations.BackfillMaterialization: alters(materializations.BackfillMaterialization, Kind.MATERIALIZATION),
     materializations.SetMaterializationFields: alters(
         materializations.SetMaterializationFields, Kind.MATERIALIZATION, field_clauses, changes
     ),
@@ -416,9 +410,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     objects.ChangeTaskState: st.one_of(
         st.builds(
             objects.ChangeTaskState,
-            st.sampled_from(
-                [Kind.SINK, Kind.MATERIALIZATION, Kind.MATERIALIZED_VIEW, Kind.STREAM, Kind.TABLE]
-            ),
+            st.sampled_from([Kind.SINK, Kind.MATERIALIZATION, Kind.MATERIALIZED_VIEW, Kind.STREAM, Kind.TABLE]),
             names(),
             st.sampled_from(["PAUSE", "RESUME"]),
             st.none(),
@@ -435,16 +427,10 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     ),
     objects.DropObject: st.one_of(
         st.builds(objects.DropObject, kinds, names(), flags, flags),
-        st.builds(
-            objects.DropObject, st.sampled_from([Kind.STREAM, Kind.TABLE]), names(), flags, flags, flags
-        ),
-        st.builds(
-            objects.DropObject, st.just(Kind.MATERIALIZATION), names(), flags, flags, st.just(False), flags
-        ),
+        st.builds(objects.DropObject, st.sampled_from([Kind.STREAM, Kind.TABLE]), names(), flags, flags, flags),
+        st.builds(objects.DropObject, st.just(Kind.MATERIALIZATION), names(), flags, flags, st.just(False), flags),
     ),
-    queries.InsertValues: st.builds(
-        queries.InsertValues, names(), some(some(expressions)), some(identifiers, 0)
-    ),
+    queries.InsertValues: st.builds(queries.InsertValues, names(), some(some(expressions)), some(identifiers, 0)),
     queries.InsertQuery: st.builds(
         queries.InsertQuery,
         names(),
@@ -480,8 +466,6 @@ _created = st.one_of(STATEMENTS[views.CreateView], STATEMENTS[sinks.CreateSink],
 _altered = st.one_of(STATEMENTS[objects.RenameObject], STATEMENTS[sources.AcceptSchemaChange])
 STATEMENTS[show.Explain] = st.builds(show.Explain, st.one_of(_created, STATEMENTS[queries.InsertValues]))
 STATEMENTS[show.ExplainChange] = st.builds(show.ExplainChange, _altered)
-STATEMENTS[show.ExplainSchema] = st.builds(
-    show.ExplainSchema, sides, st.one_of(names(), STATEMENTS[sinks.CreateSink])
-)
+STATEMENTS[show.ExplainSchema] = st.builds(show.ExplainSchema, sides, st.one_of(names(), STATEMENTS[sinks.CreateSink]))
 
 statements = st.sampled_from(list(STATEMENTS)).flatmap(STATEMENTS.__getitem__)

@@ -23,9 +23,7 @@ FORMATS = (f"FORMAT {AVRO}", f"KEY FORMAT {AVRO} VALUE FORMAT {AVRO}")
 
 
 def parsed(formats: str) -> Formats:
-    statement = parse_statement(
-        f"CREATE SINK s FROM r INTO KAFKA CONNECTION kafka (TOPIC 't') KEY (id) {formats}"
-    )
+    statement = parse_statement(f"CREATE SINK s FROM r INTO KAFKA CONNECTION kafka (TOPIC 't') KEY (id) {formats}")
     assert isinstance(statement, CreateSink)
     return statement.formats
 

@@ -91,9 +91,7 @@ def test_an_error_never_prints_a_megabyte() -> None:
 
 
 def test_a_statement_is_read_and_printed_in_milliseconds() -> None:
-    statements = [
-        case.text for path in golden_files.files() for case in golden_files.read(path) if _good(case)
-    ]
+    statements = [case.text for path in golden_files.files() for case in golden_files.read(path) if _good(case)]
     count = sum(len(parse_script(text)) for text in statements)
     started = time.process_time()
     for text in statements:

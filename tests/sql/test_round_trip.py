@@ -46,9 +46,7 @@ def test_every_statement_class_has_a_strategy() -> None:
 @pytest.mark.parametrize("cls", STATEMENTS, ids=lambda cls: cls.__name__)
 @thorough
 @given(data=st.data())
-def test_what_is_printed_is_read_back_as_the_same_statement(
-    cls: type[Statement], data: st.DataObject
-) -> None:
+def test_what_is_printed_is_read_back_as_the_same_statement(cls: type[Statement], data: st.DataObject) -> None:
     statement = data.draw(STATEMENTS[cls])
     text = print_statement(statement)
     assert text.endswith(";")
@@ -70,9 +68,7 @@ def test_a_script_of_printed_statements_is_read_back_with_their_places(script: l
     text = "\n".join(print_statement(statement) for statement in script)
     read = parse_script(text)
     assert read == tuple(script)
-    assert [text[s.span.start : s.span.end] + ";" for s in read] == [
-        print_statement(statement) for statement in script
-    ]
+    assert [text[s.span.start : s.span.end] + ";" for s in read] == [print_statement(statement) for statement in script]
 
 
 @settings(thorough, max_examples=EXAMPLES)

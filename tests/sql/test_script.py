@@ -94,5 +94,7 @@ def test_every_keyword_can_be_a_name_when_quoted(quote: str) -> None:
 
 def test_every_keyword_but_the_reserved_ones_can_be_a_name_without_quotes() -> None:
     for word in sorted(keywords() - RESERVED):
-        text = f"CREATE SOURCE {word} ({word}) FROM KAFKA CONNECTION {word} (TOPIC 't') FORMAT TEXT INCLUDE KEY AS {word}"
+        text = (
+            f"CREATE SOURCE {word} ({word}) FROM KAFKA CONNECTION {word} (TOPIC 't') FORMAT TEXT INCLUDE KEY AS {word}"
+        )
         assert parse_statement(text).span == Span(0, len(text))

@@ -81,9 +81,7 @@ def test_documents_and_mappings_of_an_index(environment: SpecEnvironment, engine
     index = "index=things-${seed}"
     message = _fails(context, f'$ elasticsearch-verify {index}\n{{"_id": "3", "n": 2, "name": "b"}}\n')
     assert '-{"_id": "3", "n": 2, "name": "b"}\n+{"_id": "1"' in message
-    assert '-n.type: "keyword"' in _fails(
-        context, f'$ elasticsearch-mapping {index}\n{{"n": {{"type": "keyword"}}}}\n'
-    )
+    assert '-n.type: "keyword"' in _fails(context, f'$ elasticsearch-mapping {index}\n{{"n": {{"type": "keyword"}}}}\n')
     assert "another one" in _fails(
         context, f'$ elasticsearch-mapping {index} exact=true\n{{"n": {{"type": "long"}}}}\n'
     )
@@ -186,9 +184,7 @@ def test_the_command_line_is_called_in_the_folder_and_for_the_project(
     assert outcome.passed, outcome.failures[0].render()
 
 
-def test_rewriting_puts_what_was_there_and_keeps_the_rest(
-    environment: SpecEnvironment, tmp_path: Path
-) -> None:
+def test_rewriting_puts_what_was_there_and_keeps_the_rest(environment: SpecEnvironment, tmp_path: Path) -> None:
     text = (
         "# kept\n$ kafka-create-topic topic=t-${seed}\n\n$ kafka-ingest topic=t-${seed} format=json\n"
         '{"a": "${seed}"}\n\n$ kafka-verify topic=t-${seed} format=json\n{"a": 0}\n{"a": 1}\n\n'

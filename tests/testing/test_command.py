@@ -107,9 +107,7 @@ def test_a_path_without_specs_is_refused(tmp_path: Path) -> None:
             find_specs([path])
 
 
-@pytest.mark.parametrize(
-    ("written", "seconds"), [("60s", 60), ("500ms", 0.5), ("2m", 120), ("90", 90), ("1.5s", 1.5)]
-)
+@pytest.mark.parametrize(("written", "seconds"), [("60s", 60), ("500ms", 0.5), ("2m", 120), ("90", 90), ("1.5s", 1.5)])
 def test_times_as_people_write_them(written: str, seconds: float) -> None:
     assert read_duration(written) == seconds
 

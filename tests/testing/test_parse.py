@@ -81,9 +81,7 @@ def test_a_statement_that_must_fail_has_checks() -> None:
 
 
 def test_a_statement_that_prints_has_its_text() -> None:
-    assert _one("? EXPLAIN SELECT 1;\nfilter\n  ...\n") == Prints(
-        1, "EXPLAIN SELECT 1;", Block(2, ("filter", "  ..."))
-    )
+    assert _one("? EXPLAIN SELECT 1;\nfilter\n  ...\n") == Prints(1, "EXPLAIN SELECT 1;", Block(2, ("filter", "  ...")))
 
 
 def test_an_action_has_words_and_a_body() -> None:
@@ -148,9 +146,7 @@ def test_lines_of_windows_are_read_too() -> None:
         ("> SELECT 1;\n\nformat: avro\n", 3, "CLI-0401", "below the first step", "first line"),
     ],
 )
-def test_a_mistake_is_reported_with_its_line(
-    text: str, line: int, code: str, message: str, hint: str
-) -> None:
+def test_a_mistake_is_reported_with_its_line(text: str, line: int, code: str, message: str, hint: str) -> None:
     [(found, diagnostic)] = _faults(text)
     assert (found, diagnostic.code) == (line, code)
     assert message in diagnostic.message

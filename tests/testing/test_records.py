@@ -42,9 +42,7 @@ def _field(type_: object) -> object:
 def _proto(text: str, **others: str) -> ProtobufCodec:
     references = tuple(Reference(f"{name}.proto", name, 1) for name in others)
     known = {name: Schema(text, SchemaFormat.PROTOBUF) for name, text in others.items()}
-    return ProtobufCodec(
-        parse(Schema(text, SchemaFormat.PROTOBUF, references), lambda one: known[one.subject])
-    )
+    return ProtobufCodec(parse(Schema(text, SchemaFormat.PROTOBUF, references), lambda one: known[one.subject]))
 
 
 SUIT = {"type": "enum", "name": "n.suit", "symbols": ["A", "B"]}
@@ -262,9 +260,7 @@ def test_a_moment_is_the_same_after_both_ways(moment: datetime, unit: int) -> No
     text = moment.replace(microsecond=moment.microsecond // 1000 * 1000).isoformat()
     units = notation.read_moment(text, unit)
     assert notation.read_moment(notation.write_moment(units, unit, "Z"), unit) == units
-    assert units == (datetime.fromisoformat(text) - datetime(1970, 1, 1)) // timedelta(milliseconds=1) * (
-        unit // 1000
-    )
+    assert units == (datetime.fromisoformat(text) - datetime(1970, 1, 1)) // timedelta(milliseconds=1) * (unit // 1000)
 
 
 @given(st.integers(0, 86_400_000_000 - 1))
@@ -278,11 +274,7 @@ def test_a_date_is_the_same_after_both_ways(days: int) -> None:
 
 
 plain: st.SearchStrategy[Json] = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.decimals(allow_nan=False, allow_infinity=False)
-    | st.text(),
+    st.none() | st.booleans() | st.integers() | st.decimals(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=6,
 )

@@ -83,9 +83,7 @@ def _files(folder: Path, **texts: str) -> list[SpecFile]:
     return [read_spec(folder / f"{name}.spec") for name in texts]
 
 
-def test_two_jobs_run_two_files_at_once_and_disruptive_ones_alone_at_the_end(
-    machine: _Machine, tmp_path: Path
-) -> None:
+def test_two_jobs_run_two_files_at_once_and_disruptive_ones_alone_at_the_end(machine: _Machine, tmp_path: Path) -> None:
     machine.meeting = threading.Barrier(2)
     files = _files(
         tmp_path,

@@ -24,9 +24,7 @@ from tests.testing.fake_engine import Answer, FakeEngine, failure, result, run_f
 pytestmark = pytest.mark.unit
 
 
-def _run_steps(
-    text: str, answer: Answer, timeout: float = 0.6, context: SpecContext | None = None
-) -> FakeEngine:
+def _run_steps(text: str, answer: Answer, timeout: float = 0.6, context: SpecContext | None = None) -> FakeEngine:
     with run_fake_engine(answer) as engine:
         used = context or _context(engine, timeout)
         used.engine = engine
@@ -121,9 +119,7 @@ def test_a_query_without_end_is_read_until_its_rows_are_there() -> None:
 
 
 def test_checks_of_an_error_look_at_their_parts() -> None:
-    events = failure(
-        "PLN-0101", 'column "nope" does not exist', "There are 2 columns.", 'Did you mean "price"?'
-    )
+    events = failure("PLN-0101", 'column "nope" does not exist', "There are 2 columns.", 'Did you mean "price"?')
     checks = 'code: PLN-0101\ncontains: "nope"\ncontains: 2 columns\ncontains: price\ndetail: There are\nhint: "price"'
     _run_steps(f"! SELECT nope FROM t;\n{checks}\n", lambda sql: events)
     _run_steps("! DROP VIEW v;\n", lambda sql: events)
@@ -131,9 +127,7 @@ def test_checks_of_an_error_look_at_their_parts() -> None:
 
 @pytest.mark.parametrize("check", ["code: PLN-01", "contains: NOPE", "detail: price", "hint: 2 columns"])
 def test_a_check_that_does_not_hold_shows_the_error(check: str) -> None:
-    events = failure(
-        "PLN-0101", 'column "nope" does not exist', "There are 2 columns.", 'Did you mean "price"?'
-    )
+    events = failure("PLN-0101", 'column "nope" does not exist', "There are 2 columns.", 'Did you mean "price"?')
     error = _fails(f"! SELECT nope FROM t;\n{check}\n", lambda sql: events)
     assert check in error.message()
     assert '+error PLN-0101: column "nope" does not exist' in str(error.detail())
@@ -225,9 +219,7 @@ def test_printed_text_of_other_results_is_the_table() -> None:
 
 
 def test_printed_text_that_differs_is_a_diff() -> None:
-    error = _fails(
-        "? EXPLAIN SELECT 1;\nscan\n...\nend\n", lambda sql: result({"plan": "text"}, ("scan\nmore",))
-    )
+    error = _fails("? EXPLAIN SELECT 1;\nscan\n...\nend\n", lambda sql: result({"plan": "text"}, ("scan\nmore",)))
     assert isinstance(error, Mismatch)
     assert error.rewritten == ("scan", "more")
 
@@ -268,9 +260,7 @@ def test_a_variable_that_is_not_set_is_reported_with_similar_names() -> None:
 
 
 def test_a_query_for_a_variable_is_retried_until_it_gives_one_value() -> None:
-    answers = _in_turn(
-        result({"x": "bigint"}), result({"x": "bigint"}, (None,)), result({"x": "bigint"}, (5,))
-    )
+    answers = _in_turn(result({"x": "bigint"}), result({"x": "bigint"}, (None,)), result({"x": "bigint"}, (5,)))
     engine = _run_steps("$ set-from-sql n\nSELECT x FROM t;\n\n> SELECT ${n};\n", answers, 5)
     assert engine.asked[-1] == "SELECT 5;"
 

@@ -21,9 +21,7 @@ pytestmark = pytest.mark.unit
 
 def test_a_database_that_is_away_is_named_in_the_error(tmp_path: Path) -> None:
     world = SimpleNamespace(postgres=lambda: f"postgresql://ada@127.0.0.1:{closed_port()}/db")
-    context = SpecContext(
-        cast("Engine", None), cast("World", world), tmp_path, tmp_path, Variables({}), timeout=0.1
-    )
+    context = SpecContext(cast("Engine", None), cast("World", world), tmp_path, tmp_path, Variables({}), timeout=0.1)
     (step,) = parse_spec("a.spec", "$ postgres-execute\nSELECT 1;\n", check_call).steps
     with pytest.raises(ServiceFailed) as caught:
         run_step(step, context)

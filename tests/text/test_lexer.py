@@ -139,9 +139,7 @@ def test_bytes_are_decoded_and_a_byte_order_mark_is_left_out() -> None:
     assert decode_source("\ufeffSELECT 'ä'".encode()) == "SELECT 'ä'"
 
 
-@pytest.mark.parametrize(
-    ("source", "offset"), [(b"ab\xffc", 2), (b"\xef\xbb\xbfab\xc3", 5), (b"\xed\xa0\x80", 0)]
-)
+@pytest.mark.parametrize(("source", "offset"), [(b"ab\xffc", 2), (b"\xef\xbb\xbfab\xc3", 5), (b"\xed\xa0\x80", 0)])
 def test_invalid_utf8_is_refused_with_the_place_of_the_byte(source: bytes, offset: int) -> None:
     with pytest.raises(InvalidUtf8) as caught:
         decode_source(source)

@@ -62,6 +62,4 @@ def test_progress_is_the_last_that_a_part_said(tmp_path: Path, log: str, words: 
 def test_timings_are_by_file_and_leave_out_what_is_quick(tmp_path: Path) -> None:
     (tmp_path / "report.xml").write_text(REPORT)
     seconds = run_tests.seconds_by_file([tmp_path / "report.xml"])
-    assert run_tests.timings(seconds) == (
-        "   11  all\n    7  specs/docs/one.spec\n    3  tests/a/test_b.py\n"
-    )
+    assert run_tests.timings(seconds) == ("   11  all\n    7  specs/docs/one.spec\n    3  tests/a/test_b.py\n")

@@ -63,18 +63,14 @@ def _asked(tmp_path: Path) -> list[str]:
     return (tmp_path / "asked").read_text().splitlines()
 
 
-@pytest.mark.parametrize(
-    ("told", "enough"), [("17.0.1", True), ("21", True), ("11.0.2", False), ("1.8.0", False)]
-)
+@pytest.mark.parametrize(("told", "enough"), [("17.0.1", True), ("21", True), ("11.0.2", False), ("1.8.0", False)])
 def test_java_is_there_from_version_17_on(setup: ModuleType, tmp_path: Path, told: str, enough: bool) -> None:
     assert not setup.has_java()
     _program(tmp_path / "bin" / "java", JAVA.format(version=told))
     assert setup.has_java() == enough
 
 
-def test_java_of_java_home_is_enough(
-    setup: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_java_of_java_home_is_enough(setup: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _program(tmp_path / "home" / "bin" / "java", JAVA.format(version="21.0.2"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     assert setup.has_java()
@@ -169,9 +165,7 @@ def test_a_cache_that_cannot_be_written_stops_before_the_download(setup: ModuleT
     assert "Set HEADGATE_CACHE" in str(stopped.value)
 
 
-def test_too_little_disk_stops_before_the_download(
-    setup: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_disk_stops_before_the_download(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "INSTALLED_MB", 10**9)
     setup.check_room(fresh=False)
     with pytest.raises(SystemExit) as stopped:
@@ -196,9 +190,7 @@ def test_a_class_archive_is_made_once_for_each_java(setup: ModuleType, tmp_path:
     assert setup.archive_is_due()
 
 
-def test_an_archive_that_cannot_be_made_is_told_once(
-    setup: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_archive_that_cannot_be_made_is_told_once(setup: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     _make_venv(setup, setup.VENV)
     setup.JAR_LOCK.write_text("")
     _program(setup.VENV / "bin" / "python", "#!/bin/sh\necho no room\nexit 1\n")

@@ -251,9 +251,7 @@ def _check_name(view: Catalog, new: Object) -> None:
 
 def _check_definition(view: Catalog, new: Object) -> None:
     """Check that columns have different ids and names, that everything the object uses exists, and that there is no cycle."""
-    if len({c.id for c in new.columns}) < len(new.columns) or len({c.name for c in new.columns}) < len(
-        new.columns
-    ):
+    if len({c.id for c in new.columns}) < len(new.columns) or len({c.name for c in new.columns}) < len(new.columns):
         raise InternalError(f'{new.kind} "{new.name}" has two columns with the same id or name')
     missing = [d.on for d in new.dependencies if d.on not in view.objects and d.on != new.id]
     if missing:
@@ -279,9 +277,7 @@ def _check_types_listed(view: Catalog, new: Object) -> None:
     for path in (path for type_ in types for path in named_types(type_)):
         used = type_by_path(view, path)
         if used is None or used.id not in listed:
-            raise InternalError(
-                f'{new.kind} "{new.name}" mentions type {".".join(path)} without depending on it'
-            )
+            raise InternalError(f'{new.kind} "{new.name}" mentions type {".".join(path)} without depending on it')
 
 
 def _types_below(view: Catalog, renamed: Object) -> list[Object]:

@@ -188,9 +188,7 @@ class CatalogFull(CatalogError, code="CAT-0303"):
     retryable = True
     path: str
     MESSAGE = 'could not write catalog "{path}": no space left'
-    HINT = (
-        "Make room on the disk and run the statement again. Nothing of it was stored, nothing else was lost."
-    )
+    HINT = "Make room on the disk and run the statement again. Nothing of it was stored, nothing else was lost."
 
 
 class CatalogBusy(CatalogError, code="CAT-0304"):
@@ -302,9 +300,7 @@ class LedgerMoved(CatalogError, code="CAT-0404"):
     task: int
     expected: int | None  # number of a batch
     found: int | None
-    MESSAGE = (
-        "could not record the progress of task {task}: it has moved from batch {expected} to batch {found}"
-    )
+    MESSAGE = "could not record the progress of task {task}: it has moved from batch {expected} to batch {found}"
     HINT = "The task continues from there by itself. If this repeats, look for a second engine."
 
 

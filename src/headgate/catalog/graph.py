@@ -19,9 +19,7 @@ CONTAINERS = (Kind.DATABASE, Kind.SCHEMA)
 def blocking_users(catalog: Catalog, id_: int) -> tuple[Object, ...]:
     """Objects that use this one and keep it from being dropped, in the order they were created."""
     users = (catalog.objects[i] for i in catalog.users.get(id_, ()))
-    return tuple(
-        u for u in users if u.id != id_ and any(d.on == id_ and d.blocks_drop for d in u.dependencies)
-    )
+    return tuple(u for u in users if u.id != id_ and any(d.on == id_ and d.blocks_drop for d in u.dependencies))
 
 
 def downstream(catalog: Catalog, id_: int) -> tuple[Object, ...]:

@@ -152,9 +152,7 @@ def _schemata(catalog: Catalog, _: Reader) -> Iterator[Row]:
 def _tables(catalog: Catalog, _: Reader) -> Iterator[Row]:
     for relation in catalog.of_kind(*RELATIONS):
         insertable = _yes(relation.kind in _INSERTABLE)
-        yield _table(
-            catalog.path(relation.id), _TABLE_TYPES[relation.kind], insertable, object_comment(relation)
-        )
+        yield _table(catalog.path(relation.id), _TABLE_TYPES[relation.kind], insertable, object_comment(relation))
     for path, _columns in _system_paths(catalog):
         yield _table(path, "VIEW", "NO", None)
 
@@ -178,9 +176,7 @@ def _columns_of(catalog: Catalog, relation: Object) -> Iterator[Row]:
         yield _column(path, position, c.name, c.type, c.nullable, column_comment(catalog, c))
 
 
-def _column(
-    path: tuple[str, ...], position: int, name: str, type_: Type, nullable: bool, comment: str | None
-) -> Row:
+def _column(path: tuple[str, ...], position: int, name: str, type_: Type, nullable: bool, comment: str | None) -> Row:
     udt = type_.parts if isinstance(type_, Named) else (None, None, None)
     values: dict[str, object] = {
         "table_catalog": path[0],

@@ -91,9 +91,7 @@ def search_path(catalog: Catalog, path: SearchPath, names: Iterable[ObjectName])
     return SearchPath(tuple(entries)) if entries else DEFAULT_PATH
 
 
-def resolve_column_of(
-    catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind
-) -> tuple[Object, Column]:
+def resolve_column_of(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) -> tuple[Object, Column]:
     """The object and the column of ``object.column``, as in COMMENT ON COLUMN."""
     if len(name.parts) < 2:
         raise ColumnWithoutObject(str(name)).at(span_of(name))
@@ -155,9 +153,7 @@ def _schema(catalog: Catalog, path: SearchPath, name: Name) -> Object:
     _check_parts(name, most=2)
     databases = [_database(catalog, name[:1])] if len(name) == 2 else _databases(catalog, path)
     for database in databases:
-        found = _match_case(
-            catalog, catalog.find_any_case(database.id, Namespace.SCHEMA, name[-1].name), name[-1]
-        )
+        found = _match_case(catalog, catalog.find_any_case(database.id, Namespace.SCHEMA, name[-1].name), name[-1])
         if found is not None:
             return found
     known = (o.name for database in databases for o in catalog.children(database.id))
@@ -195,9 +191,7 @@ def _find_in(catalog: Catalog, schemas: Iterable[Object], name: Name, kinds: Seq
     namespaces = tuple(dict.fromkeys(namespace_of(k) for k in kinds)) or tuple(Namespace)
     for schema in schemas:
         same = (catalog.find_any_case(schema.id, namespace, name[-1].name) for namespace in namespaces)
-        found = [
-            o for o in (_match_case(catalog, candidates, name[-1]) for candidates in same) if o is not None
-        ]
+        found = [o for o in (_match_case(catalog, candidates, name[-1]) for candidates in same) if o is not None]
         fitting = [o for o in found if not kinds or o.kind in kinds]
         if fitting:
             return fitting[0]

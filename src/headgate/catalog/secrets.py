@@ -78,9 +78,7 @@ class Vault:
             raise SecretKeyMalformed(place) from None  # the cause would quote the key
 
     def seal(self, secret: Secret) -> EncryptedSecret:
-        return EncryptedSecret(
-            self._fernet.encrypt(secret.reveal().encode("utf-8", "surrogatepass")).decode()
-        )
+        return EncryptedSecret(self._fernet.encrypt(secret.reveal().encode("utf-8", "surrogatepass")).decode())
 
     def open(self, name: str, sealed: EncryptedSecret) -> Secret:
         try:

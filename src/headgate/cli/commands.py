@@ -74,8 +74,7 @@ def plan(file: Path, project: Path, url: str | None, output: Output) -> None:
 
 INTERRUPTED = 130  # the exit status that shells use after Ctrl-C
 ENGINE_WAS_TEMPORARY = (
-    "the engine ran only for this command, and tasks run only while an engine does: "
-    "start one with `headgate serve`"
+    "the engine ran only for this command, and tasks run only while an engine does: start one with `headgate serve`"
 )
 
 

@@ -247,9 +247,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) ->
 
 def print_json(value: Any) -> None:
     """Print a dataclass, or a list of them."""
-    plain = (
-        [dataclasses.asdict(one) for one in value] if isinstance(value, list) else dataclasses.asdict(value)
-    )
+    plain = [dataclasses.asdict(one) for one in value] if isinstance(value, list) else dataclasses.asdict(value)
     click.echo(json.dumps(plain, indent=2))
 
 

@@ -206,9 +206,7 @@ class IdleDetector:
 
     def observe(self, tasks: Sequence[Task]) -> bool:
         """Whether every task is idle, halted or disabled. Call it at each read of the tasks."""
-        done = [
-            self._is_done(task) for task in tasks
-        ]  # a list, because every task must be counted at every call
+        done = [self._is_done(task) for task in tasks]  # a list, because every task must be counted at every call
         return all(done)
 
     def _is_done(self, task: Task) -> bool:

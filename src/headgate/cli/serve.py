@@ -46,9 +46,7 @@ log = logging.getLogger(__name__)
 @click.command()
 @project_option
 @click.option("--port", type=click.IntRange(0, 65535), help="Port on loopback. 0 means a free one.")
-@click.option(
-    "--world", "world_folder", type=click.Path(path_type=Path), help="Folder of the embedded world."
-)
+@click.option("--world", "world_folder", type=click.Path(path_type=Path), help="Folder of the embedded world.")
 def serve(project: Path, port: int | None, world_folder: Path | None) -> None:
     """Run the engine: accept statements, and keep tasks running.
 

@@ -182,11 +182,7 @@ MAX_DESCRIBED = 500  # columns are completed for so many relations
 
 def _keywords() -> frozenset[str]:
     texts = [*all_synopses().values(), *all_rules().values()]
-    found = {
-        word
-        for text in texts
-        for word in re.findall(r"(?<![<\w])[A-Z][A-Z]+\b", re.sub(r"<[^>]*>", " ", text))
-    }
+    found = {word for text in texts for word in re.findall(r"(?<![<\w])[A-Z][A-Z]+\b", re.sub(r"<[^>]*>", " ", text))}
     options = (rule.name for cls in all_option_lists().values() for rule in rules(cls))
     of_options = (word.upper() for name in options for word in name.split())
     return frozenset({*found, *of_options, *_QUERY_WORDS.split()})

@@ -27,9 +27,7 @@ from headgate.testing.run import Settings, find_specs, read_spec, run_files
 )
 @click.option("--filter", "word", metavar="WORD", help="Only files whose path has this word.")
 @click.option("--rewrite", is_flag=True, help="Write the actual results into the files.")
-@click.option(
-    "--junit", "report", metavar="FILE", type=click.Path(path_type=Path), help="Write a JUnit file, too."
-)
+@click.option("--junit", "report", metavar="FILE", type=click.Path(path_type=Path), help="Write a JUnit file, too.")
 @click.option(
     "--keep",
     metavar="DIR",

@@ -84,9 +84,7 @@ def _show(status: WorldStatus, output: str) -> None:
         ("service", "state", "address", "pid"),
         [(one.service, one.state, one.address or "", str(one.pid or "")) for one in status.services],
     )
-    until = (
-        "until `headgate world down`" if status.pinned else f"while a command uses it ({status.leases} now)"
-    )
+    until = "until `headgate world down`" if status.pinned else f"while a command uses it ({status.leases} now)"
     click.echo(f"\n{status.folder} runs {until}\nlogs: {Path(status.folder) / 'logs'}")
     if any(one.service == "postgres" and one.pid for one in status.services):
         click.echo(f"PostgreSQL's password: {Path(status.folder) / 'secrets' / 'postgres'}")

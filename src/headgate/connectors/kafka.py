@@ -186,9 +186,7 @@ class KafkaCluster:
         found = self._results("read the topic's settings", self._client().describe_configs([resource]))
         return {key: entry.value for key, entry in next(iter(found.values())).items()}
 
-    def read_record(
-        self, topic: str, partition: int, offset: int
-    ) -> tuple[bytes | None, bytes | None] | None:
+    def read_record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
         """Key and value of one record, or None if the topic no longer has it."""
         with closing(self.read_records(topic, [(partition, offset)])) as found:
             return next(found)
@@ -299,9 +297,7 @@ def _next_record(consumer: Consumer, wanted: TopicPartition, last: Message | Non
     return last
 
 
-def _topic(
-    name: str, described: Any
-) -> Topic:  # confluent_kafka has no public name for the description's type
+def _topic(name: str, described: Any) -> Topic:  # confluent_kafka has no public name for the description's type
     return Topic(name, str(described.topic_id), len(described.partitions))
 
 

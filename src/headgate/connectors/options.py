@@ -61,9 +61,7 @@ def pem_text(options: ConnectionOptions, name: str) -> str | None:
         raise InvalidOption(name, options.connection, "names a file that cannot be read") from error
 
 
-def reveal_options(
-    connection: str, options: connections.ConnectionOptions, reveal: Reveal
-) -> ConnectionOptions:
+def reveal_options(connection: str, options: connections.ConnectionOptions, reveal: Reveal) -> ConnectionOptions:
     """The options of a statement as texts. ``reveal`` reads the secrets that they refer to."""
     return ConnectionOptions(
         connection, tuple((rule.name, _texts(value, reveal)) for rule, value in given_options(options))

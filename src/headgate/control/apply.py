@@ -58,9 +58,7 @@ def _scripts(engine: Engine) -> Iterator[Scripts]:
     store = engine.store
     connections = Connections(store.keys.reveal, engine.project.address)
     try:
-        yield Scripts(
-            store, connections, Executor(store, connections, engine, engine.follower.changed_schemas)
-        )
+        yield Scripts(store, connections, Executor(store, connections, engine, engine.follower.changed_schemas))
     finally:
         connections.close()
 
@@ -147,11 +145,7 @@ def detail_lines(planned: Plan, catalog: Catalog, connections: Connections) -> I
     for consequence in planned.consequences:
         if consequence.outcome is Outcome.UNCHANGED:
             continue
-        name = (
-            catalog.display_name(consequence.object)
-            if consequence.object in catalog.objects
-            else "the new object"
-        )
+        name = catalog.display_name(consequence.object) if consequence.object in catalog.objects else "the new object"
         yield f"{name} {consequence.outcome} {consequence.detail}".rstrip()
     yield from planned.notices
 

@@ -35,9 +35,7 @@ from headgate.sql.statement import Kind
 
 log = logging.getLogger(__name__)
 
-EVERY = (
-    0.5  # seconds between two looks at what nobody tells: retries that are due, and how far tasks are behind
-)
+EVERY = 0.5  # seconds between two looks at what nobody tells: retries that are due, and how far tasks are behind
 LONGEST_WAIT = 30.0  # seconds between two attempts to start a task
 REPLAY_TIMEOUT = 60.0  # seconds that a statement waits for a task that is about to run
 
@@ -146,11 +144,7 @@ class Controller:
         deadline = time.monotonic() + REPLAY_TIMEOUT
         while self._store.quarantined(task):
             catalog, managed = self._store.load(), self._tasks.get(task)
-            if (
-                managed is not None
-                and managed.task is not None
-                and managed.signature == _signature(catalog, task)
-            ):
+            if managed is not None and managed.task is not None and managed.signature == _signature(catalog, task):
                 try:
                     return self._scheduler.between_batches(task, lambda t, s: replay(t, s, self._store))
                 except ReplanNeeded as needed:
@@ -359,9 +353,7 @@ class Controller:
             managed = self._tasks.get(id_)
             if managed is not None and managed.task is not None and lag != managed.lag:
                 managed.lag, managed.progressed = lag, True
-        changed = {
-            id_: managed for id_, managed in self._tasks.items() if managed.changed or managed.progressed
-        }
+        changed = {id_: managed for id_, managed in self._tasks.items() if managed.changed or managed.progressed}
         self._reported_at = time.monotonic()
         if changed:
             self._store.report(*(_status(id_, managed) for id_, managed in changed.items()))

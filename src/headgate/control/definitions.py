@@ -144,9 +144,7 @@ def _relation(catalog: Catalog, relation: Object) -> RelationDefinition:
 def query_definition(analysed: AnalysedQuery) -> QueryDefinition:
     """What the runtime needs of an analysed query."""
     columns = tuple((column.name, column.type) for column in analysed.columns)
-    return QueryDefinition(
-        analysed.spark_sql, columns, relations_read(analysed), system_relations_read(analysed)
-    )
+    return QueryDefinition(analysed.spark_sql, columns, relations_read(analysed), system_relations_read(analysed))
 
 
 def columns_read(catalog: Catalog, analysed: AnalysedQuery) -> dict[str, Record]:

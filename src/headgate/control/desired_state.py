@@ -108,9 +108,7 @@ class _Comparison:
             case ChangeTaskState():
                 return self._task_state(statement)
             case AcceptSchemaChange():
-                return ScriptItem(
-                    _shown(statement.name), statement.kind.value, "change", "accept schema change"
-                )
+                return ScriptItem(_shown(statement.name), statement.kind.value, "change", "accept schema change")
             case Create():
                 return self._object(statement)
             case _:
@@ -145,9 +143,7 @@ class _Comparison:
             return "keep", f"differs in {', '.join(parts)}, and is left as it is because of IF NOT EXISTS"
         if isinstance(statement, CreateView):
             return "change", f"another {' and '.join(parts)}"
-        raise ObjectDiffers(existing.kind.value, self.catalog.display_name(existing.id), parts).at(
-            statement.span
-        )
+        raise ObjectDiffers(existing.kind.value, self.catalog.display_name(existing.id), parts).at(statement.span)
 
     def _differences(self, statement: Create, existing: Object) -> tuple[str, ...]:
         found = existing.definition
@@ -173,9 +169,7 @@ class _Comparison:
                 return source == FromFile(path)
             case SecretText(text):
                 try:
-                    return isinstance(source, EncryptedSecret) and self._reveal(
-                        self.catalog, existing
-                    ) == Secret(text)
+                    return isinstance(source, EncryptedSecret) and self._reveal(self.catalog, existing) == Secret(text)
                 except CatalogError:  # its key is lost: the script has the value still
                     return False
 

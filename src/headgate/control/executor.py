@@ -86,9 +86,7 @@ class Step:
 class Executor:
     """Plans and runs scripts. ``changed`` asks the registry for the schemas that ACCEPT SCHEMA CHANGE takes up."""
 
-    def __init__(
-        self, store: SqliteStore, connections: Connections, queries: Queries, changed: ChangedSchemas
-    ) -> None:
+    def __init__(self, store: SqliteStore, connections: Connections, queries: Queries, changed: ChangedSchemas) -> None:
         self._store = store
         self._connections = connections
         self._queries = queries
@@ -100,9 +98,7 @@ class Executor:
 
     # planning
 
-    def plan(
-        self, text: str, session: Session, statements: Sequence[Statement] | None = None
-    ) -> tuple[Step, ...]:
+    def plan(self, text: str, session: Session, statements: Sequence[Statement] | None = None) -> tuple[Step, ...]:
         """Plan a script. ``statements`` are those of the text, if they are parsed already; their spans point into it."""
         found = parse_script(text) if statements is None else statements
         catalog, now = self._store.load(), datetime.now(UTC)
@@ -190,9 +186,7 @@ class Executor:
 
     # running
 
-    def run_steps(
-        self, steps: Sequence[Step], session: Session, cancellation: Cancellation
-    ) -> Iterator[Result]:
+    def run_steps(self, steps: Sequence[Step], session: Session, cancellation: Cancellation) -> Iterator[Result]:
         """Run plans in order. What is left is planned again if the catalog has changed meanwhile, because a source
         followed a schema change or another client was faster."""
         ids: dict[PendingId, int] = {}

@@ -12,9 +12,7 @@ from headgate.runtime.replay import Replayed
 COLUMNS = (("task", "text"), ("replayed", "bigint"), ("outdated", "bigint"), ("kept", "bigint"))
 
 
-def replayed(
-    tasks: Sequence[int], catalog: Catalog, replay: Callable[[int, str], Replayed]
-) -> Iterator[Result]:
+def replayed(tasks: Sequence[int], catalog: Catalog, replay: Callable[[int, str], Replayed]) -> Iterator[Result]:
     """Replay the quarantines of the tasks. A task that fails does not stop the others; its error is raised at the end."""
     failed: HeadgateError | None = None
     yield ResultColumns(COLUMNS)

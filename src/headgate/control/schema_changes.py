@@ -63,9 +63,7 @@ class SchemaChanges:
             if needed is None:
                 return False
             try:
-                unit = Commit(
-                    (needed.change(self._register(catalog, needed)),), "the registry takes its schema now"
-                )
+                unit = Commit((needed.change(self._register(catalog, needed)),), "the registry takes its schema now")
                 self._store.commit_all([unit], planned=catalog.version)
             except (IncompatibleSchema, CatalogChanged):  # after a change the sink is tried again anyway
                 return False
@@ -101,9 +99,7 @@ class SchemaChanges:
 
     def _register(self, catalog: Catalog, sink: SinkChange) -> list[int]:
         return [
-            self._connections.registry(catalog, effect.connection).register(
-                effect.subject, to_register(effect.schema)
-            )
+            self._connections.registry(catalog, effect.connection).register(effect.subject, to_register(effect.schema))
             for _, effect in sink.register
         ]
 

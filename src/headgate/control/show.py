@@ -185,8 +185,7 @@ def _describe(statement: Describe, catalog: Catalog, path: SearchPath, reader: R
     if statement.extended:
         return _describe_extended(found, catalog, reader)
     rows: list[list[Json]] = [
-        [c.name, print_type(c.type), c.nullable, c.key, column_comment(catalog, c)]
-        for c in _columns(found, catalog)
+        [c.name, print_type(c.type), c.nullable, c.key, column_comment(catalog, c)] for c in _columns(found, catalog)
     ]
     return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
 
@@ -205,9 +204,7 @@ def _columns(found: Object, catalog: Catalog) -> tuple[Column, ...]:
 
 
 def _describe_system(system: SystemRelation) -> Table:
-    rows: list[list[Json]] = [
-        [f.name, print_type(f.type), f.nullable, False, f.doc] for f in system.columns.fields
-    ]
+    rows: list[list[Json]] = [[f.name, print_type(f.type), f.nullable, False, f.doc] for f in system.columns.fields]
     return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
 
 
@@ -228,8 +225,7 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
         present = present_field_names(found.definition)
         rows += [[f"field of column {name}", field] for name, field in present.items()]
     rows += [
-        ["without a column", f'{w.field}, because column "{w.column}" is {w.other}']
-        for w in withheld_fields(found)
+        ["without a column", f'{w.field}, because column "{w.column}" is {w.other}'] for w in withheld_fields(found)
     ]
     rows += [[d.use.value, catalog.display_name(d.on)] for d in found.dependencies]
     rows += list(_task_properties(found, reader))

@@ -78,9 +78,7 @@ def _java() -> Iterator[Finding]:
     if java.version <= NEWEST_JAVA:
         yield Finding("java", "ok", f"{java.version} at {java.path}")
     else:
-        repair = (
-            f"OpenSearch runs on Java up to {NEWEST_JAVA}: set JAVA_HOME to a Java 17 or 21 if you need it."
-        )
+        repair = f"OpenSearch runs on Java up to {NEWEST_JAVA}: set JAVA_HOME to a Java 17 or 21 if you need it."
         yield Finding("java", "warn", f"{java.version} at {java.path}", repair)
 
 

@@ -110,9 +110,7 @@ class WorldFolder:
     def create_world_file(self) -> None:
         """Write the first world.json. If two processes do so at once, one wins and both use its file."""
         fresh = self.path / f"world.json.{os.getpid()}.{threading.get_ident()}"
-        private_file(
-            fresh, json.dumps({"layout": LAYOUT, "id": str(uuid.uuid4()), "ports": {}}, indent=2) + "\n", None
-        )
+        private_file(fresh, json.dumps({"layout": LAYOUT, "id": str(uuid.uuid4()), "ports": {}}, indent=2) + "\n", None)
         with suppress(FileExistsError):
             os.link(fresh, self.path / "world.json")
         fresh.unlink()
@@ -174,9 +172,7 @@ def _make(folder: WorldFolder) -> None:
 
 def _check_no_other_files(path: Path) -> None:
     ours = ("lock", "logs", "secrets", ".gitignore")
-    others = sorted(
-        one.name for one in path.iterdir() if one.name not in ours and "world.json" not in one.name
-    )
+    others = sorted(one.name for one in path.iterdir() if one.name not in ours and "world.json" not in one.name)
     if others:
         raise WorldFolderUnusable(str(path), f'it is no world and has other files, such as "{others[0]}"')
 
@@ -231,9 +227,7 @@ def register_root_data(folder: WorldFolder, supervisor: ProcessId) -> None:
         owner_ = {"folder": str(folder.path), "pid": supervisor.pid, "started": supervisor.started}
         private_file(folder.root_data_folder / "owner", json.dumps(owner_), None)
     except OSError as error:
-        raise WorldFolderUnusable(
-            str(folder.root_data_folder), (error.strerror or str(error)).lower()
-        ) from error
+        raise WorldFolderUnusable(str(folder.root_data_folder), (error.strerror or str(error)).lower()) from error
     # The user of a service can pass to the folders that it owns, but cannot list what else is there.
     folder.root_data_folder.chmod(0o711)
 

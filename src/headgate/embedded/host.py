@@ -46,9 +46,7 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
-def service_user(
-    service: str, candidates: Sequence[str] = USER_CANDIDATES, root: bool | None = None
-) -> User | None:
+def service_user(service: str, candidates: Sequence[str] = USER_CANDIDATES, root: bool | None = None) -> User | None:
     """The user that a service runs as. None means our own user, which is right unless we are root."""
     if not (is_root() if root is None else root):
         return None
@@ -175,9 +173,7 @@ class Reservations:
         return True
 
 
-def choose_port(
-    remembered: int | None, others: Collection[int] = (), take: Callable[[int], bool] = is_free
-) -> int:
+def choose_port(remembered: int | None, others: Collection[int] = (), take: Callable[[int], bool] = is_free) -> int:
     """The remembered port if ``take`` accepts it, otherwise a random one that it accepts. Never one of ``others``."""
     if remembered is not None and remembered not in others and take(remembered):
         return remembered
@@ -201,9 +197,7 @@ def listening_process(port: int) -> int | None:
         found = psutil.net_connections("tcp")
     except psutil.Error:
         return None
-    return next(
-        (c.pid for c in found if c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == port), None
-    )
+    return next((c.pid for c in found if c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == port), None)
 
 
 def accepts_connections(port: int, timeout: float = 0.5) -> bool:

@@ -190,9 +190,7 @@ def read_lock(text: str) -> dict[str, tuple[Jar, ...]]:
 
 
 def _read_line(line: str) -> Jar | None:
-    match = re.fullmatch(
-        r"([\w.-]+):([\w.-]+):([\w.-]+)(?::([\w.-]+))?(?:@([\w.]+))?\s+([0-9a-f]{64})\s+(\d+)", line
-    )
+    match = re.fullmatch(r"([\w.-]+):([\w.-]+):([\w.-]+)(?::([\w.-]+))?(?:@([\w.]+))?\s+([0-9a-f]{64})\s+(\d+)", line)
     if match is None:
         return None
     group, artifact, version, classifier, extension, sha256, size = match.groups()
@@ -328,18 +326,14 @@ def _ivy_class_path() -> tuple[Path, ...]:
     assert spec is not None
     assert spec.origin is not None
     jars = Path(spec.origin).parent / "jars"
-    return tuple(
-        next(jars.glob(pattern)) for pattern in ("ivy-*.jar", "commons-cli-*.jar", "commons-lang3-*.jar")
-    )
+    return tuple(next(jars.glob(pattern)) for pattern in ("ivy-*.jar", "commons-cli-*.jar", "commons-lang3-*.jar"))
 
 
 def _reason(log: Path) -> str:
     """The first line of Ivy's log that names a failure."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
     failures = [
-        line
-        for line in lines
-        if re.search(r"exception|failed|refused|not found|unknownhost|timed out", line, re.I)
+        line for line in lines if re.search(r"exception|failed|refused|not found|unknownhost|timed out", line, re.I)
     ]
     return failures[0].strip(": ") + "." if failures else "Ivy did not report why."
 

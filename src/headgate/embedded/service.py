@@ -225,9 +225,7 @@ class ServiceRunner:
             return await self._launch()
         except ServiceDidNotStart:
             ports = self._folder.ports()
-            if self._fixed_port is not None or all(
-                is_free(ports[name]) for name in self.service.requirements.ports
-            ):
+            if self._fixed_port is not None or all(is_free(ports[name]) for name in self.service.requirements.ports):
                 raise
             return await self._launch()
 
@@ -283,9 +281,7 @@ class ServiceRunner:
         path = self._folder.log(self.name)
         status = await run(commands.setup, path, SETUP_TIMEOUT)
         if status != 0:
-            reason = (
-                "its set-up took too long" if status is None else f"its set-up ended with status {status}"
-            )
+            reason = "its set-up took too long" if status is None else f"its set-up ended with status {status}"
             raise ServiceDidNotStart(self.name, reason, str(path), last_lines(path))
 
     async def _wait_until_ready(self, process: Process, placement: Placement) -> None:
@@ -314,9 +310,7 @@ class ServiceRunner:
         else:
             await process.stop(self.service.requirements.stop_timeout)
         self._on_change()
-        log.info(
-            "%s ended after %.1f s, status %s", self.name, time.monotonic() - began, process.ended.result()
-        )
+        log.info("%s ended after %.1f s, status %s", self.name, time.monotonic() - began, process.ended.result())
 
     def _on_exit(self, ended: asyncio.Future[int]) -> None:
         """Called when a process that was ready ends. ``_end`` clears ``_process`` first, so any other end is a death."""

@@ -49,14 +49,10 @@ def open_spark(
     )
 
 
-def query_settings(
-    folder: Path, *, memory: str, at_once: int, spool: int, spark: Mapping[str, str]
-) -> QuerySettings:
+def query_settings(folder: Path, *, memory: str, at_once: int, spool: int, spark: Mapping[str, str]) -> QuerySettings:
     """What a query process needs for its session: the same jars, Java and class archive."""
     java = find_java().path
-    return QuerySettings(
-        folder, tuple(fetch("spark")), java, find_archive(java), memory, at_once, spool, dict(spark)
-    )
+    return QuerySettings(folder, tuple(fetch("spark")), java, find_archive(java), memory, at_once, spool, dict(spark))
 
 
 def find_archive(java: Path) -> Path | None:
@@ -77,9 +73,7 @@ def make_archive(java: Path) -> Path:
     try:
         # Java names each of the thousand classes that it leaves out, unless its log is off.
         options = f"-XX:ArchiveClassesAtExit={part} -Xlog:disable"
-        warm_up_and_stop(
-            open_session(fetch("spark"), java=java, settings={"spark.driver.defaultJavaOptions": options})
-        )
+        warm_up_and_stop(open_session(fetch("spark"), java=java, settings={"spark.driver.defaultJavaOptions": options}))
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.chmod(0o644)

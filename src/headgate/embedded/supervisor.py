@@ -71,9 +71,7 @@ class Lease:
 class Supervisor:
     """Answers requests and keeps the services. The services do not depend on each other and start side by side."""
 
-    def __init__(
-        self, folder: WorldFolder, services: Sequence[Service], idle_timeout: float = IDLE_TIMEOUT
-    ) -> None:
+    def __init__(self, folder: WorldFolder, services: Sequence[Service], idle_timeout: float = IDLE_TIMEOUT) -> None:
         self.folder = folder
         self._runners = {one.name: ServiceRunner(one, folder, self._remember_processes) for one in services}
         self._idle_timeout = idle_timeout
@@ -141,9 +139,7 @@ class Supervisor:
             lease.end()
             writer.close()
 
-    async def _answer_requests(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lease: Lease
-    ) -> None:
+    async def _answer_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lease: Lease) -> None:
         """Answer one request per line.
 
         The next line is read while a request is handled. This is how we notice that a client has gone: its lease ends, but
@@ -209,9 +205,7 @@ class Supervisor:
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-        return Reply(
-            addresses={name: str(result) for name, result in zip(names, results, strict=True) if result}
-        )
+        return Reply(addresses={name: str(result) for name, result in zip(names, results, strict=True) if result})
 
     async def _handle_service(self, request: Request, runner: ServiceRunner) -> str | None:
         match request.ask:

@@ -49,9 +49,7 @@ class World:
     All methods that talk to the supervisor raise WorldInUse if it does not answer.
     """
 
-    def __init__(
-        self, folder: WorldFolder, progress: Progress | None, idle_timeout: float, timeout: float
-    ) -> None:
+    def __init__(self, folder: WorldFolder, progress: Progress | None, idle_timeout: float, timeout: float) -> None:
         self.folder = folder.path
         self._folder = folder
         self._progress = progress

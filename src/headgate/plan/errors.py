@@ -72,8 +72,7 @@ class NameShadowed(PlanError, code="PLN-0106"):
     user_kind: str
     user: str
     MESSAGE = (
-        'cannot rename {kind} "{name}" to "{new_name}": in {user_kind} "{user}" that name would mean something '
-        "else"
+        'cannot rename {kind} "{name}" to "{new_name}": in {user_kind} "{user}" that name would mean something else'
     )
     DETAIL = "An alias, a column or a WITH of its query has that name already, where the new name would be written."
     HINT = "Choose another name, or first replace {user_kind} {user} by one that gives the relation an alias."
@@ -86,7 +85,9 @@ class ViewNoLongerValid(PlanError, code="PLN-0107"):
     reason: str
     advice: str = ""
     MESSAGE = 'view "{view}" does not fit the changed columns of its relations: {reason}'
-    DETAIL = "The schema of a source that the view reads has changed. Objects that do not read the view are not affected."
+    DETAIL = (
+        "The schema of a source that the view reads has changed. Objects that do not read the view are not affected."
+    )
     HINT = (
         "Write CREATE OR REPLACE VIEW {view} with a query that returns the same columns, for example SELECT * EXCEPT "
         "(column) for a column that a new field adds; tasks that read it then continue where they stopped."
@@ -112,7 +113,9 @@ class ColumnCollision(PlanError, code="PLN-0201"):
         if INLINE_ERRORS in (self.first, self.second):
             return "Write VALUE DECODING ERRORS = INLINE AS <name> to give the column of errors another name."
         if self.first.startswith("key") or self.second.startswith("key"):
-            return "Write INCLUDE KEY AS <name> to keep the key in one column of its own, or name the columns in a list."
+            return (
+                "Write INCLUDE KEY AS <name> to keep the key in one column of its own, or name the columns in a list."
+            )
         return super().hint()
 
 
@@ -164,9 +167,7 @@ class InvalidDebeziumKey(PlanError, code="PLN-0207"):
     source: str
     reason: str
     MESSAGE = 'the key of source "{source}" is not a key of its rows: {reason}'
-    DETAIL = (
-        "Under ENVELOPE DEBEZIUM every field of the record's key is a field of the row, of the same type."
-    )
+    DETAIL = "Under ENVELOPE DEBEZIUM every field of the record's key is a field of the row, of the same type."
     CURE = "Correct the key of the connector, or write ENVELOPE NONE."
 
 
@@ -400,9 +401,7 @@ class SchemaCannotChange(PlanError, code="PLN-0409"):
 
     def detail(self) -> str | None:
         if self.inline:
-            return (
-                f"The schema of its values stands in the statement (FORMAT {self.format}) and cannot change."
-            )
+            return f"The schema of its values stands in the statement (FORMAT {self.format}) and cannot change."
         return super().detail()
 
     def hint(self) -> str | None:

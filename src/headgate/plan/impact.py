@@ -112,10 +112,7 @@ def plan_follow(
             changes.append(change)
             after = apply(after, change)
         consequences += _column_consequences(view, after.get(view.id), source.id)
-    found = [
-        _sink_step(catalog, after, sink, all_fit)
-        for sink in reversed(_dependents(catalog, source, Kind.SINK))
-    ]
+    found = [_sink_step(catalog, after, sink, all_fit) for sink in reversed(_dependents(catalog, source, Kind.SINK))]
     facts = [step.fact for step in found if step.fact is not None]
     sinks = tuple(step.change for step in found if step.change is not None)
     return FollowPlan((*changes, *facts), sinks, (*consequences, *(step.consequence for step in found)))
@@ -173,9 +170,7 @@ def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: SparkType
     if wrong := moved(view, [origins.get(column.id) for column in view.columns]):
         raise ViewNoLongerValid(catalog.display_name(view.id), wrong)
     old = [replace(c, comment=Comment()) for c in view.columns]
-    return (
-        ColumnsChanged(view.id, evolved) if [replace(c, comment=Comment()) for c in evolved] != old else None
-    )
+    return ColumnsChanged(view.id, evolved) if [replace(c, comment=Comment()) for c in evolved] != old else None
 
 
 def _view_columns(before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes) -> tuple[Column, ...]:
@@ -304,9 +299,7 @@ def _check_key(sink: Object, written: Record | None, needed: SinkDefinition) -> 
     if written is None or needed.key is None:
         return
     avro = needed.key.schema
-    now, target = (
-        (_avro_record(avro), Target.AVRO_KEY) if avro is not None else (needed.key.record, Target.TEXT_KEY)
-    )
+    now, target = (_avro_record(avro), Target.AVRO_KEY) if avro is not None else (needed.key.record, Target.TEXT_KEY)
     broken = [c for c in diff(written, now) if verdict(c, target).level is Level.BREAKING]
     if broken:
         reasons = tuple(f"{change.describe()}: {verdict(change, target).reason}" for change in broken)

@@ -86,9 +86,7 @@ def _brokers(catalog: Catalog, kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) 
 
 def _addresses(connection: Object) -> Addresses:
     statement = connection.definition
-    if not isinstance(statement, CreateConnection) or not isinstance(
-        statement.options, KafkaConnectionOptions
-    ):
+    if not isinstance(statement, CreateConnection) or not isinstance(statement.options, KafkaConnectionOptions):
         return frozenset()
     options = statement.options
     brokers = (*((options.broker,) if options.broker is not None else ()), *(options.brokers or ()))

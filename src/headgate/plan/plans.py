@@ -109,9 +109,7 @@ class RunQuery:
     statement: Select
 
 
-ShowStatement: TypeAlias = (
-    ShowObjects | ShowCreate | ShowLineage | ShowSearchPath | Describe | Explain | ExplainSchema
-)
+ShowStatement: TypeAlias = ShowObjects | ShowCreate | ShowLineage | ShowSearchPath | Describe | Explain | ExplainSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,9 +115,7 @@ def named_types(catalog: Catalog) -> Callable[[Named], Type]:
     return resolve_type
 
 
-def resolve_type_name(
-    catalog: Catalog, path: SearchPath, query: Query, names: Names
-) -> Callable[[Named], Type]:
+def resolve_type_name(catalog: Catalog, path: SearchPath, query: Query, names: Names) -> Callable[[Named], Type]:
     """For types named in a query: by the full name that a stored query has for it, or by the search path."""
     known = {
         written: full

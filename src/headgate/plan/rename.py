@@ -40,9 +40,7 @@ def rename(catalog: Catalog, target: Object, new: Identifier) -> tuple[Change, .
     return (renamed,)
 
 
-def rename_column(
-    catalog: Catalog, source: Object, column: Identifier, new: Identifier
-) -> tuple[Change, ...]:
+def rename_column(catalog: Catalog, source: Object, column: Identifier, new: Identifier) -> tuple[Change, ...]:
     """Give a column of a source another name. Refused while a query or a sink uses the column: a query finds it by its
     name, and what is written from it would have another name in the target."""
     renamed = resolve_column(catalog, source, column)
@@ -54,9 +52,7 @@ def rename_column(
     change = definition(source, statement, columns)
     after = apply(catalog, change)
     users = [catalog.get(id_) for id_ in sorted(catalog.users.get(source.id, ()))]
-    using = tuple(
-        f'{user.kind} "{catalog.display_name(user.id)}"' for user in users if _uses(catalog, after, user)
-    )
+    using = tuple(f'{user.kind} "{catalog.display_name(user.id)}"' for user in users if _uses(catalog, after, user))
     if using:
         raise ColumnInUse(renamed.name, source.name, using)
     return (change,)
@@ -130,8 +126,7 @@ def _meaning(query: AnalysedQuery, catalog: Catalog) -> object:
     """All that the names in a query decide, by ids."""
     places = {m.span: number for number, m in enumerate(query.references)}
     mentions = [
-        (relation_id(m.relation) or m.relation, None if m.of is None else places[m.of])
-        for m in query.references
+        (relation_id(m.relation) or m.relation, None if m.of is None else places[m.of]) for m in query.references
     ]
     columns = [replace(c, type=None if c.type is None else _by_id(c.type, catalog)) for c in query.columns]
     return columns, mentions, len(query.types)

@@ -227,9 +227,7 @@ def _notices(relation: Object, sink: SinkDefinition, unstable: Unstable) -> Iter
         yield f'sink "{sink.name}" writes every change of {whole} as a record, and no deletes'
 
 
-def _check_unique(
-    source: Object, relation: Object, statement: CreateSink, name: str, keys: Sequence[Column]
-) -> None:
+def _check_unique(source: Object, relation: Object, statement: CreateSink, name: str, keys: Sequence[Column]) -> None:
     """UPSERT needs a key that holds a key of the relation, or the user's word for it. A deletion in a keyed source has
     its key alone: the sink's can be no other then."""
     known = key_columns(relation) if relation.growth is Growth.KEYED else []

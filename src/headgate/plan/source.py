@@ -58,9 +58,7 @@ METADATA: dict[str, Field] = {
     "OFFSET": Field("offset", Bigint(), False),
     "TIMESTAMP": Field("timestamp", TimestampTz(), False),
     "TOPIC": Field("topic", Text(), False),
-    "HEADERS": Field(
-        "headers", Array(Record((Field("key", Text(), False), Field("value", Bytes()))), False), False
-    ),
+    "HEADERS": Field("headers", Array(Record((Field("key", Text(), False), Field("value", Bytes()))), False), False),
 }
 
 
@@ -169,9 +167,7 @@ def _body_columns(
     return _plain_columns(statement, name, value, key), decoded_type(value).doc
 
 
-def _plain_columns(
-    statement: CreateSource, name: str, value: Encoding, key: Encoding | None
-) -> list[SourceColumn]:
+def _plain_columns(statement: CreateSource, name: str, value: Encoding, key: Encoding | None) -> list[SourceColumn]:
     return [
         *_key_columns(statement, name, key),
         *_error_column(statement, name),
@@ -222,9 +218,7 @@ def _value_columns(value: Encoding, nullable: bool) -> list[SourceColumn]:
     if not isinstance(place.type, Record):
         return [SourceColumn(place.name, place.type, nullable, Origin("value"))]
     return [
-        SourceColumn(
-            f.name, f.type, f.nullable or nullable, Origin("value", f.name), f.doc, default=f.default
-        )
+        SourceColumn(f.name, f.type, f.nullable or nullable, Origin("value", f.name), f.doc, default=f.default)
         for f in place.type.fields
     ]
 
@@ -292,11 +286,7 @@ def present_field_names(statement: CreateSource) -> dict[str, str]:
     for column in planned.columns:
         section, name = column.origin.section, column.origin.name
         encoding = planned.key if section == "key" else planned.value
-        if (
-            name is None
-            or section not in ("key", "value", "after")
-            or not isinstance(encoding, SchemaEncoding)
-        ):
+        if name is None or section not in ("key", "value", "after") or not isinstance(encoding, SchemaEncoding):
             continue
         path = (AFTER, name) if section == "after" else (name,)
         present = present_name(known_fields(encoding), path)
@@ -310,9 +300,7 @@ def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
     for column in columns:
         first = seen.setdefault(column.name, column)
         if first is not column:
-            raise ColumnCollision(
-                column.name, describe_origin(first.origin), describe_origin(column.origin), source
-            )
+            raise ColumnCollision(column.name, describe_origin(first.origin), describe_origin(column.origin), source)
 
 
 def _withheld(source: str, column: SourceColumn, other: Origin) -> ColumnNameTaken:

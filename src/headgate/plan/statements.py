@@ -80,11 +80,7 @@ from headgate.sql.views import CreateView
 
 def plan(statement: Statement, context: Context) -> Plan:
     """The plan of a purified statement."""
-    return (
-        skip_existing(statement, context)
-        or plan_reading(statement, context)
-        or _Planner(context).change(statement)
-    )
+    return skip_existing(statement, context) or plan_reading(statement, context) or _Planner(context).change(statement)
 
 
 def skip_existing(statement: Statement, context: Context) -> Skip | None:
@@ -110,9 +106,7 @@ class _Planner:
             case CreateSchema():
                 return self._create(statement, statement.name, Kind.SCHEMA)
             case CreateSecret():
-                return self._create(
-                    statement, statement.name, Kind.SECRET, secret=self.context.answers.secret
-                )
+                return self._create(statement, statement.name, Kind.SECRET, secret=self.context.answers.secret)
             case AlterSecret():
                 return self._alter_secret(statement)
             case CreateConnection():
@@ -144,9 +138,7 @@ class _Planner:
 
     def _object(self, name: ObjectName, kind: Kind, statement: Create, **more: object) -> Object:
         parent, exact = parent_and_name(self.catalog, self.path, name, kind)
-        made = Object(
-            self.catalog.next_id, kind, parent, exact, self.context.now, self.context.text, statement
-        )
+        made = Object(self.catalog.next_id, kind, parent, exact, self.context.now, self.context.text, statement)
         return replace(made, **more)  # type: ignore[arg-type]
 
     def _create(
@@ -175,9 +167,7 @@ class _Planner:
 
     def _type(self, statement: CreateType) -> ChangeCatalog:
         columns, body, needs = type_definition(self.catalog, self.path, statement)
-        return self._create(
-            statement, statement.name, Kind.TYPE, columns=columns, body=body, dependencies=needs
-        )
+        return self._create(statement, statement.name, Kind.TYPE, columns=columns, body=body, dependencies=needs)
 
     def _source(self, statement: CreateSource) -> ChangeCatalog:
         check_schema_change(statement)
@@ -198,18 +188,14 @@ class _Planner:
         names: list[ObjectName] = []
         if isinstance(statement.kafka, KafkaConnection):
             names.append(statement.kafka.connection)
-        formats = [
-            f for f in (statement.formats.value, statement.formats.key) if isinstance(f, RegistryFormat)
-        ]
+        formats = [f for f in (statement.formats.value, statement.formats.key) if isinstance(f, RegistryFormat)]
         names.extend(f.registry for f in formats if isinstance(f.registry, ObjectName))
         ids = map(object_id, names)
         return tuple(Dependency(id_, DependencyKind.CONNECTION) for id_ in dict.fromkeys(ids))
 
     def _view(self, statement: CreateView) -> ChangeCatalog:
         analysed, needs = query_dependencies(self.catalog, self.path, statement.query)
-        columns = view_columns(
-            analysed, statement.columns, statement.name.parts[-1].name, self._types(analysed)
-        )
+        columns = view_columns(analysed, statement.columns, statement.name.parts[-1].name, self._types(analysed))
         growth, columns = derive_growth(self.catalog, analysed, columns)
         old = find(self.catalog, self.path, statement.name, Kind.VIEW) if statement.or_replace else None
         query = resolved_query(self.catalog, self.path, statement.query, analysed)
@@ -240,8 +226,7 @@ class _Planner:
     def _sink(self, statement: CreateSink) -> ChangeCatalog:
         sink, notices = plan_new_sink(self.catalog, statement)
         register = [
-            (side, RegisterSchema(_registry(sink), subject, schema))
-            for side, subject, schema in subjects(sink)
+            (side, RegisterSchema(_registry(sink), subject, schema)) for side, subject, schema in subjects(sink)
         ]
         frozen = with_schemas_to_register(statement, register)
         needs = (Dependency(sink.relation, DependencyKind.READS), *self._connections(statement))

@@ -61,9 +61,7 @@ class TooManyOffsets(PurifyError, code="PLN-0407"):
     offsets: int
     partitions: int
     option: str = "START OFFSET"
-    MESSAGE = (
-        '{option} has {offsets:offset|offsets}, but topic "{topic}" has {partitions:partition|partitions}'
-    )
+    MESSAGE = '{option} has {offsets:offset|offsets}, but topic "{topic}" has {partitions:partition|partitions}'
     HINT = "Write one offset for each partition, beginning with partition 0, or one number for all of them."
 
 

@@ -26,9 +26,7 @@ class Lookups(Protocol):
     def topic(self, catalog: Catalog, connection: ConnectionRef, name: str) -> Topic:
         """Raises TopicNotFound."""
 
-    def offsets(
-        self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None
-    ) -> tuple[int, ...]:
+    def offsets(self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None) -> tuple[int, ...]:
         """Of every partition the first offset at or after a time, in milliseconds; the end without one."""
 
     def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
@@ -60,13 +58,9 @@ class LiveLookups:
     def topic(self, catalog: Catalog, connection: ConnectionRef, name: str) -> Topic:
         return self._connections.kafka(catalog, connection).topic(name)
 
-    def offsets(
-        self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None
-    ) -> tuple[int, ...]:
+    def offsets(self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None) -> tuple[int, ...]:
         cluster = self._connections.kafka(catalog, connection)
-        found = (
-            cluster.offsets(topic, latest=True) if since is None else cluster.offsets_at_time(topic, since)
-        )
+        found = cluster.offsets(topic, latest=True) if since is None else cluster.offsets_at_time(topic, since)
         return tuple(found[partition] for partition in range(topic.partitions))
 
     def latest(self, catalog: Catalog, registry: ConnectionRef, subject: str) -> WrittenSchema | None:
@@ -112,9 +106,7 @@ class PlannedLookups:
         key = ("topic", connection, name)
         return self._once(key, lambda: self.real.topic(catalog, connection, name))
 
-    def offsets(
-        self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None
-    ) -> tuple[int, ...]:
+    def offsets(self, catalog: Catalog, connection: ConnectionRef, topic: Topic, since: int | None) -> tuple[int, ...]:
         if (connection, topic.name) in self.topics:
             return (0,) * topic.partitions
         key = ("offsets", connection, topic, since)

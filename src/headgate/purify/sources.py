@@ -60,9 +60,7 @@ def purify_source(statement: CreateSource, context: Context, lookups: Lookups) -
     freezer = _SchemaFreezer(context, lookups, topic, _needs_key(statement))
     value, key = formats.value, formats.key
     frozen = (
-        Formats(freezer.bare(value))
-        if key is None
-        else Formats(freezer.one(value, "VALUE"), freezer.one(key, "KEY"))
+        Formats(freezer.bare(value)) if key is None else Formats(freezer.one(value, "VALUE"), freezer.one(key, "KEY"))
     )
     return replace(statement, kafka=kafka, formats=frozen)
 

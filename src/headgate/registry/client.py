@@ -87,17 +87,13 @@ class RegistryClient:
         """Oldest first. Raises SubjectNotFound or SubjectDeleted."""
         request = Request(f'list the versions of subject "{subject}"', subject)
         query = {"deleted": "true"} if deleted else {}
-        return tuple(
-            sorted(responses.numbers(self._send("GET", f"{_subject(subject)}/versions", request, query)))
-        )
+        return tuple(sorted(responses.numbers(self._send("GET", f"{_subject(subject)}/versions", request, query))))
 
     def version(self, subject: str, version: int, *, deleted: bool = False) -> RegisteredSchema:
         """Raises SubjectNotFound, SubjectDeleted or VersionNotFound."""
         request = Request(f'read version {version} of subject "{subject}"', subject, version)
         query = {"deleted": "true"} if deleted else {}
-        return responses.registered(
-            self._send("GET", f"{_subject(subject)}/versions/{version}", request, query)
-        )
+        return responses.registered(self._send("GET", f"{_subject(subject)}/versions/{version}", request, query))
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The latest version. It is never cached, because a new version may be registered at any time."""
@@ -107,9 +103,7 @@ class RegistryClient:
     def referenced_by(self, subject: str, version: int) -> tuple[int, ...]:
         """The ids of the schemas that refer to this version."""
         request = Request(f'read what refers to version {version} of subject "{subject}"', subject, version)
-        return responses.numbers(
-            self._send("GET", f"{_subject(subject)}/versions/{version}/referencedby", request)
-        )
+        return responses.numbers(self._send("GET", f"{_subject(subject)}/versions/{version}/referencedby", request))
 
     def register(
         self,
@@ -150,9 +144,7 @@ class RegistryClient:
         """
         request = Request(f'delete version {version} of subject "{subject}"', subject, version)
         query = {"permanent": "true"} if permanent else {}
-        return responses.number(
-            self._send("DELETE", f"{_subject(subject)}/versions/{version}", request, query)
-        )
+        return responses.number(self._send("DELETE", f"{_subject(subject)}/versions/{version}", request, query))
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> tuple[int, ...]:
         """Like `delete_version`, for all versions. Returns the numbers of the deleted versions."""
@@ -166,9 +158,7 @@ class RegistryClient:
         """Whether the schema could be registered or, with `version`, whether it is compatible with that version."""
         request = Request(f'test a schema against subject "{subject}"', subject, version)
         path = f"/compatibility{_subject(subject)}/versions" + (f"/{version}" if version is not None else "")
-        return responses.compatibility_result(
-            self._send("POST", path, request, {"verbose": "true"}, _body(schema))
-        )
+        return responses.compatibility_result(self._send("POST", path, request, {"verbose": "true"}, _body(schema)))
 
     def level(self, subject: str | None = None) -> CompatibilityLevel:
         """The level in effect: the subject's own, otherwise the registry's."""
@@ -255,9 +245,7 @@ class RegistryClient:
         query: Mapping[str, str] | None = None,
         body: Json = None,
     ) -> Answer:
-        return self._accepted(
-            self._transport.send(method, path, request.what, query=query, body=body), request
-        )
+        return self._accepted(self._transport.send(method, path, request.what, query=query, body=body), request)
 
     def _accepted(self, answer: Answer, request: Request) -> Answer:
         if answer.is_refusal:
@@ -293,7 +281,5 @@ def _body(schema: Schema) -> dict[str, Json]:
     if schema.type is not SchemaFormat.AVRO:
         body["schemaType"] = schema.type.value
     if schema.references:
-        body["references"] = [
-            {"name": r.name, "subject": r.subject, "version": r.version} for r in schema.references
-        ]
+        body["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in schema.references]
     return body

@@ -49,9 +49,7 @@ class MalformedSchema(RegistryError, code="REG-0101"):
 
     def hint(self) -> str | None:
         if self.line is not None:
-            return (
-                "The text of the schema must be valid before it can be registered. Correct it at that place."
-            )
+            return "The text of the schema must be valid before it can be registered. Correct it at that place."
         return super().hint()
 
 

@@ -62,9 +62,7 @@ class ParsedSchema:
     name: str = ""
 
 
-def parse(
-    schema: Schema, resolve: Callable[[Reference], Schema | None], *, normalize: bool = False
-) -> ParsedSchema:
+def parse(schema: Schema, resolve: Callable[[Reference], Schema | None], *, normalize: bool = False) -> ParsedSchema:
     """Parse a schema and everything it refers to.
 
     `resolve` returns the schema that a reference means. If it returns None or raises a HeadgateError, the reference
@@ -170,9 +168,7 @@ def _known_names(dependencies: tuple[ParsedSchema, ...]) -> dict[str, Named]:
     return names
 
 
-def _read_json_schema(
-    text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool
-) -> tuple[str, object]:
+def _read_json_schema(text: str, dependencies: tuple[ParsedSchema, ...], normalize: bool) -> tuple[str, object]:
     definition = read_json(text, "JSON")
     check_json_schema(definition, [(other.name, cast(Json, other.definition)) for other in dependencies])
     return compact(definition, sort_keys=normalize), definition

@@ -60,8 +60,7 @@ def _plain(value: Any, field: Field | None) -> Any:
 def _query_words(query: Query) -> tuple[object, ...]:
     """The words of the text, with ids in place of names."""
     named: dict[int, tuple[int, object]] = {
-        r.start: (r.end, r.name.id if r.name.id is not None else _system_name(r.name))
-        for r in query.references
+        r.start: (r.end, r.name.id if r.name.id is not None else _system_name(r.name)) for r in query.references
     }
     named |= {place.start: (place.end, place.type) for place in query.types}
     found: list[object] = []

@@ -47,9 +47,7 @@ def current_name(catalog: Catalog, written: ObjectName, id_: int, kinds: Sequenc
     """The present name of an object, as like the one that was written as possible."""
     path = catalog.path(id_)
     candidates = [_as_written(written, path)] if written.parts else []
-    candidates += [
-        tuple(map(spelled, path[-count:])) for count in range(len(written.parts) or 1, len(path) + 1)
-    ]
+    candidates += [tuple(map(spelled, path[-count:])) for count in range(len(written.parts) or 1, len(path) + 1)]
     for parts in candidates:
         if _means(catalog, ObjectName(parts), kinds) == id_:
             return ObjectName(parts)

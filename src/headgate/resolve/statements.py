@@ -28,9 +28,7 @@ from headgate.sql.statement import Create, Kind, ObjectName, kinds_named
 Statement = TypeVar("Statement", bound=Create)
 
 
-def resolve_names(
-    statement: Statement, catalog: Catalog, path: SearchPath, *, must_exist: bool = True
-) -> Statement:
+def resolve_names(statement: Statement, catalog: Catalog, path: SearchPath, *, must_exist: bool = True) -> Statement:
     """The statement with ids in the names of other objects, and with full names of types.
 
     A name that has an id keeps it. Raises for a name that means nothing, or with ``must_exist=False`` leaves it alone.

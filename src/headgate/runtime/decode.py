@@ -73,9 +73,7 @@ class Decoder:
         for name, of_side in writers.items():
             if of_side.halting:
                 self._accepted = ~_stop_if_changed(source, name, of_side.halting) & self._accepted
-        self._columns = [
-            _guarded_column(source, column, writers).alias(column.name) for column in plan.columns
-        ]
+        self._columns = [_guarded_column(source, column, writers).alias(column.name) for column in plan.columns]
 
     def decode(self, raw: DataFrame) -> DataFrame:
         """Raw records -> columns `hg_key`, `hg_value`, `hg_problem` and the record's position.
@@ -239,9 +237,7 @@ class _Check:
 
 def _problem(checks: Iterable[_Check]) -> Column:
     """The first error of a record. Errors of the key come before those of the value."""
-    none = F.struct(
-        F.lit("").alias("side"), F.lit("").alias("reason"), F.lit(0).cast("bigint").alias("schema_id")
-    )
+    none = F.struct(F.lit("").alias("side"), F.lit("").alias("reason"), F.lit(0).cast("bigint").alias("schema_id"))
     problem = F.when(F.lit(False), none)
     for check in checks:
         found = F.struct(
@@ -274,9 +270,7 @@ def _checks(
     for origin in [c.origin for c in plan.columns if c.origin.section == "header" and not c.origin.as_bytes]:
         value = _header(origin.name or "")
         reason = F.lit(f'header "{origin.name}" is not valid UTF-8')
-        yield _Check(
-            F.coalesce(F.is_valid_utf8(value.cast("string")), F.lit(True)), "header", reason, nothing
-        )
+        yield _Check(F.coalesce(F.is_valid_utf8(value.cast("string")), F.lit(True)), "header", reason, nothing)
 
 
 def _missing(plan: SourceLayout, side: str) -> str | None:

@@ -85,7 +85,9 @@ class SchemaChanged(RunError, code="RUN-0104"):
         '(topic "{topic}" partition {partition} offset {offset})'
     )
     DETAIL = "{differences:clauses}."
-    HINT = "ALTER SOURCE {source} ACCEPT SCHEMA CHANGE accepts the change; objects that use the field are checked first."
+    HINT = (
+        "ALTER SOURCE {source} ACCEPT SCHEMA CHANGE accepts the change; objects that use the field are checked first."
+    )
 
     def hint(self) -> str | None:
         if self.side == "key":
@@ -143,12 +145,8 @@ class TopicTruncated(RunError, code="RUN-0110"):
     read: int
     end: int
     task: str
-    MESSAGE = (
-        'topic "{topic}" partition {partition} ends at offset {end}, and {task} has read it up to {read}'
-    )
-    DETAIL = (
-        "The topic has lost records. New records reuse their offsets, so continuing would silently skip them."
-    )
+    MESSAGE = 'topic "{topic}" partition {partition} ends at offset {end}, and {task} has read it up to {read}'
+    DETAIL = "The topic has lost records. New records reuse their offsets, so continuing would silently skip them."
     HINT = "Drop {task} and create it again: it then reads all that the topic still has."
 
 
@@ -230,9 +228,7 @@ class DiskFull(RunError, code="RUN-0304"):
     retryable = True
     folder: str
     MESSAGE = 'could not write to folder "{folder}": no space left'
-    HINT = (
-        "Make room there. Tasks try again by themselves and have lost nothing; a query has to be sent again."
-    )
+    HINT = "Make room there. Tasks try again by themselves and have lost nothing; a query has to be sent again."
 
 
 class QueryProcessEnded(RunError, code="RUN-0305"):

@@ -38,9 +38,7 @@ _STOPPED = re.compile(
     rf"(?:{BAD}|{CHANGED})(?P<source>\d+)/(?P<partition>\d+)/(?P<offset>\d+)(?:/(?P<side>key|value)/(?P<id>\d+))?"
 )
 # What the JVM says when a write found no room; with the file, where it was told.
-_NO_SPACE = re.compile(
-    r"(?P<path>(?:file:)?/\S+)?\W*(?:No space left on device|Disk quota exceeded|File too large)"
-)
+_NO_SPACE = re.compile(r"(?P<path>(?:file:)?/\S+)?\W*(?:No space left on device|Disk quota exceeded|File too large)")
 # What Kafka's Java client, and Spark on top of it, say when no broker answers.
 _NO_ANSWER = re.compile(
     r"(?:kafka\.common\.errors\.(?:TimeoutException|DisconnectException)|util\.concurrent\.TimeoutException): "
@@ -57,9 +55,7 @@ _CONDITION = re.compile(r"(?:^|(?:Exception|Error): )\[([A-Z][A-Z0-9_]*(?:\.[A-Z
 _SQLSTATE = re.compile(r"SQLSTATE: (\w{2})\w{3}")
 # Words that tell of the machinery. All others may hold a value: "The value 'x' cannot be cast", "Invalid date 'x'".
 _MACHINERY = ("08", "53", "54", "57", "58", "XX")  # classes of SQLSTATEs
-_HARMLESS = re.compile(
-    r"java\.(?:io|net|nio)\.|java\.lang\.(?:IllegalState|\w+Error$)|org\.apache\.(?:kafka|hadoop)\."
-)
+_HARMLESS = re.compile(r"java\.(?:io|net|nio)\.|java\.lang\.(?:IllegalState|\w+Error$)|org\.apache\.(?:kafka|hadoop)\.")
 _OWN = re.compile(r"\[USER_RAISED_EXCEPTION\] (" + CAST_ERROR + r"\w+)(?: SQLSTATE|$)", re.MULTILINE)
 # A path as `schema.paths` writes it.
 _PATH = re.compile(r'(?:\bat |^)\$((?:\.\w+|\."(?:[^"]|"")*"|\[\d*\]|\{\})*)')
@@ -74,9 +70,7 @@ def unknown_schema_id(error: BaseException) -> int | None:
 def records_are_gone(error: BaseException) -> bool:
     """Whether a read asked for records that the topic does not have any more."""
     text = _words(error)
-    return any(
-        said in text for said in ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "data may have been lost")
-    )
+    return any(said in text for said in ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException", "data may have been lost"))
 
 
 def record_is_too_large(error: BaseException) -> bool:
@@ -122,9 +116,7 @@ def translated(
     return SparkRefused(_cause(text) or _said(error, text))
 
 
-def _schema_changed(
-    reader: SourceReader, partition: int, offset: int, side: str, schema_id: int
-) -> SchemaChanged:
+def _schema_changed(reader: SourceReader, partition: int, offset: int, side: str, schema_id: int) -> SchemaChanged:
     differences = reader.schemas[side].describe(schema_id)
     name, topic = reader.name, reader.topic_name
     return SchemaChanged(name, topic, partition, offset, side, schema_id, differences)

@@ -144,9 +144,7 @@ class Pollers:
         self._guard = threading.Lock()
         self._pollers: dict[Cluster, Poller] = {}
         self._watched: frozenset[Watched] = frozenset()
-        self.ends: Mapping[
-            Watched, KafkaPosition
-        ] = {}  # replaced as a whole, so that nobody needs a lock to read it
+        self.ends: Mapping[Watched, KafkaPosition] = {}  # replaced as a whole, so that nobody needs a lock to read it
 
     def watch(self, watched: frozenset[Watched]) -> None:
         """Watch these topics and no others."""
@@ -177,9 +175,7 @@ class Pollers:
 
     def _on_ends(self, ends: Mapping[Watched, KafkaPosition]) -> None:
         with self._guard:
-            moved = {
-                one: end for one, end in ends.items() if self.ends.get(one) != end and one in self._watched
-            }
+            moved = {one: end for one, end in ends.items() if self.ends.get(one) != end and one in self._watched}
             self.ends = {**self.ends, **moved}
         if moved:
             self._on_moved(moved.keys())
@@ -187,8 +183,6 @@ class Pollers:
 
 def _positions(topics: Collection[Topic], offsets: Mapping[str, Mapping[int, int]]) -> Ends:
     return {
-        topic.name: KafkaPosition(
-            topic.name, topic.id, tuple(offsets[topic.name][p] for p in range(topic.partitions))
-        )
+        topic.name: KafkaPosition(topic.name, topic.id, tuple(offsets[topic.name][p] for p in range(topic.partitions)))
         for topic in topics
     }

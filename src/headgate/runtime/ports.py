@@ -106,9 +106,7 @@ class LedgerStore(Protocol):
 
     def ledger(self, task: int) -> Ledger | None: ...
 
-    def advance(
-        self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()
-    ) -> None:
+    def advance(self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()) -> None:
         """Compare-and-set. Stores the rejected records in the same transaction, in place of those that an earlier attempt
         at the batch left, and forgets the mark. None for `rejected` means that `reject` has stored them. Raises
         LedgerMoved and stores nothing if the ledger is not `expected`."""

@@ -152,9 +152,7 @@ class BatchQuery:
         """All sources are looked at before the query is given up: those that grow do so at once."""
         self._counts, self._arrived = {}, {}
         select = self._request.select
-        frames = RelationFrames(
-            self._session, select.relations, self._source, self._request.system_rows.__getitem__
-        )
+        frames = RelationFrames(self._session, select.relations, self._source, self._request.system_rows.__getitem__)
         frame = frames.query(select.query)
         if self._arrived:
             raise SourceGrew

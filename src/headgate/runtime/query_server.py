@@ -100,9 +100,7 @@ class QueryServer:
                 return
             for descriptor in descriptors:
                 connection = socket.socket(fileno=descriptor)
-                threading.Thread(
-                    target=self._serve_one, args=(connection,), name="query", daemon=True
-                ).start()
+                threading.Thread(target=self._serve_one, args=(connection,), name="query", daemon=True).start()
 
     def close(self) -> None:
         self._receiver.close()
@@ -133,9 +131,7 @@ class QueryServer:
         ended = threading.Event()
         running = threading.Thread(target=self._run, args=(query, ended), name="query job", daemon=True)
         running.start()
-        threading.Thread(
-            target=self._watch, args=(connection, query, ended), name="query watch", daemon=True
-        ).start()
+        threading.Thread(target=self._watch, args=(connection, query, ended), name="query watch", daemon=True).start()
         try:
             for answer in self._checked(query):
                 write_message(connection, answer)

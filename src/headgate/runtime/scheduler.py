@@ -71,8 +71,7 @@ class Scheduler:
         self._tags = itertools.count(1)
         self._beginners = ThreadPoolExecutor(BEGINNERS, "begin")
         self._threads = [
-            threading.Thread(target=self._work, name=f"worker-{number}", daemon=True)
-            for number in range(workers)
+            threading.Thread(target=self._work, name=f"worker-{number}", daemon=True) for number in range(workers)
         ]
         self._canceller = threading.Thread(target=self._cancel_late_batches, name="canceller", daemon=True)
 
@@ -184,9 +183,7 @@ class Scheduler:
 
     def _close(self, entry: Entry) -> None:
         for request in entry.requests:
-            request.answer.set_exception(
-                TaskNotRunning(entry.task.name, starting=entry.successor is not None)
-            )
+            request.answer.set_exception(TaskNotRunning(entry.task.name, starting=entry.successor is not None))
         entry.requests.clear()
         try:
             entry.task.close()

@@ -97,17 +97,11 @@ class SideSchemas:
         judged = self._judged()
         newer = {id_ for id_, one in judged.items() if one.is_readable}
         broken = {id_: judged[id_].breaking_fields() for id_ in newer if judged[id_].breaks}
-        halting = (
-            {id_ for id_ in newer if judged[id_].grows or judged[id_].breaks}
-            if self._policy == "HALT"
-            else set()
-        )
+        halting = {id_ for id_ in newer if judged[id_].grows or judged[id_].breaks} if self._policy == "HALT" else set()
         halting |= judged.keys() - newer  # nobody can follow those
         if self._target is Target.KEY:  # another key concerns every row
             halting |= broken.keys()
-        return WriterSchemas(
-            dict(self._known), frozenset(self._refused), frozenset(newer), broken, frozenset(halting)
-        )
+        return WriterSchemas(dict(self._known), frozenset(self._refused), frozenset(newer), broken, frozenset(halting))
 
     def growing(self) -> list[WrittenSchema]:
         """The schemas that FOLLOW takes up once a record has them, in the order of their versions."""

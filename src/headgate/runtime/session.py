@@ -30,9 +30,7 @@ DEFAULTS = {
     # Without kafka: its older reader turns every record into a row of objects and back (a million read: 4.1 CPU seconds
     # against 2.4).
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(
-        64 * 2**20
-    ),  # 10,000 records of 10 MB are too many at once
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),  # 10,000 records of 10 MB are too many at once
     # As it is by default, but said: unsaid, Spark looks through the environment for every nested record that it makes.
     "spark.sql.types.framework.enabled": "false",
     # A check of Spark's own rules after each, for its developers; a small batch is mostly planning.

@@ -54,9 +54,7 @@ class SinkPlan:
         rows = self._rows(session, changed.rows)
         names = self._task.source_key
         if isinstance(changed, Upsert) and changed.changed is not None and names:
-            every = changed.changed.select(
-                *[F.col(spark_identifier(of)).alias(name) for name, of in names.items()]
-            )
+            every = changed.changed.select(*[F.col(spark_identifier(of)).alias(name) for name, of in names.items()])
             return Upsert(rows, tuple(names), every)
         return Append(rows, isinstance(changed, Append) and changed.in_one_part)
 

@@ -89,9 +89,7 @@ class SourceReader:
         return {p: max(self.start_at.get(p, first), first) for p, first in earliest.items()}
 
     def options(self) -> dict[str, str]:
-        wants_headers = any(
-            c.origin.name == "HEADERS" or c.origin.section == "header" for c in self.layout.columns
-        )
+        wants_headers = any(c.origin.name == "HEADERS" or c.origin.section == "header" for c in self.layout.columns)
         return {**self.cluster.spark(), **READER, "includeHeaders": str(wants_headers).lower()}
 
     # what is there
@@ -207,11 +205,7 @@ class SourceReader:
         self, raw: Callable[[], DataFrame], name: str, schemas: Mapping[int, WrittenSchema]
     ) -> list[Arrived]:
         place = F.struct("partition", "offset")
-        found = (
-            raw()
-            .where(frame.has_schema_id(F.col(name), schemas))
-            .groupBy(frame.schema_id(F.col(name)).alias("id"))
-        )
+        found = raw().where(frame.has_schema_id(F.col(name), schemas)).groupBy(frame.schema_id(F.col(name)).alias("id"))
         side: RecordSide = "key" if name == "key" else "value"
         first = {row["id"]: row["first"] for row in found.agg(F.min(place).alias("first")).collect()}
         return [
@@ -224,17 +218,14 @@ class SourceReader:
         """For each partition the first raw record with a schema that stops whoever uses what it changed, without those
         that are ``proven`` to stop nobody. They are read for it only while there is such a schema."""
         ids = {
-            side: {*writers.unreadable_fields, *writers.halting}
-            - {id_ for known, id_ in proven if known == side}
+            side: {*writers.unreadable_fields, *writers.halting} - {id_ for known, id_ in proven if known == side}
             for side, schemas in self.schemas.items()
             for writers in [schemas.writers()]
         }
         found = [
             raw()
             .where(frame.has_schema_id(F.col(side), each))
-            .select(
-                "partition", "offset", F.lit(side).alias("side"), frame.schema_id(F.col(side)).alias("id")
-            )
+            .select("partition", "offset", F.lit(side).alias("side"), frame.schema_id(F.col(side)).alias("id"))
             for side, each in ids.items()
             if each
         ]
@@ -264,9 +255,7 @@ def latest_per_key(decoded: DataFrame, layout: SourceLayout) -> DataFrame:
     that is not the session's own, and without them Spark has no times of day."""
     keys = [c for c in layout.columns if c.key]
     key: Column = (
-        F.struct(*[F.col("hg_value").getField(c.origin.name) for c in keys])
-        if layout.key_in_value
-        else F.col("hg_key")
+        F.struct(*[F.col("hg_value").getField(c.origin.name) for c in keys]) if layout.key_in_value else F.col("hg_key")
     )
     whole = F.struct(*[F.col(name) for name in decoded.columns]).alias("hg_last")
     keyed = decoded.select(key.alias("hg_group"), whole).repartition("hg_group")

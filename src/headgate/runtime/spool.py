@@ -28,9 +28,7 @@ from headgate.runtime.errors import AnswerNotRead, DiskFull
 CHUNK = 4 << 20  # bytes of rows that are sent at once
 # A small partition is returned by its job, without a file, unless there are many: they would fill the driver.
 INLINE_BYTES, INLINE_PARTITIONS = 64 << 10, 64
-INLINE_SECONDS = (
-    1.0  # the rows of a partition that takes longer are sent, because the job may take much longer yet
-)
+INLINE_SECONDS = 1.0  # the rows of a partition that takes longer are sent, because the job may take much longer yet
 LEAST_SHARE = 2 * CHUNK
 BUFFER = 256 << 10
 # Seconds without a read after which a client of a full spool has gone away for all we know. Its writers hold slots of Spark.
@@ -38,9 +36,7 @@ PATIENCE, PATIENCE_IF_OTHERS_WAIT = 30.0, 2.0
 UNFED = 1.0  # seconds after which a query without rows may be waiting for a slot
 
 SCHEMA = "part int, rows long, data binary"
-_HELLO = struct.Struct(
-    "!32siq"
-)  # token, partition, and the attempt's id, which grows from attempt to attempt
+_HELLO = struct.Struct("!32siq")  # token, partition, and the attempt's id, which grows from attempt to attempt
 _SIZE = struct.Struct("!Q")
 _TAKEN = b"k"
 ENDED = "headgate: the query has ended"

@@ -20,9 +20,7 @@ from headgate.runtime.targets.kafka import KafkaTarget
 class KafkaStep:
     """For a keyed topic over a keyed topic. `on_notice` is told how many keys were left as they are."""
 
-    def __init__(
-        self, input_: KafkaInput, plan: Plan, target: KafkaTarget, on_notice: Callable[[str], None]
-    ) -> None:
+    def __init__(self, input_: KafkaInput, plan: Plan, target: KafkaTarget, on_notice: Callable[[str], None]) -> None:
         self._input = input_
         self._plan = plan
         self._target = target

@@ -45,9 +45,7 @@ log = logging.getLogger(__name__)
 
 LEARN_TRIES = 3  # times that a batch is tried again because an input took up a new schema
 ATTEMPTS = 3  # failed attempts at a range after which its mark is dropped and the batch halved
-REJECTED_WITH_LEDGER = (
-    500  # rejected records that are stored in the transaction of the ledger; more go before it
-)
+REJECTED_WITH_LEDGER = 500  # rejected records that are stored in the transaction of the ledger; more go before it
 
 NO_MARK = Mark(None, 0)
 
@@ -230,9 +228,7 @@ class Task:
 
     def _batch(self, end: Positions, definition: str) -> Batch:
         ledger, now = self._known_ledger(), datetime.now(UTC)
-        return Batch(
-            self.id, ledger.generation, ledger.number + 1, self.epoch, ledger.positions, end, definition, now
-        )
+        return Batch(self.id, ledger.generation, ledger.number + 1, self.epoch, ledger.positions, end, definition, now)
 
     def _drop_mark(self, reason: str) -> None:
         if self._mark.end is None:
@@ -255,13 +251,9 @@ class Task:
         self._counted = True
 
     def _write(self, session: SparkSession, batch: Batch) -> None:
-        changes = {
-            id_: input_.read(session, batch.start[id_], batch.end[id_]) for id_, input_ in self.inputs.items()
-        }
+        changes = {id_: input_.read(session, batch.start[id_], batch.end[id_]) for id_, input_ in self.inputs.items()}
         output = self.plan.compute(session, changes, batch)
-        assert type(output) in self.target.takes, (
-            "the planner chose a form of changes that the target does not take"
-        )
+        assert type(output) in self.target.takes, "the planner chose a form of changes that the target does not take"
         self._guard()
         self.target.write(output, batch, lambda: self._reject(batch))
 

@@ -53,9 +53,7 @@ def _texts(array: pa.Array) -> list[Json]:
     try:
         return array.to_pylist()  # type: ignore[no-any-return]
     except UnicodeDecodeError:  # a cast from bytes makes a text of anything
-        return [
-            None if v is None else v.decode("utf-8", "replace") for v in array.cast(pa.binary()).to_pylist()
-        ]
+        return [None if v is None else v.decode("utf-8", "replace") for v in array.cast(pa.binary()).to_pylist()]
 
 
 def _records(array: pa.Array, type_: spark.StructType) -> list[Json]:
@@ -71,9 +69,7 @@ def _records(array: pa.Array, type_: spark.StructType) -> list[Json]:
 def _maps(array: pa.Array, type_: spark.MapType) -> list[Json]:
     keys = [str(key) for key in json_values(_used(array, array.keys), type_.keyType)]
     values = json_values(_used(array, array.items), type_.valueType)
-    return [
-        None if span is None else dict(zip(keys[span], values[span], strict=True)) for span in _spans(array)
-    ]
+    return [None if span is None else dict(zip(keys[span], values[span], strict=True)) for span in _spans(array)]
 
 
 def _used(array: pa.Array, values: pa.Array) -> pa.Array:
@@ -109,9 +105,7 @@ def spelled(frame: DataFrame) -> DataFrame:
     """
     fields = frame.schema.fields
     names = [f"hg_{number}" for number in range(len(fields))]
-    given = [
-        _told(_renamed(F.col(n), f.dataType), f.dataType).alias(n) for n, f in zip(names, fields, strict=True)
-    ]
+    given = [_told(_renamed(F.col(n), f.dataType), f.dataType).alias(n) for n, f in zip(names, fields, strict=True)]
     return frame.toDF(*names).select(*given)
 
 

@@ -119,9 +119,7 @@ def widen_value(value: object, old: Type, new: Type, path: str = ROOT) -> object
             assert isinstance(value, dict)
             types = {field.name: field.type for field in old.fields}
             return {
-                f.name: widen_value(
-                    value.get(f.name), types.get(f.name, f.type), f.type, field_path(path, f.name)
-                )
+                f.name: widen_value(value.get(f.name), types.get(f.name, f.type), f.type, field_path(path, f.name))
                 for f in new.fields
             }
         case _:
@@ -269,9 +267,7 @@ def _moment(value: str, type_: Date | Time | Timestamp | TimestampTz, path: str)
     parts = form.groupdict()
     if len((parts.get("fraction") or "").rstrip("0")) > 6:
         _misfit(value, type_, path, "it is finer than microseconds")
-    if isinstance(type_, Timestamp | TimestampTz) and (parts["zone"] is None) == isinstance(
-        type_, TimestampTz
-    ):
+    if isinstance(type_, Timestamp | TimestampTz) and (parts["zone"] is None) == isinstance(type_, TimestampTz):
         _misfit(value, type_, path, "it has no time zone" if parts["zone"] is None else "it has a time zone")
     try:
         return _iso(value, type_)

@@ -65,9 +65,7 @@ def with_docs(type_: Type, docs_: Mapping[DocPath, str | None]) -> Type:
     known = {place for place, _ in doc_paths(type_)}
     for place in docs_:
         if place not in known:
-            raise UnknownPath(
-                place.path, similar_names(place.path, sorted(p.path for p in known if p.of is place.of))
-            )
+            raise UnknownPath(place.path, similar_names(place.path, sorted(p.path for p in known if p.of is place.of)))
     return _with_docs(type_, docs_, ROOT)
 
 

@@ -83,9 +83,7 @@ class SchemaEncoding:
         return self.schemas[0]
 
 
-Encoding: TypeAlias = (
-    TextEncoding | BytesEncoding | JsonEncoding | CsvEncoding | RegexEncoding | SchemaEncoding
-)
+Encoding: TypeAlias = TextEncoding | BytesEncoding | JsonEncoding | CsvEncoding | RegexEncoding | SchemaEncoding
 FieldPath: TypeAlias = tuple[str, ...]
 """Names of fields from the outermost record inwards. The empty path stands for the whole value."""
 
@@ -105,9 +103,7 @@ def decoded_type(encoding: Encoding) -> Field:
             optional = isinstance(encoding, RegexEncoding)
             return Field("data", Record(tuple(Field(c, Text(), optional) for c in columns)), False)
         case SchemaEncoding():
-            known = with_past(
-                _type(encoding, encoding.first), [type_in(encoding, schema) for schema in encoding.past]
-            )
+            known = with_past(_type(encoding, encoding.first), [type_in(encoding, schema) for schema in encoding.past])
             followed = [type_in(encoding, schema) for schema in encoding.schemas[1:]]
             return reduce(lambda known, arriving: merge_fields(known, arriving, accept=True), followed, known)
 
@@ -174,12 +170,7 @@ def _read_by(encoding: SchemaEncoding, past: Sequence[WrittenSchema]) -> str:
 
 def _aliases(past: Sequence[KnownFields]) -> list[str]:
     """The names that fields had in earlier versions."""
-    found = {
-        repr((one.name, one.member.name))
-        for version in past
-        for one in version
-        if one.name != one.member.name
-    }
+    found = {repr((one.name, one.member.name)) for version in past for one in version if one.name != one.member.name}
     return sorted(found)
 
 
@@ -198,9 +189,7 @@ def fields_of(encoding: Encoding) -> tuple[Field, ...] | None:
 
 def without_followed_schemas(encoding: Encoding) -> Encoding:
     """The encoding as it was at creation."""
-    return (
-        replace(encoding, schemas=encoding.schemas[:1]) if isinstance(encoding, SchemaEncoding) else encoding
-    )
+    return replace(encoding, schemas=encoding.schemas[:1]) if isinstance(encoding, SchemaEncoding) else encoding
 
 
 def by_format_rules(encoding: Encoding) -> Encoding:

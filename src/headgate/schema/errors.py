@@ -178,9 +178,7 @@ class SchemaTooLarge(SchemaError, code="SCH-0204"):
     path: str
     limit: int
     MESSAGE = "{format} is too large at {path}"
-    DETAIL = (
-        "With every named type written out where it is used, a schema may have {limit} fields and elements."
-    )
+    DETAIL = "With every named type written out where it is used, a schema may have {limit} fields and elements."
     CURE = "Split the schema, or remove the repeated parts."
 
 

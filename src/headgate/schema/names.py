@@ -99,9 +99,7 @@ class NameIndex:
             return Found(same[0])
         if not quoted and same:
             return Ambiguous(tuple(sorted(same)))
-        return NotFound(
-            tuple(same) or similar_names(name, (c for all_ in self._by_folded.values() for c in all_))
-        )
+        return NotFound(tuple(same) or similar_names(name, (c for all_ in self._by_folded.values() for c in all_)))
 
 
 def avro_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -77,9 +77,7 @@ def _is_scalar(value: object, type_: Scalar) -> bool:
         case Boolean():
             return isinstance(value, bool)
         case Integer() | Bigint():
-            return (
-                isinstance(value, int) and not isinstance(value, bool) and fits_bits(value, BITS[type(type_)])
-            )
+            return isinstance(value, int) and not isinstance(value, bool) and fits_bits(value, BITS[type(type_)])
         case Real():
             return isinstance(value, float) and (math.isnan(value) or single(value) == value)
         case Double():

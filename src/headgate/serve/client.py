@@ -30,9 +30,7 @@ from headgate.serve.errors import (
 from headgate.serve.protocol import Done, Event, Failed, read_event
 
 CONNECT_TIMEOUT = 10.0  # seconds
-EXTRA_TIMEOUT = (
-    15.0  # seconds beyond the time-out of a statement, in which the engine reports that it was cancelled
-)
+EXTRA_TIMEOUT = 15.0  # seconds beyond the time-out of a statement, in which the engine reports that it was cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +113,7 @@ class EngineClient:
         except EngineUnreachable:
             return False
 
-    def send(
-        self, method: str, path: str, *, timeout: float, token: str | None = None, **sent: Any
-    ) -> httpx.Response:
+    def send(self, method: str, path: str, *, timeout: float, token: str | None = None, **sent: Any) -> httpx.Response:
         """Send any request and return the response, whatever its status. Raises EngineUnreachable.
 
         ``token`` replaces the client's own token; an empty text sends none.
@@ -133,9 +129,7 @@ class EngineClient:
         headers = {"Authorization": f"Bearer {used}"} if used else {}
         # Reading the certificates takes 40 ms or more for every client, and plain HTTP needs none.
         verify = self.url.startswith("https:")
-        return httpx.Client(
-            base_url=self.url, headers=headers, timeout=timeout, trust_env=False, verify=verify
-        )
+        return httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False, verify=verify)
 
     def raise_for_status(self, response: httpx.Response) -> None:
         """Raise the error that the status of a response means, if it is not a success."""

@@ -114,9 +114,7 @@ class HttpApi:
     async def _apply(self, request: Request) -> Response:
         return await self._desired(request, apply)
 
-    async def _desired(
-        self, request: Request, do: Callable[[Engine, str], Iterator[sessions.Result]]
-    ) -> Response:
+    async def _desired(self, request: Request, do: Callable[[Engine, str], Iterator[sessions.Result]]) -> Response:
         """Plan or apply a script. Request and answer have the same form as for statements."""
         script = await self._script(request)
         return self._answer(lambda _: do(self.engine, script.sql), script.sql, _url(request))
@@ -144,9 +142,7 @@ class HttpApi:
 
     def _answer(self, run: Run, text: str, url: str) -> Response:
         """Run a script in a thread and stream its events. The script is cancelled if the client disconnects."""
-        stream = self._streams.start(
-            lambda emit, cancellation: _run_statements(run, text, emit, cancellation)
-        )
+        stream = self._streams.start(lambda emit, cancellation: _run_statements(run, text, emit, cancellation))
         if stream is None:
             raise TooManyStatements(url)
         return StreamingAnswer(stream)

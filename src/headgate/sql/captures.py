@@ -214,10 +214,7 @@ def _print_target(node: CaptureTarget) -> str:
             return print_name(collection)
         case IntoBindings(bindings):
             return block(
-                [
-                    f"{print_string(binding.stream)} -> {print_name(binding.collection)}"
-                    for binding in bindings
-                ]
+                [f"{print_string(binding.stream)} -> {print_name(binding.collection)}" for binding in bindings]
             )
         case IntoSchema(schema):
             return f"SCHEMA {print_name(schema)}"

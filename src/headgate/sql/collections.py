@@ -120,9 +120,7 @@ def create_collection(cursor: Cursor) -> CreateCollection:
     query = read_query(cursor) if cursor.take("AS") else None
     if query is not None:
         take_emit_changes(cursor)
-    return CreateCollection(
-        name, key, schema, write, read, partition_by, options, query, if_not_exists=exists
-    )
+    return CreateCollection(name, key, schema, write, read, partition_by, options, query, if_not_exists=exists)
 
 
 def _schemas(cursor: Cursor) -> tuple[str | None, str | None]:

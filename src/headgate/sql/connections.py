@@ -129,10 +129,7 @@ class ElasticsearchConnectionOptions(RegistryConnectionOptions):
 
 
 ConnectionOptions: TypeAlias = (
-    KafkaConnectionOptions
-    | RegistryConnectionOptions
-    | PostgresConnectionOptions
-    | ElasticsearchConnectionOptions
+    KafkaConnectionOptions | RegistryConnectionOptions | PostgresConnectionOptions | ElasticsearchConnectionOptions
 )
 
 

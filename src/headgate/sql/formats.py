@@ -70,14 +70,7 @@ class ProtobufInline:
 
 
 Format: TypeAlias = (
-    TextFormat
-    | BytesFormat
-    | JsonFormat
-    | CsvFormat
-    | RegexFormat
-    | AvroInline
-    | ProtobufInline
-    | RegistryFormat
+    TextFormat | BytesFormat | JsonFormat | CsvFormat | RegexFormat | AvroInline | ProtobufInline | RegistryFormat
 )
 
 
@@ -222,9 +215,7 @@ def _avro(cursor: Cursor, cls: type[FormatOptions]) -> Format:
     if not cursor.take("USING SCHEMA"):
         return registry_format(cursor, "AVRO", cls)
     schema = cursor.string()
-    return AvroInline(
-        schema, options(cursor, InlineFormatOptions) if cursor.at("(") else InlineFormatOptions()
-    )
+    return AvroInline(schema, options(cursor, InlineFormatOptions) if cursor.at("(") else InlineFormatOptions())
 
 
 def _protobuf(cursor: Cursor, cls: type[FormatOptions]) -> Format:

@@ -55,9 +55,7 @@ class IndexOptions(Options):
 @dataclass(frozen=True, slots=True)
 class MaterializationOptions(Options):
     owner: ClassVar[str] = "the materialization"
-    on_incompatible_schema_change: Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"] | None = (
-        option()
-    )
+    on_incompatible_schema_change: Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"] | None = option()
     on_error: OnError = option("HALT", aliases=("ON INVALID",))
     nested: Literal["FLATTEN", "TABLES", "JSON"] | None = option()
     delta_updates: bool = option(False)
@@ -244,9 +242,7 @@ def _field(cursor: Cursor, depth: int) -> MaterializedField:
         if word in said or {word, *said} >= {"NULL", "NOT NULL"}:
             raise RepeatedClause(word).at(start.span)
         said[word] = cursor.string() if word in ("FROM", "AS") else word
-    return MaterializedField(
-        name, type_, said.get("FROM"), "NULL" in said, "REQUIRED" in said, said.get("AS")
-    )
+    return MaterializedField(name, type_, said.get("FROM"), "NULL" in said, "REQUIRED" in said, said.get("AS"))
 
 
 def _field_type(cursor: Cursor, depth: int) -> Type | ObjectType:
@@ -287,9 +283,7 @@ def _print_fields(node: Fields) -> str:
         case FieldList(fields):
             return block([_print_field(field) for field in fields])
         case RecommendedFields(depth, exclude):
-            excluded = [
-                print_string(item.text) if isinstance(item, Pointer) else print_name(item) for item in exclude
-            ]
+            excluded = [print_string(item.text) if isinstance(item, Pointer) else print_name(item) for item in exclude]
             return words(
                 "RECOMMENDED",
                 f"DEPTH {depth}" if depth is not None else "",

@@ -60,9 +60,7 @@ Interval = NewType("Interval", str)
 Timestamp: TypeAlias = int | str  # milliseconds, or a time in ISO form
 Secret: TypeAlias = str | SecretReference
 Map: TypeAlias = tuple[tuple[str, str], ...]
-Offsets: TypeAlias = (
-    int | tuple[int, ...] | Literal["EARLIEST", "LATEST"]
-)  # one for all partitions, or one for each
+Offsets: TypeAlias = int | tuple[int, ...] | Literal["EARLIEST", "LATEST"]  # one for all partitions, or one for each
 OnError: TypeAlias = Literal["HALT", "QUARANTINE", "SKIP"]
 OnSchemaChange: TypeAlias = Literal["PIN", "FOLLOW", "HALT"]
 
@@ -147,9 +145,7 @@ _KINDS: dict[object, ValueKind] = {
 }
 
 
-_rules: dict[
-    type[Options], tuple[OptionRule, ...]
-] = {}  # filled on first use, because it needs the annotations
+_rules: dict[type[Options], tuple[OptionRule, ...]] = {}  # filled on first use, because it needs the annotations
 
 
 def rules(cls: type[Options]) -> tuple[OptionRule, ...]:
@@ -392,9 +388,7 @@ class _Value:
         token, sensitive = self.cursor.token, self.rule.sensitive
         found = "something else" if sensitive else describe_token(token)
         named = token.kind in (TokenKind.WORD, TokenKind.QUOTED) and self.rule.kind is ValueKind.STRING
-        return self._invalid(found, shortened(token.value) if named and not sensitive else None).at(
-            token.span
-        )
+        return self._invalid(found, shortened(token.value) if named and not sensitive else None).at(token.span)
 
     def _invalid(self, found: str, unquoted: str | None = None) -> HeadgateError:
         return InvalidOptionValue(self.rule.name, self.owner, self.rule.kind.value, found, unquoted)
@@ -435,11 +429,7 @@ def _print_value(rule: OptionRule, value: Any) -> str:
         case ValueKind.BOOLEAN:
             return "TRUE" if value else "FALSE"
         case ValueKind.SECRET:
-            return (
-                f"SECRET {print_name(value.name)}"
-                if isinstance(value, SecretReference)
-                else print_string(value)
-            )
+            return f"SECRET {print_name(value.name)}" if isinstance(value, SecretReference) else print_string(value)
         case ValueKind.STRINGS:
             return "(" + ", ".join([print_string(item) for item in value]) + ")"
         case ValueKind.OFFSETS | ValueKind.SEED_OFFSETS:

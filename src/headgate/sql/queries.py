@@ -36,9 +36,7 @@ class Select(Statement):
 
     def sql(self) -> str:
         emit = (
-            words("EMIT CHANGES", f"LIMIT {self.limit}" if self.limit is not None else "")
-            if self.emit_changes
-            else ""
+            words("EMIT CHANGES", f"LIMIT {self.limit}" if self.limit is not None else "") if self.emit_changes else ""
         )
         return clauses(self.query.text, emit)
 
@@ -62,9 +60,7 @@ class InsertValues(Statement):
     def sql(self) -> str:
         columns = print_identifiers(self.columns) if self.columns else ""
         rows = ["(" + ", ".join([expression.text for expression in row]) + ")" for row in self.rows]
-        return clauses(
-            words("INSERT INTO", print_name(self.relation), columns), "VALUES " + ",\n    ".join(rows)
-        )
+        return clauses(words("INSERT INTO", print_name(self.relation), columns), "VALUES " + ",\n    ".join(rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,9 +169,7 @@ def _hidden(statement: Sequence[Token], start: int) -> set[int]:
         at += 3 if words[at + 1 : at + 3] == ["OR", "REPLACE"] else 1
     match _kind(words, at) or _kind(words, at + 1):
         case ():
-            return _hidden_behind_unknown(
-                statement, at if words[at - 1] in ("CREATE", "ALTER", "REPLACE") else start
-            )
+            return _hidden_behind_unknown(statement, at if words[at - 1] in ("CREATE", "ALTER", "REPLACE") else start)
         case ("SECRET",):
             return _hidden_of_secret(statement, words.index("SECRET", at) + 1)
         case ("CONNECTION",):
@@ -232,8 +230,7 @@ def _hidden_of_secret(statement: Sequence[Token], start: int) -> set[int]:
     return {
         at
         for at in range(start, len(statement))
-        if statement[at].word not in _SECRET_KEYWORDS
-        and not (at < value and _is_of_first_name(statement, start, at))
+        if statement[at].word not in _SECRET_KEYWORDS and not (at < value and _is_of_first_name(statement, start, at))
     }
 
 
@@ -248,9 +245,7 @@ def _is_of_first_name(statement: Sequence[Token], start: int, at: int) -> bool:
 
 def _hidden_of_connection(statement: Sequence[Token], start: int) -> set[int]:
     """All options but those that are well-formed and not sensitive."""
-    first = next(
-        (at for at in range(start, len(statement)) if _begins_options(statement[at])), len(statement)
-    )
+    first = next((at for at in range(start, len(statement)) if _begins_options(statement[at])), len(statement))
     hidden: set[int] = set()
     for item in _items(statement, first):
         hidden.update(set(item).difference(_shown_of_option(statement, item)))

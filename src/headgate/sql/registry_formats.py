@@ -268,9 +268,7 @@ class _FormatOptions:
             case _:
                 return False
 
-    def format(
-        self, kind: RegistryKind, registry: ObjectName | RegistryUrl, message: str | None
-    ) -> RegistryFormat:
+    def format(self, kind: RegistryKind, registry: ObjectName | RegistryUrl, message: str | None) -> RegistryFormat:
         return RegistryFormat(
             kind,
             registry,

@@ -239,11 +239,7 @@ def _show_objects(cursor: Cursor) -> Statement:
     if listing is not None:
         return _listing(cursor, _LISTINGS[listing])
     if cursor.take("SINK POLICY"):
-        return (
-            ShowObjects("SINK POLICIES")
-            if cursor.at_end()
-            else ShowCreate(Kind.SINK_POLICY, object_name(cursor))
-        )
+        return ShowObjects("SINK POLICIES") if cursor.at_end() else ShowCreate(Kind.SINK_POLICY, object_name(cursor))
     raise cursor.unexpected()
 
 

@@ -127,9 +127,7 @@ class AlterSinkFrom(Alter):
     with_options: ChangeOptions = ChangeOptions()
 
     def sql(self) -> str:
-        return words(
-            self.head(), f"SET FROM {print_name(self.relation)}", print_with_options(self.with_options)
-        )
+        return words(self.head(), f"SET FROM {print_name(self.relation)}", print_with_options(self.with_options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,9 +258,7 @@ def _print_include(node: Include) -> str:
         case IncludeMetadata(what, alias):
             return words(what, f"AS {print_identifier(alias)}" if alias is not None else "")
         case IncludeHeader(header, alias, as_bytes):
-            return words(
-                f"HEADER {print_string(header)} AS {print_identifier(alias)}", "BYTES" if as_bytes else ""
-            )
+            return words(f"HEADER {print_string(header)} AS {print_identifier(alias)}", "BYTES" if as_bytes else "")
         case _:
             assert_never(node)
 

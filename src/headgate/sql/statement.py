@@ -172,9 +172,7 @@ class Create(Statement):
     def head(self) -> str:
         """The statement up to the name."""
         create = "CREATE OR REPLACE" if self.or_replace else "CREATE"
-        return words(
-            create, self.kind.words, "IF NOT EXISTS" if self.if_not_exists else "", print_name(self.name)
-        )
+        return words(create, self.kind.words, "IF NOT EXISTS" if self.if_not_exists else "", print_name(self.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,7 @@ class CreateView(Create):
 
     def sql(self) -> str:
         columns = print_identifiers(self.columns) if self.columns else ""
-        return clauses(
-            words(self.head(), columns, print_with_options(self.with_options), "AS"), self.query.text
-        )
+        return clauses(words(self.head(), columns, print_with_options(self.with_options), "AS"), self.query.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +106,7 @@ def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterial
     cursor.expect("AS")
     query = read_query(cursor)
     take_emit_changes(cursor)
-    return CreateMaterializedView(
-        name, query, columns, asserted, options, or_replace=or_replace, if_not_exists=exists
-    )
+    return CreateMaterializedView(name, query, columns, asserted, options, or_replace=or_replace, if_not_exists=exists)
 
 
 def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], MaterializedViewOptions]:

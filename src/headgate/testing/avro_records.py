@@ -81,9 +81,7 @@ class AvroCodec:
             case "map":
                 if not isinstance(value, dict):
                     raise InvalidRecord(path, "an object is wanted")
-                return {
-                    key: self._datum(node["values"], item, f"{path}.{key}") for key, item in value.items()
-                }
+                return {key: self._datum(node["values"], item, f"{path}.{key}") for key, item in value.items()}
             case _:
                 return _read_scalar(node, value, path)
 
@@ -118,18 +116,13 @@ class AvroCodec:
             case "record" | "error":
                 own = {field["name"]: field.get(_HIDDEN["default"]) for field in node["fields"]}
                 members = {**own, **default}
-                return {
-                    field["name"]: self._default(field["type"], members[field["name"]])
-                    for field in node["fields"]
-                }
+                return {field["name"]: self._default(field["type"], members[field["name"]]) for field in node["fields"]}
             case _:
                 return default
 
     def _union(self, branches: list[Node], value: Json, path: str) -> object:
         """The one branch that takes the value, or else the one that it names, or else the first that takes it."""
-        fitting = [
-            (branch, found[0]) for branch in branches if (found := self._fits(branch, value)) is not None
-        ]
+        fitting = [(branch, found[0]) for branch in branches if (found := self._fits(branch, value)) is not None]
         if len(fitting) != 1 and isinstance(value, dict) and len(value) == 1:
             [(name, inner)] = value.items()
             for branch in branches:
@@ -158,10 +151,7 @@ class AvroCodec:
             return self._branch(node, datum)
         match node["type"]:
             case "record" | "error":
-                return {
-                    field["name"]: self._value(field["type"], datum[field["name"]])
-                    for field in node["fields"]
-                }
+                return {field["name"]: self._value(field["type"], datum[field["name"]]) for field in node["fields"]}
             case "array":
                 return [self._value(node["items"], item) for item in datum]
             case "map":

@@ -142,9 +142,7 @@ def check_rows(expected: ExpectedRows, actual: Result, ordered: bool) -> None:
         raise Mismatch("the columns are not the expected ones", wanted, actual_lines, actual_lines)
     if expected.rows is None:
         return
-    types = [
-        _type(column, [row[index] for row in actual.rows]) for index, column in enumerate(actual.columns)
-    ]
+    types = [_type(column, [row[index] for row in actual.rows]) for index, column in enumerate(actual.columns)]
     wanted_keys = [_row_of_cells(row, types) for row in expected.rows]
     found_keys = [_row_of_values(row, types) for row in actual.rows]
     if wanted_keys == found_keys or (not ordered and Counter(wanted_keys) == Counter(found_keys)):
@@ -219,15 +217,12 @@ def _expected_lines(expected: ExpectedRows) -> tuple[str, ...]:
 def _row_of_cells(row: RowText, types: Sequence[str]) -> Hashable:
     if len(row) != len(types):
         return ("of another width", len(row), tuple(cell.text for cell in row))
-    return tuple(
-        None if cell.text is None else _key(cell.text, type_) for cell, type_ in zip(row, types, strict=True)
-    )
+    return tuple(None if cell.text is None else _key(cell.text, type_) for cell, type_ in zip(row, types, strict=True))
 
 
 def _row_of_values(row: Row, types: Sequence[str]) -> Hashable:
     return tuple(
-        None if value is None else _key(value_text(value), type_)
-        for value, type_ in zip(row, types, strict=True)
+        None if value is None else _key(value_text(value), type_) for value, type_ in zip(row, types, strict=True)
     )
 
 

@@ -104,9 +104,7 @@ class SpecContext:
     rewrite: bool = False
     edits: list[Edit] = field(default_factory=list)
     producer: Producer | None = None  # kept for later steps, because a new one takes half a second to begin
-    open_transactions: list[Producer] = field(
-        default_factory=list
-    )  # Kafka aborts them when these are collected
+    open_transactions: list[Producer] = field(default_factory=list)  # Kafka aborts them when these are collected
 
     @property
     def request_timeout(self) -> float:

@@ -180,9 +180,7 @@ def is_part(expected: Json, actual: Json) -> bool:
             key in actual and is_part(value, actual[key]) for key, value in expected.items()
         )
     if isinstance(expected, list):
-        return (
-            isinstance(actual, list) and len(expected) == len(actual) and all(map(is_part, expected, actual))
-        )
+        return isinstance(actual, list) and len(expected) == len(actual) and all(map(is_part, expected, actual))
     return equal(expected, actual)
 
 
@@ -207,9 +205,7 @@ def write_json(value: Json) -> str:
         case float() if not math.isfinite(value):
             return f'"{special(value)}"'
         case dict():
-            return (
-                "{" + ", ".join(f"{_text(key)}: {write_json(member)}" for key, member in value.items()) + "}"
-            )
+            return "{" + ", ".join(f"{_text(key)}: {write_json(member)}" for key, member in value.items()) + "}"
         case list():
             return "[" + ", ".join(map(write_json, value)) + "]"
         case _:

@@ -22,9 +22,7 @@ _ESCAPES = {"n": "\n", "t": "\t"}
 _STEP = re.compile(r"[>!?$] ?\S")
 _VARIABLE = re.compile(r"\$?\$\{[^}\s]*\}?")
 _FORMAT = re.compile(r"format:(.*)")
-_KINDS = (
-    "A step begins with one of > ! ? $ and a comment with #; rows and bodies stand right below their step."
-)
+_KINDS = "A step begins with one of > ! ? $ and a comment with #; rows and bodies stand right below their step."
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,9 +285,7 @@ class _Reader:
         block = self._block()
         for offset, line in enumerate(block.lines):
             if not re.match(r"(code|contains|detail|hint): ?", line):
-                error = MalformedSpec(
-                    f'"{line[:40]}" is no check', "Checks are code:, contains:, detail: and hint:."
-                )
+                error = MalformedSpec(f'"{line[:40]}" is no check', "Checks are code:, contains:, detail: and hint:.")
                 self._fault(block.line + offset, error)
         return block
 

@@ -68,9 +68,7 @@ class ProtobufCodec:
         found = known.get(name) or known.get(package + name)
         if found is None:
             similar = ", ".join(similar_names(name, known))
-            raise InvalidRecord(
-                "$", f'there is no message "{name}"' + (f", but {similar}" if similar else "")
-            )
+            raise InvalidRecord("$", f'there is no message "{name}"' + (f", but {similar}" if similar else ""))
         return found
 
     def _at(self, indexes: tuple[int, ...]) -> Descriptor:
@@ -151,9 +149,7 @@ def _read(field: FieldDescriptor, value: Json, path: str) -> Any:
     match value:
         case bool() if field.cpp_type != FieldDescriptor.CPPTYPE_BOOL:
             raise ValueError("true and false are no numbers")
-        case int() | float() if (
-            not isinstance(value, bool) and field.cpp_type == FieldDescriptor.CPPTYPE_BOOL
-        ):
+        case int() | float() if not isinstance(value, bool) and field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
             raise ValueError("a number is neither true nor false")
         case Decimal() if field.cpp_type in _FLOATS:
             return float(value)

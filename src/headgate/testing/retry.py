@@ -14,9 +14,7 @@ Found = TypeVar("Found")
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 0.5
-LAST = (
-    15.0  # seconds that every attempt has at least, so that it fails with a reason and not for lack of time
-)
+LAST = 15.0  # seconds that every attempt has at least, so that it fails with a reason and not for lack of time
 SETTLED = 5.0  # seconds without a change after which `--rewrite` takes a result as final
 
 

@@ -70,9 +70,7 @@ def _services_of_action(call: ActionCall) -> Iterator[str]:
         yield from _named(argument.value)
         if argument.name is None and ACTIONS[call.action].disrupts and argument.value in SERVICES:
             yield argument.value
-        if argument.name in _SCHEMA_OPTIONS or (
-            argument.name in _FORMAT_OPTIONS and argument.value not in PLAIN
-        ):
+        if argument.name in _SCHEMA_OPTIONS or (argument.name in _FORMAT_OPTIONS and argument.value not in PLAIN):
             yield "registry"
     body = "\n".join(call.body.lines)
     yield from _named(body)

@@ -144,9 +144,7 @@ def expect_text(step: Prints, context: SpecContext) -> None:
     def attempt(deadline: Deadline) -> None:
         actual = text_of(query(context.engine.client, sql, deadline))
         if not matches(expected, actual):
-            raise Mismatch(
-                "the text is not the expected one", tuple(expected), tuple(actual), _as_block(actual)
-            )
+            raise Mismatch("the text is not the expected one", tuple(expected), tuple(actual), _as_block(actual))
 
     again = statement_kind(sql).is_query
     context.eventually(attempt if again else _once(attempt), step.text)

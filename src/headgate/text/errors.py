@@ -109,8 +109,7 @@ class UnexpectedToken(SqlError, code="SQL-0201"):
     MESSAGE = "expected {expected:or}, found {found}"
     DETAIL = "Expected {expected:or}."
     CURE = (
-        "Write one of the words that the message or the detail lists. The page on statements shows the whole "
-        "grammar."
+        "Write one of the words that the message or the detail lists. The page on statements shows the whole grammar."
     )
 
     @property

@@ -95,9 +95,7 @@ _TOKEN = re.compile(
 _BLANK = re.compile(r"(?:[ \t\r\n\f\v]++|--[^\n]*+)*+")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
-_ESCAPE = re.compile(
-    r"''|\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.DOTALL
-)
+_ESCAPE = re.compile(r"''|\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
 _NAMED_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 

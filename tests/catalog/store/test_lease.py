@@ -74,9 +74,7 @@ def test_a_holder_in_another_process_is_refused_alive_and_taken_over_dead(tmp_pa
         with SqliteReader(path) as reader:
             assert reader.load().version == 0
         process.kill()
-        os.waitid(
-            os.P_PID, process.pid, os.WEXITED | os.WNOWAIT
-        )  # dead, but left a zombie, which holds nothing
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, but left a zombie, which holds nothing
         SqliteStore(path).close()
 
 

@@ -95,9 +95,7 @@ def test_a_secret_prints_redacted_and_stays_in_its_process() -> None:
             copied(secret)
 
 
-def test_the_key_file_is_made_for_its_owner_alone_and_only_when_needed(
-    store: SqliteStore, path: Path
-) -> None:
+def test_the_key_file_is_made_for_its_owner_alone_and_only_when_needed(store: SqliteStore, path: Path) -> None:
     assert not key_file_beside(path).exists()
     add_secret(store, store.seal(Secret(PLAIN)))
     assert key_file_beside(path).stat().st_mode & 0o777 == 0o600
@@ -158,9 +156,7 @@ def test_a_secret_from_the_environment_is_read_at_use(path: Path) -> None:
     assert caught.value.message() == 'could not read secret "s" from environment variable PGPASSWORD'
 
 
-def test_a_secret_from_a_file_is_read_at_use_without_its_line_break(
-    store: SqliteStore, tmp_path: Path
-) -> None:
+def test_a_secret_from_a_file_is_read_at_use_without_its_line_break(store: SqliteStore, tmp_path: Path) -> None:
     place = tmp_path / "password"
     secret = add_secret(store, FromFile(str(place)))
     for content in (b"", b"\xff\xfe"):

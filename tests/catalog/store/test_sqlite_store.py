@@ -274,9 +274,7 @@ def test_ledgers_of_many_threads_are_stored_together_and_one_failure_keeps_nobod
 
 def test_rejected_records_replace_those_of_an_earlier_attempt_at_their_batch(store: SqliteStore) -> None:
     source, sink = create(store, Kind.SOURCE, "o"), create(store, Kind.SINK, "s")
-    records = [
-        Quarantined(source, sink, KafkaRecord("o", 0, n), NOW, None, None, None, "bad") for n in range(3)
-    ]
+    records = [Quarantined(source, sink, KafkaRecord("o", 0, n), NOW, None, None, None, "bad") for n in range(3)]
     document = replace(records[0], position=SequenceRecord("files", 4))
     ledger = Ledger(sink, 1, 0, 5, at(0))
     store.advance(None, ledger)
@@ -301,12 +299,9 @@ def test_a_replayed_batch_quarantines_each_record_once(store: SqliteStore) -> No
 
 
 def test_a_replay_lets_some_records_go_and_says_why_others_stay(store: SqliteStore) -> None:
-    source, sink, other = (
-        create(store, k, n) for k, n in ((Kind.SOURCE, "o"), (Kind.SINK, "s"), (Kind.SINK, "t"))
-    )
+    source, sink, other = (create(store, k, n) for k, n in ((Kind.SOURCE, "o"), (Kind.SINK, "s"), (Kind.SINK, "t")))
     first, second = (
-        Quarantined(source, sink, KafkaRecord("o", 0, n), NOW, 3, "$.value", "avro", "bad", b"r")
-        for n in (1, 2)
+        Quarantined(source, sink, KafkaRecord("o", 0, n), NOW, 3, "$.value", "avro", "bad", b"r") for n in (1, 2)
     )
     elsewhere = replace(first, task=other)
     store.quarantine([first, second, elsewhere])
@@ -321,9 +316,7 @@ def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteSto
     store.report(status)
     store.advance(None, Ledger(sink, 1, 1, 5, at(0)))
     store.save_mark(sink, Mark(at(1), 1))
-    store.quarantine(
-        [Quarantined(sink, sink, KafkaRecord("t", 0, 1), NOW, None, None, None, "trailing bytes")]
-    )
+    store.quarantine([Quarantined(sink, sink, KafkaRecord("t", 0, 1), NOW, None, None, None, "trailing bytes")])
     assert store.statuses() == (status,)
     store.commit([ObjectDropped(sink)], cause="statement")
     assert (store.statuses(), store.ledger(sink), store.mark(sink), store.quarantined()) == (
@@ -338,9 +331,7 @@ def test_what_is_known_of_a_task_goes_with_it_and_history_stays(store: SqliteSto
 def test_what_a_dropped_task_quarantines_with_its_last_batch_is_not_kept(store: SqliteStore) -> None:
     source, sink = create(store, Kind.SOURCE, "o"), create(store, Kind.SINK, "s")
     store.commit([ObjectDropped(sink)], cause="statement")
-    store.quarantine(
-        [Quarantined(source, sink, KafkaRecord("o", 0, 1), NOW, None, None, None, "trailing bytes")]
-    )
+    store.quarantine([Quarantined(source, sink, KafkaRecord("o", 0, 1), NOW, None, None, None, "trailing bytes")])
     assert store.quarantined() == ()
 
 
@@ -365,9 +356,7 @@ def test_a_closed_store_says_so(path: Path) -> None:
         store.load()
 
 
-def test_a_megabyte_statement_that_touches_many_objects_is_stored_once(
-    store: SqliteStore, path: Path
-) -> None:
+def test_a_megabyte_statement_that_touches_many_objects_is_stored_once(store: SqliteStore, path: Path) -> None:
     text, catalog, changes = "x" * 1_000_000, store.load(), list[Change]()
     for number in range(50):
         change: ObjectCreated = created(catalog, Kind.VIEW, f"v{number}")

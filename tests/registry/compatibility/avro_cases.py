@@ -152,9 +152,7 @@ RECORDS = (
 )
 
 NAMES = (
-    Case(
-        "another name is another record", record(name="A"), record(name="B"), (("$.name", "NAME_MISMATCH"),)
-    ),
+    Case("another name is another record", record(name="A"), record(name="B"), (("$.name", "NAME_MISMATCH"),)),
     Case("an alias makes it the same", record(name="A", aliases=["B"]), record(name="B")),
     Case("the namespace alone does not count", record(name="one.R"), record(name="two.R")),
     Case("an alias is relative to its namespace", record(name="one.A", aliases=["B"]), record(name="one.B")),
@@ -207,9 +205,7 @@ COLLECTIONS = (
     Case("items must not narrow", array("int"), array("long"), (("$.items", "TYPE_MISMATCH"),)),
     Case("values may widen", map_("double"), map_("float")),
     Case("values must not narrow", map_("float"), map_("double"), (("$.values", "TYPE_MISMATCH"),)),
-    Case(
-        "collections nest", array(map_("int")), array(map_("string")), (("$.items.values", "TYPE_MISMATCH"),)
-    ),
+    Case("collections nest", array(map_("int")), array(map_("string")), (("$.items.values", "TYPE_MISMATCH"),)),
 )
 
 UNIONS = (

@@ -79,9 +79,7 @@ TYPES = (
     Case("it may take the place of nothing", False, S),
     Case("it must not take the place of anything", {}, S, (("/", "TYPE_CHANGED"),)),
     Case("nothing must not take its place", S, False, (("/", "TYPE_CHANGED"),)),
-    Case(
-        "a type may become one of several", S, {"type": ["string", "null"]}, (), (("/", "SUM_TYPE_EXTENDED"),)
-    ),
+    Case("a type may become one of several", S, {"type": ["string", "null"]}, (), (("/", "SUM_TYPE_EXTENDED"),)),
     Case(
         "one of several must not become the only one",
         {"type": ["string", "null"]},
@@ -95,17 +93,13 @@ TYPES = (
         (),
         (("/", "SUM_TYPE_EXTENDED"),),
     ),
-    Case(
-        "types must not go", {"type": ["null", "string"]}, {"type": ["string"]}, (("/", "SUM_TYPE_NARROWED"),)
-    ),
+    Case("types must not go", {"type": ["null", "string"]}, {"type": ["string"]}, (("/", "SUM_TYPE_NARROWED"),)),
     Case(
         "what Connect calls bytes is alike",
         text(**{"connect.type": "bytes"}),
         number(**{"connect.type": "bytes"}),
     ),
-    Case(
-        "demanding a type that was implied is let pass", {"minLength": 1}, {"type": "string", "minLength": 1}
-    ),
+    Case("demanding a type that was implied is let pass", {"minLength": 1}, {"type": "string", "minLength": 1}),
 )
 
 STRINGS = (
@@ -146,21 +140,13 @@ STRINGS = (
 )
 
 NUMBERS = (
-    Case(
-        "maximum may go up", number(maximum=5), number(maximum=5.5), (), (("/maximum", "MAXIMUM_INCREASED"),)
-    ),
-    Case(
-        "maximum must not go down", number(maximum=5), number(maximum=4), (("/maximum", "MAXIMUM_DECREASED"),)
-    ),
+    Case("maximum may go up", number(maximum=5), number(maximum=5.5), (), (("/maximum", "MAXIMUM_INCREASED"),)),
+    Case("maximum must not go down", number(maximum=5), number(maximum=4), (("/maximum", "MAXIMUM_DECREASED"),)),
     Case("maximum must not come", N, number(maximum=4), (("/maximum", "MAXIMUM_ADDED"),)),
     Case("maximum may go", number(maximum=4), N, (), (("/maximum", "MAXIMUM_REMOVED"),)),
     Case("5 and 5.0 are one maximum", number(maximum=5), number(maximum=5.0)),
-    Case(
-        "minimum may go down", number(minimum=5), number(minimum=4), (), (("/minimum", "MINIMUM_DECREASED"),)
-    ),
-    Case(
-        "minimum must not go up", number(minimum=5), number(minimum=6), (("/minimum", "MINIMUM_INCREASED"),)
-    ),
+    Case("minimum may go down", number(minimum=5), number(minimum=4), (), (("/minimum", "MINIMUM_DECREASED"),)),
+    Case("minimum must not go up", number(minimum=5), number(minimum=6), (("/minimum", "MINIMUM_INCREASED"),)),
     Case("minimum must not come", N, number(minimum=4), (("/minimum", "MINIMUM_ADDED"),)),
     Case(
         "exclusiveMaximum must not go down",
@@ -218,9 +204,7 @@ NUMBERS = (
 
 VALUES = (
     Case("an enum may grow", {"enum": ["a"]}, {"enum": ["a", "b"]}, (), (("/enum", "ENUM_ARRAY_EXTENDED"),)),
-    Case(
-        "an enum must not shrink", {"enum": ["a", "b"]}, {"enum": ["a"]}, (("/enum", "ENUM_ARRAY_NARROWED"),)
-    ),
+    Case("an enum must not shrink", {"enum": ["a", "b"]}, {"enum": ["a"]}, (("/enum", "ENUM_ARRAY_NARROWED"),)),
     Case(
         "an enum must not be exchanged",
         {"enum": ["a", "b"]},

@@ -36,9 +36,7 @@ def is_valid(definition: Json, instance: Json) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
 def test_a_pair_has_the_expected_changes(case: Case) -> None:
     found = differences(read(case.old), read(case.new))
-    assert sorted((each.pointer, each.kind) for each in found) == sorted(
-        (*case.incompatible, *case.compatible)
-    )
+    assert sorted((each.pointer, each.kind) for each in found) == sorted((*case.incompatible, *case.compatible))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)

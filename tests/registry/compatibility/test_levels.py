@@ -93,9 +93,7 @@ def test_what_several_versions_have_in_common_is_named_once() -> None:
 def test_a_change_of_schema_type_is_refused_but_at_none(level: CompatibilityLevel) -> None:
     as_json = read('{"type": "object"}', SchemaFormat.JSON)
     found = check(as_json, [A], level)
-    assert [each.kind for each in found] == (
-        [] if level is CompatibilityLevel.NONE else ["SCHEMA_TYPE_CHANGED"]
-    )
+    assert [each.kind for each in found] == ([] if level is CompatibilityLevel.NONE else ["SCHEMA_TYPE_CHANGED"])
     assert all("JSON" in each.message and "AVRO" in each.message for each in found)
 
 

@@ -138,9 +138,7 @@ def changed(draw: st.DrawFn, before: list[Member], syntax: str) -> list[Member]:
         gathered = [replace(member, label="", home="o") for member in before if member.type in TYPES]
         after = gathered[: draw(st.integers(1, 5))]
     if draw(st.booleans()):
-        after.append(
-            Member("extra", 20, draw(st.sampled_from(TYPES)), LABELS[syntax][draw(st.integers(0, 2))])
-        )
+        after.append(Member("extra", 20, draw(st.sampled_from(TYPES)), LABELS[syntax][draw(st.integers(0, 2))]))
     return after
 
 

@@ -77,9 +77,7 @@ def test_a_registry_killed_while_it_writes_has_all_that_it_acknowledged(tmp_path
     with closing(sqlite3.connect(tmp_path / FILE_NAME)) as rows:
         assert rows.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert rows.execute("PRAGMA foreign_key_check").fetchall() == []
-        assert rows.execute(
-            "SELECT count(*) FROM schemas WHERE id NOT IN (SELECT id FROM versions)"
-        ).fetchone() == (0,)
+        assert rows.execute("SELECT count(*) FROM schemas WHERE id NOT IN (SELECT id FROM versions)").fetchone() == (0,)
     with registry(tmp_path) as url, httpx.Client(base_url=url, trust_env=False) as http:
         api = RegistryApi(http)
         while not acknowledged.empty():
@@ -158,9 +156,7 @@ def test_a_registry_without_users_does_not_open_itself_to_the_network(
         (None, 0o600, "No such file or directory"),
     ],
 )
-def test_a_user_file_that_cannot_be_used_is_refused(
-    tmp_path: Path, text: str | None, mode: int, problem: str
-) -> None:
+def test_a_user_file_that_cannot_be_used_is_refused(tmp_path: Path, text: str | None, mode: int, problem: str) -> None:
     file = tmp_path / "users"
     if text is not None:
         file.write_text(text)

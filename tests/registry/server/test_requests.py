@@ -27,9 +27,7 @@ OWN_TYPE = "application/vnd.schemaregistry.v1+json"
         ("text/html, */*;q=0.1", OWN_TYPE),
     ],
 )
-def test_the_answer_comes_in_a_type_that_the_client_takes(
-    api: RegistryApi, accept: str, answered: str
-) -> None:
+def test_the_answer_comes_in_a_type_that_the_client_takes(api: RegistryApi, accept: str, answered: str) -> None:
     answer = api.send("GET", "/subjects", headers={"Accept": accept})
     assert (answer.status_code, answer.headers["content-type"]) == (200, answered)
 
@@ -39,9 +37,7 @@ def test_a_client_that_takes_none_of_our_types_is_told_so(api: RegistryApi) -> N
     assert (answer.status_code, answer.json()["error_code"]) == (406, 406)
 
 
-@pytest.mark.parametrize(
-    "content_type", [OWN_TYPE, "application/json; charset=utf-8", "application/octet-stream"]
-)
+@pytest.mark.parametrize("content_type", [OWN_TYPE, "application/json; charset=utf-8", "application/octet-stream"])
 def test_a_body_may_come_in_any_of_our_types(api: RegistryApi, content_type: str) -> None:
     answer = api.send("POST", "/subjects/a/versions", avro("x"), headers={"Content-Type": content_type})
     assert answer.json() == {"id": 1}
@@ -77,9 +73,7 @@ def test_a_page_that_is_no_number_is_refused(api: RegistryApi, query: str) -> No
     assert api.refused("GET", f"/subjects?{query}") == (400, 400)
 
 
-def test_a_bug_is_an_answer_that_does_not_tell_what_it_was(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_bug_is_an_answer_that_does_not_tell_what_it_was(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def broken(
         subject: str, new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
     ) -> tuple[str, ...]:
@@ -105,9 +99,7 @@ def test_users_are_told_apart_by_what_they_may_do(tmp_path: Path) -> None:
             ("POST", "/subjects/a"),
             ("POST", "/compatibility/subjects/a/versions"),
         ):
-            answer = api.send(
-                method, path, avro("x") if method == "POST" else None, headers=_basic("bob", "b")
-            )
+            answer = api.send(method, path, avro("x") if method == "POST" else None, headers=_basic("bob", "b"))
             assert answer.status_code == 200
         for method, path in (("DELETE", "/subjects/a"), ("PUT", "/config"), ("PUT", "/mode/a")):
             answer = api.send(method, path, {}, headers=_basic("bob", "b"))

@@ -19,9 +19,7 @@ pytestmark = pytest.mark.unit
 
 ADDRESS = {"schema": json.dumps({"type": "record", "name": "address", "fields": []})}
 PERSON = {
-    "schema": json.dumps(
-        {"type": "record", "name": "person", "fields": [{"name": "home", "type": "address"}]}
-    ),
+    "schema": json.dumps({"type": "record", "name": "person", "fields": [{"name": "home", "type": "address"}]}),
     "references": [{"name": "address", "subject": "address", "version": 1}],
 }
 

@@ -30,9 +30,7 @@ pytestmark = pytest.mark.unit
 
 def test_the_level_is_backward_until_it_is_set(api: RegistryApi) -> None:
     assert api.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}
-    assert api.ok("PUT", "/config", {"compatibility": "full_transitive"}) == {
-        "compatibility": "FULL_TRANSITIVE"
-    }
+    assert api.ok("PUT", "/config", {"compatibility": "full_transitive"}) == {"compatibility": "FULL_TRANSITIVE"}
     assert api.ok("GET", "/config") == {"compatibilityLevel": "FULL_TRANSITIVE"}
     assert api.ok("DELETE", "/config") == {"compatibilityLevel": "FULL_TRANSITIVE"}
     assert api.ok("GET", "/config") == {"compatibilityLevel": "BACKWARD"}

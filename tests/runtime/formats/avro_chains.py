@@ -163,9 +163,7 @@ class Chain:
                 return dt.time(random.randrange(24), 59, random.randrange(60), random.randrange(1000) * 1000)
             case _, str():
                 zone = None if logical.startswith("local") else dt.UTC
-                fraction = (
-                    random.randrange(1000) * 1000 if logical.endswith("millis") else random.randrange(10**6)
-                )
+                fraction = random.randrange(1000) * 1000 if logical.endswith("millis") else random.randrange(10**6)
                 past = dt.timedelta(seconds=random.randint(0, 10**6), microseconds=fraction)
                 return dt.datetime(2026, 1, 1, tzinfo=zone) + past
             case "null", _:

@@ -62,9 +62,7 @@ class Topic:
         body = out.getvalue()
         other = None if id_ in self._own else other_meaning(self._schemas[id_], self._schemas[self._frozen])
         if other:
-            return framed(id_, body), Bad(
-                f"what is at {other} has another meaning in its schema than in the source's"
-            )
+            return framed(id_, body), Bad(f"what is at {other} has another meaning in its schema than in the source's")
         if not random.randrange(8):
             spoilt = body[:-1] if body and random.random() < 0.5 else body + b"\x00"
             return framed(id_, spoilt), Bad(MALFORMED)
@@ -181,9 +179,7 @@ class Given:
 
 def decoded(session: SparkSession, topics: Sequence[Topic | Given]) -> list[list[Any]]:
     """The records of all topics, by one job."""
-    rows = [
-        tuple(map(bytearray, data)) for data in zip(*[[r[0] for r in t.records] for t in topics], strict=True)
-    ]
+    rows = [tuple(map(bytearray, data)) for data in zip(*[[r[0] for r in t.records] for t in topics], strict=True)]
     frame = session.createDataFrame(rows, ", ".join(f"d{n} binary" for n in range(len(topics)))).coalesce(1)
     for n, topic in enumerate(topics):
         reader = side_reader(topic.side, topic.writers)
@@ -193,9 +189,7 @@ def decoded(session: SparkSession, topics: Sequence[Topic | Given]) -> list[list
         fits = F.coalesce(reader.accepts(data, inner), F.lit(False))
         frame = frame.withColumn(f"r{n}", F.when(~fits, reader.error(data, inner)))
     found = [row.asDict(recursive=True) for row in frame.collect()]
-    return [
-        [Bad(row[f"r{n}"]) if row[f"r{n}"] else row[f"v{n}"] for row in found] for n in range(len(topics))
-    ]
+    return [[Bad(row[f"r{n}"]) if row[f"r{n}"] else row[f"v{n}"] for row in found] for n in range(len(topics))]
 
 
 def without(value: Any, paths: Sequence[FieldPath]) -> Any:

@@ -39,9 +39,7 @@ def names(schema: object, *others: object) -> list[str]:
 
 @pytest.mark.unit
 def test_every_field_within_has_a_name_of_its_own() -> None:
-    start, stop = (
-        [one, f"{one}_headgate_geo_headgate_lon", f"{one}_headgate_lon"] for one in ("start", "stop")
-    )
+    start, stop = ([one, f"{one}_headgate_geo_headgate_lon", f"{one}_headgate_lon"] for one in ("start", "stop"))
     assert names(TRIP) == [*start, "id", *stop]
 
 
@@ -97,8 +95,7 @@ def test_a_record_within_grows_also_at_its_beginning(session: SparkSession) -> N
     first = record("Trip", ("start", PLACE), ("id", "int"))
     bodies = [(1, b"\x02\x04\x02a\x06"), (2, b"\x02\x12\x02\x04\x02a\x06"), (2, b"\x00\x02\x04\x02a\x06")]
     assert avro(session, bodies, first, later) == [
-        {"start": {"geo": {"lat": 1, "lon": 2, "height": height}, "lon": "a"}, "id": 3}
-        for height in (None, 9, None)
+        {"start": {"geo": {"lat": 1, "lon": 2, "height": height}, "lon": "a"}, "id": 3} for height in (None, 9, None)
     ]
 
 

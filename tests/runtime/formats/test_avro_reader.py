@@ -71,9 +71,7 @@ def test_null_may_be_written_as_an_object(session: SparkSession) -> None:
 def test_a_type_is_found_by_its_full_name_beside_one_of_the_same_last_name(session: SparkSession) -> None:
     inner, other = record("In", ("t", MILLIS)), record("other.In", ("u", ["int", "string"]))
     schema = {
-        **record(
-            "R", ("a", inner), ("b", "n.In"), ("c", other), ("d", {"type": "array", "items": "other.In"})
-        ),
+        **record("R", ("a", inner), ("b", "n.In"), ("c", other), ("d", {"type": "array", "items": "other.In"})),
         "namespace": "n",
     }
     body = number(1000) + number(2000) + b"\x00\x02" + b"\x02\x02\x02a\x00"
@@ -177,9 +175,7 @@ def test_an_older_schema_that_contains_itself_is_read_as_far_as_the_reader_goes(
         framed(1, b"\x02\x02\x04"),
         framed(2, b"\x02"),
     ]
-    found = read(
-        session, SchemaEncoding(SchemaFormat.AVRO, (frozen,)), bodies, WriterSchemas({1: itself, 2: frozen})
-    )
+    found = read(session, SchemaEncoding(SchemaFormat.AVRO, (frozen,)), bodies, WriterSchemas({1: itself, 2: frozen}))
     assert found == [{"a": 1}, {"a": 1}, MALFORMED, {"a": 1}]
 
 
@@ -205,16 +201,12 @@ def test_json_texts_are_told_from_others(session: SparkSession) -> None:
 
 
 def test_uuids_have_their_form(session: SparkSession) -> None:
-    told = reasons(
-        session, Uuid(), "string", [None, ID, ID.upper(), ID[:-1], f"{ID}0", f"x{ID[1:]}", f"{ID}\n", ""]
-    )
+    told = reasons(session, Uuid(), "string", [None, ID, ID.upper(), ID[:-1], f"{ID}0", f"x{ID[1:]}", f"{ID}\n", ""])
     assert told == [None] * 3 + ["what is at $ is not a uuid"] * 5
 
 
 def test_a_text_is_found_wherever_it_lies(session: SparkSession) -> None:
-    type_ = Record(
-        (Field("a", Text()), Field("l", Array(Json())), Field("m", Map(Record((Field("u", Uuid()),)))))
-    )
+    type_ = Record((Field("a", Text()), Field("l", Array(Json())), Field("m", Map(Record((Field("u", Uuid()),))))))
     ddl = "struct<a string, l array<string>, m map<string, struct<u string>>>"
     values: list[object] = [
         ("x", ["1", None], {"k": (ID,)}),

@@ -178,9 +178,7 @@ def spoilt(draw: st.DrawFn, document: dict[str, Any]) -> dict[str, Any]:
     """A member gone, one more, or another value in its place."""
     spoilt = dict(document)
     name = draw(st.sampled_from([*spoilt, "more"]))
-    value = draw(
-        st.sampled_from([MISSING, None, 1, 1.0, 1.5, 2**63, True, "1", "2026-11-15", [], ["1"], {}, {"a": 1}])
-    )
+    value = draw(st.sampled_from([MISSING, None, 1, 1.0, 1.5, 2**63, True, "1", "2026-11-15", [], ["1"], {}, {"a": 1}]))
     if value is MISSING:
         spoilt.pop(name, None)
     else:

@@ -20,9 +20,7 @@ def test_json_has_nothing_wrong(text: bytes) -> None:
     assert json_error(text) is None
 
 
-@pytest.mark.parametrize(
-    "text", [b"NaN", b"[Infinity]", b'{"a": -Infinity}', b"", b"1 2", b"01", b'"\\ud800"']
-)
+@pytest.mark.parametrize("text", [b"NaN", b"[Infinity]", b'{"a": -Infinity}', b"", b"1 2", b"01", b'"\\ud800"'])
 def test_what_only_some_parsers_take_is_no_json(text: bytes) -> None:
     assert str(json_error(text)).startswith("it is not JSON at line 1 column ")
 
@@ -158,9 +156,7 @@ def test_bad_documents_do_not_disturb_the_good_ones_around_them() -> None:
 
 
 def test_records_of_every_version_become_the_type_of_all() -> None:
-    old = written(
-        {"type": "object", "properties": {"n": {"type": "integer", "format": "int32"}}, "required": ["n"]}, 1
-    )
+    old = written({"type": "object", "properties": {"n": {"type": "integer", "format": "int32"}}, "required": ["n"]}, 1)
     new = written({"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}, 2)
     side = SchemaEncoding(SchemaFormat.JSON, (old, new))
     bodies = [
@@ -207,6 +203,4 @@ def test_null_is_a_value_where_the_schema_lets_it_through() -> None:
 
 def test_a_document_of_ten_megabytes_is_read() -> None:
     text = "x" * 10_000_000
-    assert values({"type": "object", "properties": {"f": {"type": "string"}}}, json.dumps({"f": text})) == [
-        {"f": text}
-    ]
+    assert values({"type": "object", "properties": {"f": {"type": "string"}}}, json.dumps({"f": text})) == [{"f": text}]

@@ -40,9 +40,7 @@ def test_many_are_valid_when_each_is(schema: object, documents: list[Any]) -> No
     assert many.is_valid(documents) == all(one.is_valid(document) for document in documents)
 
 
-@pytest.mark.parametrize(
-    "own", [{"$id": "http://a/b"}, {"$anchor": "a"}, {"$dynamicAnchor": "a"}, {"id": "http://a"}]
-)
+@pytest.mark.parametrize("own", [{"$id": "http://a/b"}, {"$anchor": "a"}, {"$dynamicAnchor": "a"}, {"id": "http://a"}])
 def test_a_schema_that_has_a_name_of_its_own_is_left_alone(own: dict[str, object]) -> None:
     assert batch_validator(WrittenSchema(json.dumps({**own, "type": "object"}))) is None
 

@@ -213,9 +213,9 @@ def test_a_schema_without_the_message_spoils_only_its_own_records() -> None:
 def test_a_message_of_ten_megabytes_is_read() -> None:
     schema = 'syntax = "proto3"; message M { bytes f = 1; }'
     data = b"x" * 10_000_000
-    assert one(
-        SchemaEncoding(SchemaFormat.PROTOBUF, (written(schema),), False), b"\x0a\x80\xad\xe2\x04" + data
-    ) == {"f": data}
+    assert one(SchemaEncoding(SchemaFormat.PROTOBUF, (written(schema),), False), b"\x0a\x80\xad\xe2\x04" + data) == {
+        "f": data
+    }
 
 
 def test_a_worker_gets_descriptors_and_never_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,9 +232,7 @@ def test_a_worker_gets_descriptors_and_never_compiles(monkeypatch: pytest.Monkey
     assert sent(decoding, schema).exact(b"\x00\x0a\x01a").to_pylist() == [{"s": "a"}]
     with pytest.raises(InvalidBody) as caught:
         sent(decoding, broken).exact(b"\x00")
-    assert caught.value.reason == (
-        'the schema that it names cannot be used: schema.proto:1:32: "Other" is not defined'
-    )
+    assert caught.value.reason == ('the schema that it names cannot be used: schema.proto:1:32: "Other" is not defined')
 
 
 def test_a_field_that_was_renamed_is_read_into_its_column() -> None:

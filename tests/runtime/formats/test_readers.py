@@ -111,10 +111,7 @@ def test_groups_are_those_of_java_with_null_for_what_took_no_part(session: Spark
     texts = ["", "a", "b", "ab", "ba", "aab", "bb", "xab"]
     known = sorted(p for p in patterns if re.compile(p).groups)
     data = F.col("text").cast("binary")
-    sides = [
-        RegexEncoding(read_pattern(p).java, tuple(f"c{n}" for n in range(re.compile(p).groups)))
-        for p in known
-    ]
+    sides = [RegexEncoding(read_pattern(p).java, tuple(f"c{n}" for n in range(re.compile(p).groups))) for p in known]
     columns = [side_reader(side, NO_WRITERS).decode(data).alias(f"p{n}") for n, side in enumerate(sides)]
     rows = session.createDataFrame([(text,) for text in texts], "text string").select("text", *columns)
     for row in rows.collect():  # all patterns in one job: each one costs seconds
@@ -168,9 +165,7 @@ def test_values_reasons_and_frames_come_through_spark(session: SparkSession) -> 
 
 def test_an_id_that_nobody_knows_yet_raises_so_that_it_is_learned(session: SparkSession) -> None:
     with pytest.raises(PySparkException, match=f"{UNKNOWN_ID}77"):
-        read(
-            session, SchemaEncoding(SchemaFormat.JSON, (JSON,)), [framed(77, b"{}")], WriterSchemas({3: JSON})
-        )
+        read(session, SchemaEncoding(SchemaFormat.JSON, (JSON,)), [framed(77, b"{}")], WriterSchemas({3: JSON}))
 
 
 def test_an_id_that_nobody_knows_yet_raises_also_where_bad_records_are_left_out(

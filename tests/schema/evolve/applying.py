@@ -52,9 +52,7 @@ def _record(old: Record, changes: _Changes, path: Path) -> Record:
 
 
 def _field(field: Field, changes: _Changes, path: Path) -> Field:
-    made = replace(
-        field, type=_type(field.type, changes, path), nullable=_nullable(field.nullable, changes, path)
-    )
+    made = replace(field, type=_type(field.type, changes, path), nullable=_nullable(field.nullable, changes, path))
     for change in changes.at.get(path, []):
         match change:
             case c.FieldRenamed():
@@ -81,9 +79,7 @@ def _type(type_: Type, changes: _Changes, path: Path) -> Type:
             return _record(type_, changes, path)
         case Array():
             inner = (*path, Step.ELEMENT)
-            return Array(
-                _type(type_.element, changes, inner), _nullable(type_.element_nullable, changes, inner)
-            )
+            return Array(_type(type_.element, changes, inner), _nullable(type_.element_nullable, changes, inner))
         case Map():
             inner = (*path, Step.VALUE)
             return Map(_type(type_.value, changes, inner), _nullable(type_.value_nullable, changes, inner))

@@ -28,12 +28,9 @@ NUMBERS = ("integer", "bigint", "real", "double", "decimal(5,2)", "decimal(9,2)"
 OTHERS = ("text", "uuid", "json", "date", "timestamp", "timestamptz", "time", "boolean", "bytes", "bytes(4)")
 # Avro finds an enum by its name, which a sink freezes: the same name on both sides.
 ENUMS = tuple(
-    Enum(symbols, "x.E", default)
-    for symbols, default in [(("a", "b"), None), (("b", "a", "c"), None), (("a",), "a")]
+    Enum(symbols, "x.E", default) for symbols, default in [(("a", "b"), None), (("b", "a", "c"), None), (("a",), "a")]
 )
-SCALARS: st.SearchStrategy[Type] = st.sampled_from(NUMBERS + OTHERS).map(parse_type) | st.sampled_from(
-    ENUMS[:1]
-)
+SCALARS: st.SearchStrategy[Type] = st.sampled_from(NUMBERS + OTHERS).map(parse_type) | st.sampled_from(ENUMS[:1])
 TYPES = SCALARS | st.builds(Array, SCALARS, st.booleans()) | st.builds(Map, SCALARS, st.booleans())
 
 
@@ -76,16 +73,12 @@ def test_what_a_sink_may_do_in_place_can_be_read_from_old_records(
 
 @examples(30)
 @given(st.sampled_from(NUMBERS[:4]), st.sampled_from(NUMBERS[:4]), st.data())
-def test_a_number_that_widens_by_itself_is_read_exactly(
-    old_type: str, new_type: str, data: st.DataObject
-) -> None:
+def test_a_number_that_widens_by_itself_is_read_exactly(old_type: str, new_type: str, data: st.DataObject) -> None:
     old = Record((Field("a", parse_type(old_type), False),))
     new = Record((Field("a", parse_type(new_type), False),))
     merged = merge(old, new)
     assert follows(old, new)
-    if merged.fields[0].type != parse_type(
-        "decimal(38,18)"
-    ):  # no promotion of avro's: the reader casts by itself
+    if merged.fields[0].type != parse_type("decimal(38,18)"):  # no promotion of avro's: the reader casts by itself
         value = cast(dict[str, object], data.draw(s.values_of(old)))
         assert _read(old, merged, value) == value
 
@@ -104,9 +97,7 @@ BREAKING = [
 
 
 @pytest.mark.parametrize(("old", "new", "value"), BREAKING)
-def test_what_breaks_a_sink_cannot_be_read_from_an_old_record(
-    old: str, new: str, value: dict[str, object]
-) -> None:
+def test_what_breaks_a_sink_cannot_be_read_from_an_old_record(old: str, new: str, value: dict[str, object]) -> None:
     was, becomes = parse_type(old), parse_type(new)
     assert isinstance(was, Record)
     assert isinstance(becomes, Record)

@@ -34,9 +34,7 @@ def _accepts(type_: Type, document: object, *, formats: bool = False) -> bool:
 def _is_decimal_now(record: Record, merged: Record) -> bool:
     """A decimal is a string in JSON: the one number whose documents change when a column widens to it."""
     return any(
-        isinstance(change, TypeWidened)
-        and isinstance(change.new, Decimal)
-        and not isinstance(change.old, Decimal)
+        isinstance(change, TypeWidened) and isinstance(change.new, Decimal) and not isinstance(change.old, Decimal)
         for change in diff(record, merged)
     )
 
@@ -114,9 +112,7 @@ BREAKING = [
 
 
 @pytest.mark.parametrize(("old", "new", "written", "arriving"), BREAKING)
-def test_what_breaks_the_reader_is_refused_both_ways(
-    old: str, new: str, written: object, arriving: object
-) -> None:
+def test_what_breaks_the_reader_is_refused_both_ways(old: str, new: str, written: object, arriving: object) -> None:
     was, becomes = (Record((Field("a", parse_type(text)),)) for text in (old, new))
     assert any(verdict(change, Target.READER).level is Level.BREAKING for change in diff(was, becomes))
     assert _accepts(was, {"a": written}, formats=True)

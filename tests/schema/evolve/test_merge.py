@@ -59,9 +59,7 @@ def test_a_merged_schema_loses_no_field_of_either(both: tuple[Record, Record]) -
     old, new = both
     merged = merge(old, new)
     assert not any(isinstance(change, FieldRemoved) for change in diff(old, merged))
-    assert {field.name for field in merged.fields} == {f.name for f in old.fields} | {
-        f.name for f in new.fields
-    }
+    assert {field.name for field in merged.fields} == {f.name for f in old.fields} | {f.name for f in new.fields}
 
 
 @examples(30)

@@ -116,9 +116,7 @@ def _check_one(old: FieldDescriptor, new: FieldDescriptor, was: Any, now: Any) -
 
 
 def _default(field: FieldDescriptor) -> object:
-    return (
-        None if field.is_repeated or field.message_type is not None else show_one(field, field.default_value)
-    )
+    return None if field.is_repeated or field.message_type is not None else show_one(field, field.default_value)
 
 
 # --- the laws
@@ -126,9 +124,7 @@ def _default(field: FieldDescriptor) -> object:
 
 @examples(60)
 @given(changed_records(), st.data())
-def test_no_change_at_all_makes_an_old_value_a_wrong_one(
-    both: tuple[Record, Record], data: st.DataObject
-) -> None:
+def test_no_change_at_all_makes_an_old_value_a_wrong_one(both: tuple[Record, Record], data: st.DataObject) -> None:
     old, new = both
     written, read = _written_and_read(old, new, data.draw(s.values_of(old)))
     _check(descriptor_of(written), descriptor_of(read), show(written), show(read))
@@ -136,9 +132,7 @@ def test_no_change_at_all_makes_an_old_value_a_wrong_one(
 
 @examples(40)
 @given(changed_records(), st.data())
-def test_a_reader_that_followed_reads_what_was_written_before(
-    both: tuple[Record, Record], data: st.DataObject
-) -> None:
+def test_a_reader_that_followed_reads_what_was_written_before(both: tuple[Record, Record], data: st.DataObject) -> None:
     old, merged = both[0], merge(*both)
     written, read = _written_and_read(old, merged, data.draw(s.values_of(old)))
     _check(descriptor_of(written), descriptor_of(read), show(written), show(read))
@@ -253,9 +247,7 @@ READ = [
 
 
 @pytest.mark.parametrize(("old", "new", "value", "expected"), READ)
-def test_what_is_followed_is_read(
-    old: str, new: str, value: dict[str, object], expected: dict[str, object]
-) -> None:
+def test_what_is_followed_is_read(old: str, new: str, value: dict[str, object], expected: dict[str, object]) -> None:
     assert follows(record_type(old), record_type(new))
     assert show(_written_and_read(record_type(old), record_type(new), value)[1]) == expected
 

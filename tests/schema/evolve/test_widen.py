@@ -42,12 +42,7 @@ def _alike(draw: st.DrawFn) -> tuple[Type, Type, Type]:
     leaves = (numbers | numbers | others).map(parse_type) | s.enums()
     fields = st.builds(Field, st.sampled_from("abc"), leaves, st.booleans(), s.docs())
     records = st.lists(fields, max_size=3, unique_by=lambda f: f.name).map(lambda fs: Record(tuple(fs)))
-    one = (
-        leaves
-        | records
-        | st.builds(Array, leaves | records, st.booleans())
-        | st.builds(Map, leaves, st.booleans())
-    )
+    one = leaves | records | st.builds(Array, leaves | records, st.booleans()) | st.builds(Map, leaves, st.booleans())
     return draw(one), draw(one), draw(one)
 
 
@@ -56,9 +51,7 @@ _THREE = _alike() | st.tuples(s.types(), s.types(), s.types())
 
 @examples(30)
 @given(_THREE, st.booleans())
-def test_widening_is_commutative_but_for_the_order_of_fields(
-    three: tuple[Type, Type, Type], exact: bool
-) -> None:
+def test_widening_is_commutative_but_for_the_order_of_fields(three: tuple[Type, Type, Type], exact: bool) -> None:
     a, b, _ = three
     assert _unordered(widen(a, b, exact=exact)) == _unordered(widen(b, a, exact=exact))
 

@@ -148,9 +148,7 @@ READ = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"), READ, ids=lambda x: x if isinstance(x, str) else json.dumps(x)[:60]
-)
+@pytest.mark.parametrize(("schema", "expected"), READ, ids=lambda x: x if isinstance(x, str) else json.dumps(x)[:60])
 def test_an_avro_schema_has_this_type(schema: object, expected: str) -> None:
     assert plain(from_avro(schema)) == parse_type(expected)
     assert from_avro(json.dumps(schema)) == from_avro(schema)
@@ -193,9 +191,7 @@ def test_a_type_is_used_again_by_its_short_or_full_name() -> None:
 
 def test_a_name_without_namespace_is_found_from_inside_one() -> None:
     schema = a_record(a_field("a", a_record(name="p")), a_field("b", a_record(a_field("c", "p"), name="n.q")))
-    assert (
-        print_type(from_avro(schema)) == "record(a record() not null, b record(c record() not null) not null)"
-    )
+    assert print_type(from_avro(schema)) == "record(a record() not null, b record(c record() not null) not null)"
 
 
 def test_references_give_the_names_that_a_schema_uses() -> None:
@@ -275,9 +271,7 @@ REFUSED: list[tuple[object, type[HeadgateError], str]] = [
     REFUSED,
     ids=lambda x: json.dumps(x)[:60] if not isinstance(x, type) else x.__name__,
 )
-def test_what_has_no_type_is_refused_with_its_path(
-    schema: object, error: type[HeadgateError], path: str
-) -> None:
+def test_what_has_no_type_is_refused_with_its_path(schema: object, error: type[HeadgateError], path: str) -> None:
     with pytest.raises(error) as caught:
         from_avro(schema)
     assert getattr(caught.value, "path") == path  # noqa: B009
@@ -337,18 +331,14 @@ def test_a_hundred_levels_are_not_too_deep() -> None:
 
 def test_named_types_cannot_be_put_together_too_deep() -> None:
     half = a_record(a_field("a", nested(60, lambda inner: {"type": "array", "items": inner})), name="half")
-    whole = a_record(
-        a_field("b", nested(60, lambda i: {"type": "array", "items": "half" if i == "int" else i}))
-    )
+    whole = a_record(a_field("b", nested(60, lambda i: {"type": "array", "items": "half" if i == "int" else i})))
     with pytest.raises(SchemaTooDeep):
         from_avro(whole, [half])
 
 
 def test_a_schema_that_unfolds_without_end_is_refused() -> None:
     references = [a_record(name="t0")]
-    references += (
-        a_record(a_field("a", f"t{n - 1}"), a_field("b", f"t{n - 1}"), name=f"t{n}") for n in range(1, 40)
-    )
+    references += (a_record(a_field("a", f"t{n - 1}"), a_field("b", f"t{n - 1}"), name=f"t{n}") for n in range(1, 40))
     with pytest.raises(SchemaTooLarge):
         from_avro(a_record(a_field("a", "t39")), references)
 
@@ -397,9 +387,7 @@ def test_a_type_has_this_avro_schema(type_: str, expected: object) -> None:
 
 
 def test_attributes_are_printed_in_their_order() -> None:
-    type_ = parse_type(
-        "record comment 'R' (a integer comment 'A', e enum default 'x' comment 'E' ('x') not null)"
-    )
+    type_ = parse_type("record comment 'R' (a integer comment 'A', e enum default 'x' comment 'E' ('x') not null)")
     assert json.dumps(to_avro(type_, name="abc.def.ghi", null_defaults=True).json) == (
         '{"type": "record", "name": "ghi", "namespace": "abc.def", "doc": "R", "fields": ['
         '{"name": "a", "type": ["null", "int"], "default": null, "doc": "A"}, '
@@ -560,9 +548,7 @@ def test_a_type_that_cannot_be_resolved_is_refused() -> None:
     with pytest.raises(UnresolvedType):
         to_avro(relation(a=Named(("x",))), name="envelope")
     with pytest.raises(SchemaTooDeep):
-        to_avro(
-            relation(a=Named(("headgate", "public", "loop"))), name="envelope", resolve=CATALOG.__getitem__
-        )
+        to_avro(relation(a=Named(("headgate", "public", "loop"))), name="envelope", resolve=CATALOG.__getitem__)
 
 
 # laws
@@ -573,10 +559,7 @@ def as_read_back(type_: Type) -> Type:
     match type_:
         case Record():
             names = avro_names([f.name for f in type_.fields])
-            fields = (
-                replace(f, name=n, type=as_read_back(f.type))
-                for f, n in zip(type_.fields, names, strict=True)
-            )
+            fields = (replace(f, name=n, type=as_read_back(f.type)) for f, n in zip(type_.fields, names, strict=True))
             return Record(tuple(fields), None, type_.doc)
         case Enum():
             return replace(type_, name=None)
@@ -627,9 +610,7 @@ def test_a_type_comes_back_from_avro(type_: Type) -> None:
 @pytest.mark.filterwarnings("ignore::avro.errors.IgnoredLogicalType")
 @given(records(max_fields=5), st.booleans(), st.none() | st.just("n.s"))
 @examples(25)
-def test_both_avro_libraries_accept_a_generated_schema(
-    type_: Type, null_defaults: bool, namespace: str | None
-) -> None:
+def test_both_avro_libraries_accept_a_generated_schema(type_: Type, null_defaults: bool, namespace: str | None) -> None:
     schema = to_avro(type_, name="envelope", namespace=namespace, null_defaults=null_defaults).json
     fastavro.parse_schema(json.loads(json.dumps(schema)))
     avro.schema.parse(json.dumps(schema))

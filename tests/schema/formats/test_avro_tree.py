@@ -76,9 +76,7 @@ def _fields(name: str) -> list[dict[str, Any]]:
 
 def test_a_copy_of_a_record_that_contains_itself_contains_the_copy() -> None:
     tree = load_tree(LIST)
-    copy = rebuild(
-        tree, lambda node: Primitive("long") if isinstance(node, Primitive) and node.kind == "int" else node
-    )
+    copy = rebuild(tree, lambda node: Primitive("long") if isinstance(node, Primitive) and node.kind == "int" else node)
     assert isinstance(copy, Record)
     assert values_of(copy.fields[1].type) == (copy,)
     assert copy is not tree

@@ -76,9 +76,7 @@ FIELDS: dict[str, dict[str, object]] = {
     "json": {"type": "flat_object"},
     "enum('a')": {"type": "keyword"},
     "array<array<bigint>>": {"type": "long"},
-    "record(a record(b date))": {
-        "properties": {"a": {"properties": {"b": {"type": "date", "format": "strict_date"}}}}
-    },
+    "record(a record(b date))": {"properties": {"a": {"properties": {"b": {"type": "date", "format": "strict_date"}}}}},
     "map<text, bigint>": {"type": "object", "dynamic": "true"},
     "map<text, record(a text)>": {"type": "flat_object"},
 }
@@ -107,9 +105,7 @@ def test_the_mapping_is_strict_and_carries_the_docs() -> None:
 
 def test_the_values_of_a_map_are_typed_by_a_template() -> None:
     mapping = to_elasticsearch(record_type("record(a record(m map<text, bigint>))"))
-    assert mapping["dynamic_templates"] == [
-        {"values of a.m": {"path_match": "a.m.*", "mapping": {"type": "long"}}}
-    ]
+    assert mapping["dynamic_templates"] == [{"values of a.m": {"path_match": "a.m.*", "mapping": {"type": "long"}}}]
     assert print_type(from_elasticsearch(mapping)) == "record(a record(m map<text, bigint>))"
 
 
@@ -124,9 +120,7 @@ def test_a_decimal_may_be_scaled_as_far_as_doubles_are_exact() -> None:
 
 
 def test_elasticsearch_has_its_own_word_for_any_object() -> None:
-    assert to_elasticsearch_field(parse_type("json"), MappingOptions(json=JsonAs.FLATTENED)) == {
-        "type": "flattened"
-    }
+    assert to_elasticsearch_field(parse_type("json"), MappingOptions(json=JsonAs.FLATTENED)) == {"type": "flattened"}
 
 
 @pytest.mark.parametrize("name", ["a.b", "", " ", "_id"])

@@ -189,9 +189,7 @@ READ: list[tuple[object, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"), READ, ids=lambda x: x if isinstance(x, str) else json.dumps(x)[:60]
-)
+@pytest.mark.parametrize(("schema", "expected"), READ, ids=lambda x: x if isinstance(x, str) else json.dumps(x)[:60])
 def test_a_json_schema_has_this_type(schema: object, expected: str) -> None:
     assert plain(from_json_schema(schema)) == parse_type(expected)
     assert from_json_schema(json.dumps(schema)) == from_json_schema(schema)
@@ -304,9 +302,7 @@ REFUSED: list[tuple[object, type[HeadgateError], str]] = [
 
 
 @pytest.mark.parametrize(("schema", "error", "path"), REFUSED)
-def test_what_has_no_type_is_refused_with_its_path(
-    schema: object, error: type[SchemaError], path: str
-) -> None:
+def test_what_has_no_type_is_refused_with_its_path(schema: object, error: type[SchemaError], path: str) -> None:
     with pytest.raises(error) as caught:
         from_json_schema(schema)
     assert getattr(caught.value, "path") == path  # noqa: B009
@@ -511,9 +507,7 @@ def test_a_value_is_valid_under_the_schema_of_its_type(data: st.DataObject) -> N
 
 @given(records(st.just(Json()), max_fields=3), st.data())
 @examples(15)
-def test_a_json_value_is_valid_unless_it_is_null_where_null_is_not_allowed(
-    type_: Record, data: st.DataObject
-) -> None:
+def test_a_json_value_is_valid_unless_it_is_null_where_null_is_not_allowed(type_: Record, data: st.DataObject) -> None:
     document = to_json(data.draw(values_of(type_)), type_)
     assert isinstance(document, dict)
     refused = any(document[f.name] is None and not f.nullable for f in type_.fields)
@@ -524,15 +518,9 @@ def schemas() -> st.SearchStrategy[object]:
     """Schemas of every combination of keywords that decides a type, over the names a and b."""
     bound = st.none() | st.integers(-3, 3)
     leaves: st.SearchStrategy[object] = (
-        st.sampled_from(
-            [True, {}, TEXT, WHOLE, NULL, {"type": ["string", "null"]}, {"type": ["number", "integer"]}]
-        )
-        | st.lists(st.sampled_from(["x", "y", 1, 2.5, None, True]), min_size=1, max_size=3).map(
-            lambda e: {"enum": e}
-        )
-        | st.sampled_from(
-            [{"const": "x"}, {"const": 1}, {"type": "string", "enum": ["x", 1]}, {"required": ["a"]}]
-        )
+        st.sampled_from([True, {}, TEXT, WHOLE, NULL, {"type": ["string", "null"]}, {"type": ["number", "integer"]}])
+        | st.lists(st.sampled_from(["x", "y", 1, 2.5, None, True]), min_size=1, max_size=3).map(lambda e: {"enum": e})
+        | st.sampled_from([{"const": "x"}, {"const": 1}, {"type": "string", "enum": ["x", 1]}, {"required": ["a"]}])
         | st.builds(lambda low: {"type": "integer", "minimum": low} if low is not None else WHOLE, bound)
     )
     return st.recursive(leaves, _larger, max_leaves=6)
@@ -548,9 +536,7 @@ def _larger(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
         | st.builds(lambda s: {"type": "array", "items": s}, inner)
         | st.builds(lambda s: {"type": "object", "additionalProperties": s}, inner)
         | st.builds(lambda key, s: {key: s}, st.sampled_from(["oneOf", "anyOf", "allOf"]), several)
-        | st.builds(
-            lambda o, key, s: {**o, key: s}, obj, st.sampled_from(["oneOf", "anyOf", "allOf"]), several
-        )
+        | st.builds(lambda o, key, s: {**o, key: s}, obj, st.sampled_from(["oneOf", "anyOf", "allOf"]), several)
         | st.builds(lambda o, a, b, c: {**o, "if": a, "then": b, "else": c}, obj, inner, obj, obj)
     )
 
@@ -572,9 +558,7 @@ def fits(type_: Type, nullable: bool, document: object) -> bool:
         case Json():
             return True
         case Record(fields):
-            return isinstance(document, dict) and all(
-                fits(f.type, f.nullable, document.get(f.name)) for f in fields
-            )
+            return isinstance(document, dict) and all(fits(f.type, f.nullable, document.get(f.name)) for f in fields)
         case Array(element, inside):
             return isinstance(document, list) and all(fits(element, inside, item) for item in document)
         case Map(value, inside):
@@ -613,9 +597,7 @@ _KEYS = "type properties required items enum const anyOf oneOf allOf $ref $id mi
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(_WORDS),
-        lambda inner: (
-            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_KEYS), inner, max_size=5)
-        ),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_KEYS), inner, max_size=5),
         max_leaves=20,
     )
 )
@@ -626,9 +608,7 @@ def test_no_document_makes_another_error_than_ours(document: object) -> None:
 
 
 def test_two_thousand_fields_take_less_than_the_budget() -> None:
-    properties = {
-        f"f{n}": {"type": ["integer", "null"], "description": "d", "maximum": 5} for n in range(2000)
-    }
+    properties = {f"f{n}": {"type": ["integer", "null"], "description": "d", "maximum": 5} for n in range(2000)}
     text = json.dumps(an_object("f1", **properties))
     assert min(seconds(lambda: to_json_schema(from_json_schema(text))) for _ in range(5)) < 0.2
 

@@ -120,9 +120,7 @@ def test_names_that_differ_only_in_case_are_two_columns() -> None:
     assert [c.name for c in columns(record_type('record(a text, "A" text)'))] == ["a", "A"]
 
 
-@pytest.mark.parametrize(
-    ("name", "fits"), [("x" * 63, True), ("x" * 64, False), ("é" * 31, True), ("é" * 32, False)]
-)
+@pytest.mark.parametrize(("name", "fits"), [("x" * 63, True), ("x" * 64, False), ("é" * 31, True), ("é" * 32, False)])
 def test_the_limit_of_63_is_in_bytes(name: str, fits: bool) -> None:
     record = Record((Field(name, Text()),))
     if fits:

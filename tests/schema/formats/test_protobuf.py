@@ -132,9 +132,7 @@ def test_a_field_is_read_as(field: str, expected: Field) -> None:
         "type/timeofday",
     )
     imports = "".join(f'import "google/{name}.proto";' for name in files)
-    record = read(
-        f"{imports} message M {{ {field} enum E {{ A = 0; B = 1; }} message In {{ string x = 1; }} }}"
-    )
+    record = read(f"{imports} message M {{ {field} enum E {{ A = 0; B = 1; }} message In {{ string x = 1; }} }}")
     assert record.fields[0] == expected
 
 
@@ -228,9 +226,7 @@ def test_messages_that_unfold_without_end_are_refused() -> None:
 def test_confluents_decimal_is_a_decimal_if_its_size_is_known() -> None:
     imports = 'import "confluent/meta.proto"; import "confluent/type/decimal.proto";'
     option = '[(confluent.field_meta) = { doc: "price", params: [{ key: "precision", value: "9" }, { key: "scale", value: "2" }] }]'
-    known = read(
-        f"{imports} message M {{ confluent.type.Decimal d = 1 {option}; confluent.type.Decimal e = 2; }}"
-    )
+    known = read(f"{imports} message M {{ confluent.type.Decimal d = 1 {option}; confluent.type.Decimal e = 2; }}")
     assert known.fields[0] == Field("d", Decimal(9, 2), True, "price")
     assert known.fields[1].type == Record(
         (Field("value", Bytes(), False), Field("scale", Integer(), False)), "confluent.type.Decimal"
@@ -316,9 +312,7 @@ def survives(type_: Type, nullable: bool) -> tuple[Type, bool]:
         case Bytes():
             return Bytes(), nullable
         case Enum():
-            return (
-                Enum(type_.symbols, doc=_doc(type_.doc)) if are_symbols(type_.symbols) else Text()
-            ), nullable
+            return (Enum(type_.symbols, doc=_doc(type_.doc)) if are_symbols(type_.symbols) else Text()), nullable
         case Date() | Time() | TimestampTz() | Json():
             return type_, True
         case Record():
@@ -411,9 +405,7 @@ def test_protoc_takes_what_is_written() -> None:
 
 
 def test_symbols_that_protoc_cannot_tell_apart_are_text() -> None:
-    kept = [
-        are_symbols(symbols) for symbols in (("F", "f"), ("value_a", "A"), ("foo_bar", "foobar", "VALUE_"))
-    ]
+    kept = [are_symbols(symbols) for symbols in (("F", "f"), ("value_a", "A"), ("foo_bar", "foobar", "VALUE_"))]
     assert kept == [False, False, True]
     first = written(one(Enum(("F", "g"))))
     second = written(one(Enum(("f", "g"))), first)
@@ -451,18 +443,14 @@ def test_a_column_keeps_its_number_and_none_is_used_again() -> None:
 
 def test_a_column_whose_old_values_cannot_be_read_gets_a_new_number() -> None:
     first = written(Record((Field("a", Integer()), Field("b", Array(Text())), Field("c", Record(())))))
-    second = written(
-        Record((Field("a", Text()), Field("b", Text()), Field("c", Record((Field("x", Text()),))))), first
-    )
+    second = written(Record((Field("a", Text()), Field("b", Text()), Field("c", Record((Field("x", Text()),))))), first)
     assert numbers(second) == {"a": 4, "b": 5, "c": 3}
 
 
 @pytest.mark.parametrize("name", ["0", "_0", "__", "a-b", "\U0001f600", "a b c", "x y", "0_"])
 def test_any_name_of_a_column_comes_back(name: str) -> None:
     record = Record((Field(name, Text()), Field("_0", Text()) if name != "_0" else Field("y", Text())))
-    assert [field.name for field in from_protobuf(written(record)).fields] == [
-        field.name for field in record.fields
-    ]
+    assert [field.name for field in from_protobuf(written(record)).fields] == [field.name for field in record.fields]
 
 
 def test_a_column_without_a_valid_name_is_known_by_its_json_name() -> None:
@@ -506,9 +494,7 @@ def read_again(file: FileDescriptorProto) -> Record:
 
 
 def test_two_thousand_columns_map_in_time() -> None:
-    columns = tuple(
-        Field(f"column_{i}", Record((Field("x", Text()),)) if i % 10 == 0 else Text()) for i in range(2000)
-    )
+    columns = tuple(Field(f"column_{i}", Record((Field("x", Text()),)) if i % 10 == 0 else Text()) for i in range(2000))
     file = written(Record(columns))
     assert len(from_protobuf(file).fields) == 2000
     assert max(numbers(file).values()) == 2000

@@ -63,9 +63,7 @@ def test_the_compiler_reports_all_errors_as_data_from_0(tmp_path: pathlib.Path) 
 
 
 def test_the_compiler_warns_by_a_warning(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "a.proto").write_text(
-        'syntax = "proto2"; message M { optional int32 a_b = 1; optional int32 aB = 2; }'
-    )
+    (tmp_path / "a.proto").write_text('syntax = "proto2"; message M { optional int32 a_b = 1; optional int32 aB = 2; }')
     with pytest.raises(_protoc_compiler.ProtocWarning):
         _protoc_compiler.get_protos(b"a.proto", [bytes(tmp_path)])
 
@@ -82,9 +80,7 @@ for text in ({PROTO3!r} + 'import "google/protobuf/any.proto"; message M {{}}', 
     except Exception as refused:
         print(type(refused).__name__)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert (done.stdout.split(), done.stderr) == (
         ["2", "1", "1", "1", "1", "MalformedProto", "MissingImport", "MalformedProto"],
         "",
@@ -93,9 +89,7 @@ for text in ({PROTO3!r} + 'import "google/protobuf/any.proto"; message M {{}}', 
 
 def test_importing_the_mapper_does_not_load_the_compiler() -> None:
     script = "import sys, headgate.registry.schemas; print([name for name in sys.modules if 'grpc' in name])"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
 
 
@@ -132,9 +126,7 @@ def test_a_text_with_warnings_and_a_large_one_are_compiled_all_the_same() -> Non
 
 def test_a_serialized_descriptor_is_compiled_like_its_text() -> None:
     other = 'syntax = "proto2"; package o; import "google/protobuf/descriptor.proto"; message T {} extend google.protobuf.FieldOptions { optional string unit = 50001; }'
-    text = (
-        f'{PROTO3} import "o.proto"; message M {{ map<string, o.T> x = 1 [(o.unit) = "kg"]; message N {{}} }}'
-    )
+    text = f'{PROTO3} import "o.proto"; message M {{ map<string, o.T> x = 1 [(o.unit) = "kg"]; message N {{}} }}'
     own, *imported = read_files(text, [("o.proto", other)])
     in_base64 = [base64.b64encode(file.SerializeToString()).decode() for file in (own, imported[-1])]
     again = read_files(in_base64[0], [("o.proto", in_base64[1])])
@@ -280,9 +272,7 @@ def test_unknown_names_come_with_the_near_ones() -> None:
         (errors.UnresolvedProtoType, "Import the file that defines it, or register it as a reference."),
     ]
     missing = refused(f'{PROTO3} import "google/protobuf/timestmp.proto";')
-    assert (
-        missing.problem == 'file "google/protobuf/timestmp.proto" imported by "schema.proto" does not exist'
-    )
+    assert missing.problem == 'file "google/protobuf/timestmp.proto" imported by "schema.proto" does not exist'
     assert (missing.hint() or "").startswith('Did you mean "google/protobuf/timestamp.proto"')
     option = refused("message M { option deprecate = true; }")
     assert isinstance(option, errors.UnknownProtoOption)
@@ -297,9 +287,7 @@ def test_an_error_in_a_reference_names_its_file_and_line() -> None:
     assert (found.message(), found.others) == ('other.proto:2:13: "X" is not defined', ())
 
 
-@pytest.mark.parametrize(
-    "name", ["../a.proto", "/etc/passwd", "a//b.proto", "./a.proto", "a\\b.proto", "x" * 5000]
-)
+@pytest.mark.parametrize("name", ["../a.proto", "/etc/passwd", "a//b.proto", "./a.proto", "a\\b.proto", "x" * 5000])
 def test_an_import_that_is_no_relative_path_does_not_exist(name: str) -> None:
     found = refused(f'{PROTO3} import "{name.replace(chr(92), chr(92) * 2)}";', (name, PROTO3))
     assert isinstance(found, errors.MissingImport)

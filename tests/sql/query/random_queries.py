@@ -34,9 +34,7 @@ Row = tuple[int, int | None, int | None, str | None]
 
 def find_relation(parts: Sequence[Identifier]) -> Relation:
     name = parts[-1].name
-    columns = tuple(
-        Column(c.name, c.type, c.nullable and not (name == "k2" and c.name == "a")) for c in COLUMNS
-    )
+    columns = tuple(Column(c.name, c.type, c.nullable and not (name == "k2" and c.name == "a")) for c in COLUMNS)
     return Relation(name, name, columns)
 
 
@@ -49,9 +47,7 @@ class Contents:
 
     random: Random
     appended: dict[str, list[Row]] = field(default_factory=lambda: {"ap": [], "ap2": []})
-    keyed: dict[str, dict[tuple[int | None, ...], Row]] = field(
-        default_factory=lambda: {"k": {}, "l": {}, "k2": {}}
-    )
+    keyed: dict[str, dict[tuple[int | None, ...], Row]] = field(default_factory=lambda: {"k": {}, "l": {}, "k2": {}})
 
     def change(self) -> None:
         """Add rows to the relations that grow, and write and delete keys in the others."""
@@ -71,9 +67,7 @@ class Contents:
     def _row(self, never_null: bool = False) -> Row:
         pick = self.random.choice
         a = pick([0, 1, 2]) if never_null else pick([0, 1, 2, None])
-        tags = (
-            None if self.random.random() < 0.2 else json.dumps([pick([1, 2]) for _ in range(pick([0, 1, 2]))])
-        )
+        tags = None if self.random.random() < 0.2 else json.dumps([pick([1, 2]) for _ in range(pick([0, 1, 2]))])
         return pick([1, 2, 3, 4]), a, pick([0, 1, None]), tags
 
 
@@ -163,13 +157,10 @@ class Queries:
         text, alias, below = self._from(depth)
         chosen = [(name, self._name()) for name in self._some(below.numbers)]
         computed = [
-            (f"{alias}.{old} + 1" if self.random.random() < 0.15 else f"{alias}.{old}", new)
-            for old, new in chosen
+            (f"{alias}.{old} + 1" if self.random.random() < 0.15 else f"{alias}.{old}", new) for old, new in chosen
         ]
         arrays = [(name, self._name()) for name in below.arrays]
-        listed = ", ".join(
-            [*(f"{v} AS {n}" for v, n in computed), *(f"{alias}.{a} AS {n}" for a, n in arrays)]
-        )
+        listed = ", ".join([*(f"{v} AS {n}" for v, n in computed), *(f"{alias}.{a} AS {n}" for a, n in arrays)])
         names = tuple(new for _, new in chosen)
         return Query(same(f"SELECT {listed} FROM ") + text, names, tuple(new for _, new in arrays))
 
@@ -235,9 +226,7 @@ class Queries:
         )
         return Query(Text(ours, lite), (*names, count, *([number] if with_number else [])))
 
-    def _set(
-        self, alias: str, kept: Sequence[str], names: Sequence[str], count: str, extra: str, text: Text
-    ) -> str:
+    def _set(self, alias: str, kept: Sequence[str], names: Sequence[str], count: str, extra: str, text: Text) -> str:
         values = [*(f"{alias}.{key}" for key in kept), *["NULL"] * (len(names) - len(kept))]
         listed = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         group = f" GROUP BY {', '.join(f'{alias}.{key}' for key in kept)}" if kept else ""
@@ -246,9 +235,7 @@ class Queries:
     def _distinct(self, depth: int) -> Query:
         text, alias, below = self._from(depth)
         names = self._some(below.numbers)
-        return Query(
-            same(f"SELECT DISTINCT {', '.join(f'{alias}.{n}' for n in names)} FROM ") + text, tuple(names)
-        )
+        return Query(same(f"SELECT DISTINCT {', '.join(f'{alias}.{n}' for n in names)} FROM ") + text, tuple(names))
 
     def _set_operation(self, depth: int) -> Query:
         left_text, left, one = self._from(depth)
@@ -340,14 +327,7 @@ class Queries:
         whole = same(f"SELECT {alias}.*")
         match self.random.randrange(3):
             case 0:
-                made = (
-                    whole
-                    + " FROM "
-                    + text
-                    + f" WHERE {alias}.{column} IN (SELECT s.{theirs} FROM "
-                    + inner
-                    + ")"
-                )
+                made = whole + " FROM " + text + f" WHERE {alias}.{column} IN (SELECT s.{theirs} FROM " + inner + ")"
             case 1:
                 test = " WHERE EXISTS (SELECT 1 FROM "
                 made = whole + " FROM " + text + test + inner + f" WHERE s.{theirs} = {alias}.{column})"

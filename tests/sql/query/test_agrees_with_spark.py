@@ -70,9 +70,7 @@ def with_relations(session: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.caseSensitive", True)
     for relation in RELATIONS.values():
         fields = tuple(
-            Field(c.name, c.type, c.nullable)
-            for c in (*relation.columns, *relation.hidden)
-            if c.type is not None
+            Field(c.name, c.type, c.nullable) for c in (*relation.columns, *relation.hidden) if c.type is not None
         )
         schema = to_spark(Record(fields))
         assert isinstance(schema, StructType)
@@ -112,9 +110,7 @@ def agree(spark: SparkSession, query: str) -> None:
     assert [c.name for c in ours.columns] == theirs.fieldNames()
     for column, field in zip(ours.columns, theirs.fields, strict=True):
         assert column.type is not None, column.name
-        assert to_spark(column.type).simpleString() == field.dataType.simpleString(), (
-            f"{column.name} in {query}"
-        )
+        assert to_spark(column.type).simpleString() == field.dataType.simpleString(), f"{column.name} in {query}"
         assert column.nullable or not field.nullable, f"{column.name} may be NULL in {query}"
 
 

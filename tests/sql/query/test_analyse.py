@@ -99,9 +99,7 @@ def test_relations_are_listed_once_and_common_tables_are_none() -> None:
 
 
 def test_a_call_without_signature_has_no_type_until_spark_gives_one() -> None:
-    assert [column.type for column in analysed("SELECT window(ts, '1 minute') AS w FROM orders").columns] == [
-        None
-    ]
+    assert [column.type for column in analysed("SELECT window(ts, '1 minute') AS w FROM orders").columns] == [None]
 
 
 def test_spellings_of_postgres_become_those_of_spark() -> None:
@@ -141,8 +139,7 @@ def test_functions_of_spark_reach_it_as_they_are_written() -> None:
         ),
         (
             "SELECT (k).zz FROM orders",
-            'error SQL-0406: field "zz" of the record does not exist\n1 | SELECT (k).zz FROM orders\n'
-            "               ^^",
+            'error SQL-0406: field "zz" of the record does not exist\n1 | SELECT (k).zz FROM orders\n               ^^',
         ),
         (
             "SELECT id\nFROM orderz",

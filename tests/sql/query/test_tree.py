@@ -166,9 +166,7 @@ def test_a_plain_column_is_told_with_its_origin() -> None:
 
 
 def test_the_sql_of_a_tree_names_every_column_by_its_ref() -> None:
-    analysed = analyse(
-        "SELECT c.id, d.id FROM customers c JOIN customers d ON c.city = d.city", find_relation
-    )
+    analysed = analyse("SELECT c.id, d.id FROM customers c JOIN customers d ON c.city = d.city", find_relation)
     assert spark_sql(analysed.tree) == (
         "SELECT `id#1` AS `id#5`, `id#3` AS `id#6` FROM (SELECT * FROM (SELECT `id` AS `id#1`, "
         "`city` AS `city#2` FROM rel_2) JOIN (SELECT `id` AS `id#3`, `city` AS `city#4` FROM rel_2) "

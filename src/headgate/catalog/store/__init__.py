@@ -73,9 +73,7 @@ class Store(Reader, Protocol):
     def raise_epoch(self, above: int) -> None:
         """Make all further epochs larger than one that a target holds: the catalog was restored from an old copy."""
 
-    def advance(
-        self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()
-    ) -> None:
+    def advance(self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()) -> None:
         """Compare-and-set of a task's progress, with the rejected records of the batch, which replace those of earlier
         attempts. None: `reject` has stored them. Raises LedgerMoved."""
 

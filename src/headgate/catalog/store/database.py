@@ -97,9 +97,7 @@ def _meaning(failure: sqlite3.Error, path: str) -> CatalogError:
 
 def _open(path: Path, *, writer: bool) -> sqlite3.Connection:
     if writer:
-        path.touch(
-            mode=0o600
-        )  # statements may hold what is nobody else's business; -wal and -shm take the same mode
+        path.touch(mode=0o600)  # statements may hold what is nobody else's business; -wal and -shm take the same mode
     database = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
@@ -111,9 +109,7 @@ def _open(path: Path, *, writer: bool) -> sqlite3.Connection:
     return database
 
 
-def _check_format(
-    database: sqlite3.Connection, path: Path, scripts: tuple[str, ...], *, writer: bool
-) -> None:
+def _check_format(database: sqlite3.Connection, path: Path, scripts: tuple[str, ...], *, writer: bool) -> None:
     ours = database.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     empty = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if not ours and not empty:

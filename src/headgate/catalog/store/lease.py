@@ -30,9 +30,7 @@ log = logging.getLogger(__name__)
 TIME_TO_LIVE = timedelta(seconds=30)  # without a heartbeat; then another process may take the lease
 BEAT_EVERY = 2.0  # seconds between heartbeats
 OLDEST_BEAT = 25.0  # seconds; a holder with an older heartbeat ends itself before another may take the lease
-WATCH_EVERY = (
-    0.5  # seconds; two looks must find the heartbeat too old, so that a woken process can renew it first
-)
+WATCH_EVERY = 0.5  # seconds; two looks must find the heartbeat too old, so that a woken process can renew it first
 
 # Counts the time that the machine slept, because the heartbeat in the catalog grows older meanwhile.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -134,9 +132,7 @@ def raise_above(database: sqlite3.Connection, mine: Lease, number: int) -> Lease
 
 def give_back(database: sqlite3.Connection, mine: Lease) -> None:
     """Release the lease if it is still ours. The epoch is kept, so that it only grows."""
-    database.execute(
-        "UPDATE lease SET holder = NULL WHERE epoch = ? AND holder = ?", (mine.epoch, mine.holder)
-    )
+    database.execute("UPDATE lease SET holder = NULL WHERE epoch = ? AND holder = ?", (mine.epoch, mine.holder))
 
 
 def _who(held: Lease | None) -> str:

@@ -27,18 +27,14 @@ def append(database: sqlite3.Connection, unit: Commit, steps: Sequence[AppliedCh
         ],
     )
     for step in steps:
-        append_event(
-            database, object_id_of(step.change), step.name_after, event_of(step.change), _detail(step), now
-        )
+        append_event(database, object_id_of(step.change), step.name_after, event_of(step.change), _detail(step), now)
 
 
 def append_event(
     database: sqlite3.Connection, object_id: int, name: str, event: str, detail: str | None, now: datetime
 ) -> Event:
     row = (to_micros(now), object_id, name, str(event), detail)
-    done = database.execute(
-        "INSERT INTO events (time, object_id, object, event, detail) VALUES (?,?,?,?,?)", row
-    )
+    done = database.execute("INSERT INTO events (time, object_id, object, event, detail) VALUES (?,?,?,?,?)", row)
     return Event(done.lastrowid or 0, now, object_id, name, str(event), detail)
 
 

@@ -98,9 +98,7 @@ _THE_RECORD = " WHERE task = ? AND position = ?"
 
 
 def delete_quarantine(database: sqlite3.Connection, records: Iterable[Quarantined]) -> None:
-    database.executemany(
-        "DELETE FROM quarantine" + _THE_RECORD, [(r.task, dump_record(r.position)) for r in records]
-    )
+    database.executemany("DELETE FROM quarantine" + _THE_RECORD, [(r.task, dump_record(r.position)) for r in records])
 
 
 def update_quarantine(database: sqlite3.Connection, records: Iterable[Quarantined]) -> None:

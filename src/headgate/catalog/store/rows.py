@@ -62,10 +62,7 @@ def read_catalog(database: sqlite3.Connection) -> Catalog:
         version,
         next_id,
         _read_objects(database, _read_columns(database), _read_dependencies(database)),
-        {
-            row[0]: _secret(row[1], row[2])
-            for row in database.execute("SELECT object, place, content FROM secrets")
-        },
+        {row[0]: _secret(row[1], row[2]) for row in database.execute("SELECT object, place, content FROM secrets")},
         {row[0]: DesiredTaskState(row[1]) for row in database.execute("SELECT task, state FROM desired")},
     )
 
@@ -127,17 +124,13 @@ def _forget(database: sqlite3.Connection, gone: int) -> None:
 
 
 def _write_secrets(database: sqlite3.Connection, old: dict[int, SecretSource], new: Catalog) -> None:
-    database.executemany(
-        "DELETE FROM secrets WHERE object = ?", [(i,) for i in old.keys() - new.secrets.keys()]
-    )
+    database.executemany("DELETE FROM secrets WHERE object = ?", [(i,) for i in old.keys() - new.secrets.keys()])
     changed = [(i, *_secret_row(s)) for i, s in new.secrets.items() if old.get(i) is not s]
     database.executemany("INSERT OR REPLACE INTO secrets VALUES (?,?,?)", changed)
 
 
 def _write_desired(database: sqlite3.Connection, old: dict[int, DesiredTaskState], new: Catalog) -> None:
-    database.executemany(
-        "DELETE FROM desired WHERE task = ?", [(i,) for i in old.keys() - new.desired.keys()]
-    )
+    database.executemany("DELETE FROM desired WHERE task = ?", [(i,) for i in old.keys() - new.desired.keys()])
     changed = [(i, d.value) for i, d in new.desired.items() if old.get(i) is not d]
     database.executemany("INSERT OR REPLACE INTO desired VALUES (?,?)", changed)
 
@@ -179,9 +172,7 @@ def _read_columns(database: sqlite3.Connection) -> dict[int, list[Column]]:
 
 def _read_dependencies(database: sqlite3.Connection) -> dict[int, list[Dependency]]:
     found: dict[int, list[Dependency]] = {}
-    rows = database.execute(
-        "SELECT object, depends_on, use, holds FROM dependencies ORDER BY object, position"
-    )
+    rows = database.execute("SELECT object, depends_on, use, holds FROM dependencies ORDER BY object, position")
     for object_, on, use, holds in rows:
         found.setdefault(object_, []).append(Dependency(on, DependencyKind(use), bool(holds)))
     return found

@@ -214,9 +214,7 @@ class SqliteStore(SqliteReader):
                 raised = leases.raise_above(database, self._lease, above // EPOCHS_PER_LEASE)
             self._lease = raised
 
-    def advance(
-        self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()
-    ) -> None:
+    def advance(self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()) -> None:
         def work(database: sqlite3.Connection) -> None:
             progress.write_ledger(database, expected, new)
             if rejected is not None:

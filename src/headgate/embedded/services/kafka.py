@@ -74,9 +74,7 @@ class Kafka:
     """The service ``kafka``. Its second port is the controller's."""
 
     name: ServiceName = "kafka"
-    requirements = Requirements(
-        ("kafka", "kafka-controller"), memory=600, disk=300, start_timeout=120, stop_timeout=15
-    )
+    requirements = Requirements(("kafka", "kafka-controller"), memory=600, disk=300, start_timeout=120, stop_timeout=15)
 
     def prepare(self, placement: Placement) -> Commands:
         private_folder(placement.data, placement.user)

@@ -92,9 +92,7 @@ def _server(placement: Placement, programs: Path) -> Command:
     options = ("-D", str(_cluster(placement)), "-h", LOOPBACK, "-p", str(placement.port))
     command = (str(programs / "postgres"), *options, *settings)
     # SIGINT is a fast, orderly shutdown. SIGQUIT ends all backends at once; the next start replays the write-ahead log.
-    return Command(
-        command, placement.data, placement.user, stop_signal=signal.SIGINT, death_signal=signal.SIGQUIT
-    )
+    return Command(command, placement.data, placement.user, stop_signal=signal.SIGINT, death_signal=signal.SIGQUIT)
 
 
 def _initdb(placement: Placement, programs: Path) -> Command:
@@ -124,9 +122,7 @@ def password(placement: Placement) -> str:
     try:
         return path.read_text()
     except OSError as error:
-        raise ServiceDidNotStart(
-            "postgres", f"its password file {path} cannot be read", str(placement.log)
-        ) from error
+        raise ServiceDidNotStart("postgres", f"its password file {path} cannot be read", str(placement.log)) from error
 
 
 def check_version(cluster: Path) -> None:

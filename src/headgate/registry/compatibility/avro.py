@@ -71,9 +71,7 @@ class _Check:
         self.answers[pair] = answer
         return answer
 
-    def _differences(
-        self, reader: tree.AvroType, writer: tree.AvroType, path: str
-    ) -> Iterator[Incompatibility]:
+    def _differences(self, reader: tree.AvroType, writer: tree.AvroType, path: str) -> Iterator[Incompatibility]:
         match reader, writer:
             case _, tree.Union():
                 for branch in writer.branches:
@@ -99,9 +97,7 @@ class _Check:
                     message = f"the reader's {tree.describe(reader)} cannot read the writer's {tree.describe(writer)}"
                     yield Incompatibility(path, "TYPE_MISMATCH", message)
 
-    def _reader_union(
-        self, reader: tree.Union, writer: tree.AvroType, path: str
-    ) -> Iterator[Incompatibility]:
+    def _reader_union(self, reader: tree.Union, writer: tree.AvroType, path: str) -> Iterator[Incompatibility]:
         """One branch must read the writer's type. If the branch that is probably intended does not, its differences are named
         too."""
         reasons: list[Incompatibility] = []
@@ -111,9 +107,7 @@ class _Check:
                 return
             if _is_probably_intended(branch, writer):
                 reasons.extend(answer)
-        message = (
-            f"no branch of the reader's {tree.describe(reader)} reads the writer's {tree.describe(writer)}"
-        )
+        message = f"no branch of the reader's {tree.describe(reader)} reads the writer's {tree.describe(writer)}"
         yield Incompatibility(path, "MISSING_UNION_BRANCH", message)
         yield from reasons
 
@@ -123,9 +117,7 @@ class _Check:
             sources = _writer_fields(member, writer)
             if len(sources) > 1:
                 names = " and ".join(f'"{source.name}"' for source in sources)
-                message = (
-                    f'field "{member.name}" of {tree.describe(reader)} may stand for {names} of the writer'
-                )
+                message = f'field "{member.name}" of {tree.describe(reader)} may stand for {names} of the writer'
                 yield Incompatibility(place, "NAME_MISMATCH", message)
             elif sources:
                 yield from self.compare(member.type, sources[0].type, f"{place}.type")
@@ -161,7 +153,9 @@ def _writer_fields(member: tree.Field, writer: tree.Record) -> list[tree.Field]:
 
 def _name_mismatch(reader: tree.Named, writer: tree.Named, path: str) -> Iterator[Incompatibility]:
     if reader.name.simple != writer.name.simple and writer.name.full not in reader.aliases:
-        message = f"the reader's {tree.describe(reader)} is neither named nor aliased as the writer's {tree.describe(writer)}"
+        message = (
+            f"the reader's {tree.describe(reader)} is neither named nor aliased as the writer's {tree.describe(writer)}"
+        )
         yield Incompatibility(f"{path}.name", "NAME_MISMATCH", message)
 
 

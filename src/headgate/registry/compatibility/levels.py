@@ -11,9 +11,7 @@ from headgate.registry.schemas import ParsedSchema
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
 
 
-def check(
-    new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel
-) -> tuple[Incompatibility, ...]:
+def check(new: ParsedSchema, earlier: Sequence[ParsedSchema], level: CompatibilityLevel) -> tuple[Incompatibility, ...]:
     """Why `new` cannot follow `earlier` (oldest first). Empty if it can.
 
     The latest version is compared first, and only it if the level is not transitive. An incompatibility that several

@@ -114,9 +114,7 @@ class _Definitions:
     def _label(self, field: FieldDescriptorProto) -> Label:
         if field.label == _F.LABEL_REPEATED:
             return Label.REPEATED
-        if field.label == _F.LABEL_REQUIRED or (
-            field.options.features.field_presence == FeatureSet.LEGACY_REQUIRED
-        ):
+        if field.label == _F.LABEL_REQUIRED or (field.options.features.field_presence == FeatureSet.LEGACY_REQUIRED):
             return Label.REQUIRED
         written = field.proto3_optional or (not self.file.syntax and not field.HasField("oneof_index"))
         return Label.OPTIONAL if written else Label.NONE
@@ -185,9 +183,7 @@ class _Comparison:
                     yield _found(here, "MESSAGE_MOVED", f'message "{name}" is at another place in the file')
                 yield from self._message(new[name][1], old[name][1], here)
 
-    def _message(
-        self, reader: DescriptorProto, writer: DescriptorProto, path: str
-    ) -> Iterator[Incompatibility]:
+    def _message(self, reader: DescriptorProto, writer: DescriptorProto, path: str) -> Iterator[Incompatibility]:
         new = {field.number: self.reader.member(field, reader) for field in reader.field}
         old = {field.number: self.writer.member(field, writer) for field in writer.field}
         yield from _oneofs(reader, writer, new, old, path)
@@ -207,9 +203,7 @@ class _Comparison:
         if new.name != old.name:
             yield _found(here, "FIELD_NAME_CHANGED", f'{what} was called "{old.name}"')
         if new.label is Label.REQUIRED and old.label is not Label.REQUIRED:
-            yield _found(
-                here, "REQUIRED_FIELD_ADDED", f"{what} became required, and what was written may lack it"
-            )
+            yield _found(here, "REQUIRED_FIELD_ADDED", f"{what} became required, and what was written may lack it")
         elif new.shape.kind is old.shape.kind is Kind.SCALAR and new.shape.wire == old.shape.wire:
             yield from _labels(new, old, here, what)
         yield from self._types(new, old, here, what)
@@ -220,18 +214,14 @@ class _Comparison:
             yield _found(path, "FIELD_KIND_CHANGED", changed)
         elif new.shape.kind is Kind.SCALAR:
             if new.shape.wire != old.shape.wire:
-                yield _found(
-                    path, "FIELD_SCALAR_KIND_CHANGED", f"{changed}, which is another form on the wire"
-                )
+                yield _found(path, "FIELD_SCALAR_KIND_CHANGED", f"{changed}, which is another form on the wire")
         elif new.shape.kind is Kind.MAP:
             for part, other in zip(new.parts, old.parts, strict=True):
                 yield from self._types(part, other, path, f"the {part.name} of {what}")
         else:
             yield from self._named(new, old, path, what, changed)
 
-    def _named(
-        self, new: Member, old: Member, path: str, what: str, changed: str
-    ) -> Iterator[Incompatibility]:
+    def _named(self, new: Member, old: Member, path: str, what: str, changed: str) -> Iterator[Incompatibility]:
         """Messages by their names without package. Those of the files themselves are compared elsewhere."""
         ours, theirs = self.reader.messages.get(new.shape.text), self.writer.messages.get(old.shape.text)
         if ours is None or theirs is None:
@@ -257,9 +247,7 @@ def _labels(new: Member, old: Member, path: str, what: str) -> Iterator[Incompat
     stated = Label.NONE not in (new.label, old.label) and new.label is not old.label
     if not (repeated or stated):
         return
-    kind = (
-        "FIELD_STRING_OR_BYTES_LABEL_CHANGED" if new.shape.wire == "length" else "FIELD_NUMERIC_LABEL_CHANGED"
-    )
+    kind = "FIELD_STRING_OR_BYTES_LABEL_CHANGED" if new.shape.wire == "length" else "FIELD_NUMERIC_LABEL_CHANGED"
     yield _found(path, kind, f"{what} changed from {old.label.value} to {new.label.value}")
 
 
@@ -344,9 +332,7 @@ def _enum(reader: EnumDescriptorProto, writer: EnumDescriptorProto, path: str) -
         elif number not in old:
             yield _found(here, "ENUM_CONST_ADDED", f'value "{new[number]}" ({number}) was added')
         elif new[number] != old[number]:
-            yield _found(
-                here, "ENUM_CONST_CHANGED", f'value "{old[number]}" ({number}) became "{new[number]}"'
-            )
+            yield _found(here, "ENUM_CONST_CHANGED", f'value "{old[number]}" ({number}) became "{new[number]}"')
 
 
 def _declared(messages: Sequence[DescriptorProto]) -> list[DescriptorProto]:

@@ -41,9 +41,7 @@ def serve(store: Store, known: Users, listening: socket.socket) -> None:
     host, port = listening.getsockname()[:2]
     sys.stdout.write(f"registry listens on http://{host}:{port}\n")
     sys.stdout.flush()
-    config = uvicorn.Config(
-        create_app(store, users=known), log_level="warning", access_log=False, lifespan="off"
-    )
+    config = uvicorn.Config(create_app(store, users=known), log_level="warning", access_log=False, lifespan="off")
     uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -72,9 +70,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="headgate.registry.server", description="Headgate's schema registry."
-    )
+    parser = argparse.ArgumentParser(prog="headgate.registry.server", description="Headgate's schema registry.")
     parser.add_argument("--data", type=Path, required=True, help="folder of the registry's data")
     parser.add_argument("--port", type=int, required=True, help="0 takes any free port")
     parser.add_argument("--host", default="127.0.0.1")

@@ -76,9 +76,7 @@ class VersionAlreadyDeleted(Refusal, code="REG-0307", status=404, registry_code=
 
     subject: str
     version: int
-    MESSAGE = (
-        'version {version} of subject "{subject}" is deleted already; permanent=true removes it for good'
-    )
+    MESSAGE = 'version {version} of subject "{subject}" is deleted already; permanent=true removes it for good'
     HINT = "Add permanent=true to remove it for good."
 
 
@@ -113,7 +111,9 @@ class Incompatible(Refusal, code="REG-0311", status=409, registry_code=409):
     subject: str
     level: str
     reasons: tuple[str, ...]
-    MESSAGE = 'schema is incompatible with an earlier version of subject "{subject}" at level {level}: {reasons:clauses}'
+    MESSAGE = (
+        'schema is incompatible with an earlier version of subject "{subject}" at level {level}: {reasons:clauses}'
+    )
     HINT = "Change the schema so that the reasons in the message no longer hold, or set another level."
 
 
@@ -148,9 +148,7 @@ class InvalidMode(Refusal, code="REG-0315", status=422, registry_code=42204):
     """A request sets a mode that does not exist."""
 
     mode: str
-    MESSAGE = (
-        '"{mode:.40}" is not a mode; write READWRITE, READONLY, READONLY_OVERRIDE (global only) or IMPORT'
-    )
+    MESSAGE = '"{mode:.40}" is not a mode; write READWRITE, READONLY, READONLY_OVERRIDE (global only) or IMPORT'
     HINT = "Write one of the modes that the message lists."
 
 
@@ -213,9 +211,7 @@ class UnknownContentType(Refusal, code="REG-0322", status=415, registry_code=415
     """A request has a body of a type that the registry does not read."""
 
     content_type: str
-    MESSAGE = (
-        'content type "{content_type:.80}" is not understood; send application/vnd.schemaregistry.v1+json'
-    )
+    MESSAGE = 'content type "{content_type:.80}" is not understood; send application/vnd.schemaregistry.v1+json'
     HINT = "Send JSON with the content type that the message names."
 
 

@@ -332,9 +332,7 @@ def schema_answer(schema: Schema, text: str) -> dict[str, Json]:
     if schema.type is not SchemaFormat.AVRO:
         answer["schemaType"] = schema.type.value
     if schema.references:
-        answer["references"] = [
-            {"name": r.name, "subject": r.subject, "version": r.version} for r in schema.references
-        ]
+        answer["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in schema.references]
     return {**answer, "schema": text}
 
 
@@ -361,9 +359,7 @@ def _schema_type(value: Json) -> SchemaFormat:
     try:
         return SchemaFormat(str(value).upper())
     except ValueError:
-        raise InvalidSchema(
-            f'"{str(value)[:40]}" is no type of schema; write AVRO, JSON or PROTOBUF'
-        ) from None
+        raise InvalidSchema(f'"{str(value)[:40]}" is no type of schema; write AVRO, JSON or PROTOBUF') from None
 
 
 def _references(value: Json) -> tuple[Reference, ...]:

@@ -55,9 +55,7 @@ API_VERSION = "7.9.0"
 log = logging.getLogger(__name__)
 
 
-def create_app(
-    store: Store, *, users: Users | None = None, check: CompatibilityCheck = check_level
-) -> Starlette:
+def create_app(store: Store, *, users: Users | None = None, check: CompatibilityCheck = check_level) -> Starlette:
     """The registry as an ASGI application. `check` decides about compatibility, for registering and for the
     compatibility resource."""
     app = Starlette(
@@ -136,9 +134,7 @@ class _Subjects:
     def list(self, call: Call) -> Json:
         with self.service.store.reading() as tables:
             return call.page(
-                tables.subjects(
-                    requests.subject_prefix(call.query.get("subjectPrefix", "")), _visibility(call)
-                )
+                tables.subjects(requests.subject_prefix(call.query.get("subjectPrefix", "")), _visibility(call))
             )
 
     def versions(self, call: Call) -> Json:
@@ -158,9 +154,7 @@ class _Subjects:
     def version(self, call: Call) -> Json:
         with self.service.store.reading() as tables:
             version = _named(tables, call, _visibility(call))
-            return requests.version_answer(
-                version, _formatted(tables, version.schema, call.query.get("format", ""))
-            )
+            return requests.version_answer(version, _formatted(tables, version.schema, call.query.get("format", "")))
 
     def text(self, call: Call) -> Raw:
         with self.service.store.reading() as tables:
@@ -193,9 +187,7 @@ class _Subjects:
                 normalize=call.flag("normalize"),
                 visibility=_visibility(call),
             )
-            return requests.version_answer(
-                version, _formatted(tables, version.schema, call.query.get("format", ""))
-            )
+            return requests.version_answer(version, _formatted(tables, version.schema, call.query.get("format", "")))
 
     def delete_version(self, call: Call) -> Json:
         subject, number = subject_name(call.path["subject"]), version_number(call.path["version"])
@@ -252,18 +244,14 @@ class _Schemas:
 
     def versions(self, call: Call) -> Json:
         return call.page(
-            tuple(
-                {"subject": version.subject, "version": version.version} for version in self._versions(call)
-            )
+            tuple({"subject": version.subject, "version": version.version} for version in self._versions(call))
         )
 
     def _versions(self, call: Call) -> tuple[StoredVersion, ...]:
         """The versions that have the id. An id that only deleted versions have exists, but none of them is listed."""
         with self.service.store.reading() as tables:
             _known(tables, _id(call))
-            found = tables.versions_of_id(
-                _id(call), Visibility.ALL if call.flag("deleted") else Visibility.LIVE
-            )
+            found = tables.versions_of_id(_id(call), Visibility.ALL if call.flag("deleted") else Visibility.LIVE)
         only = call.query.get("subject")
         return tuple(version for version in found if only in (None, version.subject))
 
@@ -307,9 +295,7 @@ class _Compatibility:
         schema, registration = requests.schema_request(call.body).schema, self.service.registration
         try:
             with self.service.store.reading() as tables:
-                reasons = registration.verdict(
-                    tables, subject, schema, number, normalize=call.flag("normalize")
-                )
+                reasons = registration.verdict(tables, subject, schema, number, normalize=call.flag("normalize"))
         except InvalidSchema as refusal:
             # With `verbose`, Confluent's registry reports an invalid schema as a message and not as an error.
             if not verbose:
@@ -347,9 +333,7 @@ class _Settings:
 
     def drop_config(self, call: Call) -> Json:
         with self.service.store.writing() as tables:
-            return requests.config_answer(
-                rules.drop_config(tables, _setting_subject(call)), "compatibilityLevel"
-            )
+            return requests.config_answer(rules.drop_config(tables, _setting_subject(call)), "compatibilityLevel")
 
     def mode(self, call: Call) -> Json:
         find = rules.mode_in_scope if call.flag("defaultToGlobal") else rules.own_mode

@@ -217,9 +217,7 @@ class Registration:
     check: CompatibilityCheck
     parsed: SchemaCache[int, ParsedSchema] = field(default_factory=SchemaCache)  # by id
 
-    def register(
-        self, tables: Tables, subject: str, request: PostedSchema, *, normalize: bool
-    ) -> StoredVersion:
+    def register(self, tables: Tables, subject: str, request: PostedSchema, *, normalize: bool) -> StoredVersion:
         """The new version, or the live version that has this schema already. Raises Incompatible or another Refusal."""
         mode = mode_in_scope(tables, subject)
         _refuse_by_mode(tables, subject, request, mode)
@@ -243,9 +241,7 @@ class Registration:
         if level is CompatibilityLevel.NONE:
             return ()
         compared = _versions_to_compare(tables, subject, level) if against is None else against
-        return self.check(
-            subject, read.parsed, [self._parsed(tables, version) for version in compared], level
-        )
+        return self.check(subject, read.parsed, [self._parsed(tables, version) for version in compared], level)
 
     def _parsed(self, tables: Tables, version: StoredVersion) -> ParsedSchema:
         return self.parsed.get(version.schema_id, lambda: parse_stored(tables, version.schema))
@@ -261,9 +257,7 @@ class Registration:
         return self.reasons(tables, subject, read, against)
 
 
-def look_up(
-    tables: Tables, subject: str, schema: Schema, *, normalize: bool, visibility: Visibility
-) -> StoredVersion:
+def look_up(tables: Tables, subject: str, schema: Schema, *, normalize: bool, visibility: Visibility) -> StoredVersion:
     """The version of the subject that has exactly this schema."""
     normalize = normalize or bool(config_in_scope(tables, subject).normalize)
     if tables.latest(subject, visibility) is None:
@@ -277,11 +271,7 @@ def look_up(
 
 def find_version(tables: Tables, subject: str, number: int, visibility: Visibility) -> StoredVersion:
     """A version by its number, or the latest."""
-    found = (
-        tables.latest(subject, visibility)
-        if number == LATEST
-        else tables.version(subject, number, visibility)
-    )
+    found = tables.latest(subject, visibility) if number == LATEST else tables.version(subject, number, visibility)
     if found is not None:
         return found
     if tables.latest(subject, visibility) is None:
@@ -302,18 +292,14 @@ def _registered(
 ) -> StoredVersion | None:
     if request.version is not None:
         found = tables.version(subject, request.version, Visibility.LIVE)
-        return (
-            found if found is not None and tables.fingerprint(found.schema_id) == read.prints.exact else None
-        )
+        return found if found is not None and tables.fingerprint(found.schema_id) == read.prints.exact else None
     found = tables.matching(subject, read.prints, normalize, Visibility.LIVE)
     if found is not None and request.schema_id in (None, found.schema_id):
         return found
     return None
 
 
-def _add(
-    tables: Tables, subject: str, request: PostedSchema, read: PostedReading, mode: Mode
-) -> StoredVersion:
+def _add(tables: Tables, subject: str, request: PostedSchema, read: PostedReading, mode: Mode) -> StoredVersion:
     version = _new_version(tables, subject, request, mode)
     schema_id = tables.add_schema(read.kept, read.prints, _known_id(tables, request, read))
     for old in tables.versions_of_id(schema_id, Visibility.DELETED):
@@ -392,9 +378,7 @@ def delete_subject(tables: Tables, subject: str, *, permanent: bool) -> tuple[in
         raise SubjectAlreadyDeleted(subject)
     concerned = every if permanent else live
     for version in concerned:
-        refuse_if_referenced(
-            tables, version, Visibility.ALL if permanent else Visibility.LIVE, but_by=subject
-        )
+        refuse_if_referenced(tables, version, Visibility.ALL if permanent else Visibility.LIVE, but_by=subject)
     if permanent and live:
         raise SubjectNotDeleted(subject)
     if permanent:

@@ -114,9 +114,7 @@ class Tables:
         """Delete the text of those schemas that no version has any more. Their ids stay taken."""
         for schema_id in schema_ids:
             if _one(self._connection, "SELECT 1 FROM versions WHERE id = ?", schema_id) is None:
-                self._connection.execute(
-                    "UPDATE schemas SET text = NULL, refs = '[]' WHERE id = ?", (schema_id,)
-                )
+                self._connection.execute("UPDATE schemas SET text = NULL, refs = '[]' WHERE id = ?", (schema_id,))
                 self._connection.execute("DELETE FROM uses WHERE id = ?", (schema_id,))
 
     # --- versions
@@ -337,9 +335,7 @@ class Store:
                     self._writer.execute(statement)
                 self._writer.execute(f"PRAGMA user_version = {FORMAT}")
             elif found != FORMAT:
-                raise StoreUnusable(
-                    str(self._path), f"it has format {found}, this version writes format {FORMAT}"
-                )
+                raise StoreUnusable(str(self._path), f"it has format {found}, this version writes format {FORMAT}")
 
 
 @contextmanager

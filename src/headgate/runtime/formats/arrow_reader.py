@@ -66,9 +66,7 @@ class Decoding:
     framed: bool
     message: str | None = None
     names: tuple[KnownFields, ...] = ()
-    past: tuple[
-        WrittenSchema, ...
-    ] = ()  # the target's defaults, which do not count in comparisons, depend on them
+    past: tuple[WrittenSchema, ...] = ()  # the target's defaults, which do not count in comparisons, depend on them
 
 
 class BodyDecoder(Protocol):
@@ -162,9 +160,7 @@ class ArrowReader:
         elsewhere = [id_ for part in self._others for id_ in part.ids]
         rest = F.when(~frame.has_schema_id(data, elsewhere), data) if elsewhere else data
         parts = [self._main.read(rest, self._make)]
-        parts += [
-            part.read(F.when(frame.has_schema_id(data, part.ids), data), self._make) for part in self._others
-        ]
+        parts += [part.read(F.when(frame.has_schema_id(data, part.ids), data), self._make) for part in self._others]
         return F.struct(*parts)
 
     def accepts(self, data: Column, decoded: Column) -> Column:
@@ -253,9 +249,7 @@ class BatchDecoder:
     def __init__(self, decoding: Decoding, make: DecoderFactory) -> None:
         self._type = arrow_type(decoding.target)
         self._start = HEADER_LENGTH if decoding.framed else 0
-        self._writers = {
-            _frame(writer, decoding.framed): make(decoding, writer) for writer in decoding.writers
-        }
+        self._writers = {_frame(writer, decoding.framed): make(decoding, writer) for writer in decoding.writers}
 
     def __call__(self, data: pa.Array) -> pa.StructArray:
         # Thousands of documents are alive at once and none is part of a cycle. Looking for cycles took a tenth of the time.

@@ -333,9 +333,7 @@ def is_readable_as(writer: AvroType, reader: AvroType) -> bool:
         case Record(), Record():
             theirs = {member.name: member.type for member in have.fields}
             return all(
-                is_readable_as(theirs[member.name], member.type)
-                if member.name in theirs
-                else member.has_default
+                is_readable_as(theirs[member.name], member.type) if member.name in theirs else member.has_default
                 for member in want.fields
             )
         case Array(), Array():
@@ -392,9 +390,7 @@ def flatten(record: Record, nested: Mapping[str, NestedRecord]) -> Record:
     return replace(record, fields=tuple(fields))
 
 
-def _flattened(
-    member: Field, nested: Mapping[str, NestedRecord], at: _FlatField | None = None
-) -> Iterator[Field]:
+def _flattened(member: Field, nested: Mapping[str, NestedRecord], at: _FlatField | None = None) -> Iterator[Field]:
     here = _FlatField.of(member.name) if at is None else at
     inner = nested.get(member.name)
     if inner is None or not isinstance(member.type, Record):

@@ -197,9 +197,7 @@ class _Part:
     """A struct of ``decoded``: the records that are read as one type. ``more`` are records that another reader reads as the
     same type."""
 
-    def __init__(
-        self, name: str, reader: _Version, writers: _Versions, *more: tuple[_Version, _Versions]
-    ) -> None:
+    def __init__(self, name: str, reader: _Version, writers: _Versions, *more: tuple[_Version, _Versions]) -> None:
         self.name = name
         self.type = read_tree(reader.whole)
         self.needs_conversion = needs_conversion(reader.whole)
@@ -253,9 +251,7 @@ def _parts(side: SchemaEncoding, writers: WriterSchemas) -> tuple[list[_Part], d
     frozen = _filled(reader, side)
     old, converted, conflicts = _by_logical_types(frozen, list(older.values()))
     merged = _merged(side) if newer else None
-    fitting = [
-        w for w in newer.values() if merged is not None and w.is_simple and is_readable_as(w.record, merged)
-    ]
+    fitting = [w for w in newer.values() if merged is not None and w.is_simple and is_readable_as(w.record, merged)]
     if merged is None or not fitting:
         parts = [_Part(MERGED, frozen, [first, *old])]
     else:
@@ -282,9 +278,7 @@ def _with_defaults(reader: AvroType, side: SchemaEncoding) -> AvroType:
     return with_defaults(reader, versions, decoded_type(side).type)
 
 
-def _by_logical_types(
-    frozen: _Version, old: Sequence[_Version]
-) -> tuple[list[_Version], list[_Part], dict[int, str]]:
+def _by_logical_types(frozen: _Version, old: Sequence[_Version]) -> tuple[list[_Version], list[_Part], dict[int, str]]:
     """The schemas that Avro may resolve to the frozen schema itself; the parts for those that it must resolve to one with
     other logical types; and the ids that cannot be read, each with the first path that prevents it."""
     alike: list[_Version] = []
@@ -438,8 +432,7 @@ def text_error(column: Column, type_: Type, path: str = ROOT, *, plain: bool = F
             return F.when(~column.rlike(_UUID), F.lit(f"what is at {path} is not a uuid"))
         case t.Record(fields):
             return first_error(
-                text_error(column.getField(f.name), f.type, field_path(path, f.name), plain=plain)
-                for f in fields
+                text_error(column.getField(f.name), f.type, field_path(path, f.name), plain=plain) for f in fields
             )
         case t.Array(element):
             return _first(column, element, element_path(path), plain)

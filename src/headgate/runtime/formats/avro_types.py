@@ -31,10 +31,7 @@ def to_columns(column: Column, schema: AvroType, type_: Type) -> Column:
         return column
     match _value_type(schema), type_:
         case _, t.Record():
-            parts = [
-                to_columns(inner, part, f.type).alias(f.name)
-                for inner, part, f in _parts(column, schema, type_)
-            ]
+            parts = [to_columns(inner, part, f.type).alias(f.name) for inner, part, f in _parts(column, schema, type_)]
             return F.when(column.isNotNull(), F.struct(*parts))
         case tree.Array(items), t.Array(element):
             return F.transform(column, lambda item: to_columns(item, items, element))
@@ -50,9 +47,7 @@ def out_of_range(column: Column, schema: AvroType, type_: Type, path: str = ROOT
     match _value_type(schema), type_:
         case _, t.Record():
             parts = _parts(column, schema, type_)
-            return first_error(
-                out_of_range(part, of, f.type, field_path(path, f.name)) for part, of, f in parts
-            )
+            return first_error(out_of_range(part, of, f.type, field_path(path, f.name)) for part, of, f in parts)
         case tree.Array(items), t.Array(element):
             return _first(column, items, element, element_path(path))
         case tree.Map(values), t.Map(inner):
@@ -137,9 +132,7 @@ def _parts(column: Column, schema: AvroType, type_: t.Record) -> Iterator[tuple[
             yield inner, member.type, next(wanted)
 
 
-def _members(
-    column: Column, union: AvroType, wanted: Iterator[t.Field]
-) -> Iterator[tuple[Column, AvroType, t.Field]]:
+def _members(column: Column, union: AvroType, wanted: Iterator[t.Field]) -> Iterator[tuple[Column, AvroType, t.Field]]:
     for number, branch in enumerate(values_of(union)):
         yield column.getField(f"member{number}"), branch, next(wanted)
 

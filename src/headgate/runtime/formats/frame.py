@@ -61,9 +61,7 @@ def frame_error(data: Column, writers: WriterSchemas, otherwise: Column, *, chec
     With ``checked`` an id that nobody has asked for has raised before.
     """
     refused = F.concat(F.lit("schema id "), _number(data), F.lit(" is not known to the registry"))
-    error = F.when(F.length(data) < HEADER_LENGTH, F.lit(TOO_SHORT)).when(
-        ~is_framed(data), F.lit(WRONG_MAGIC)
-    )
+    error = F.when(F.length(data) < HEADER_LENGTH, F.lit(TOO_SHORT)).when(~is_framed(data), F.lit(WRONG_MAGIC))
     if writers.unknown_ids:
         error = error.when(has_schema_id(data, writers.unknown_ids), refused)
     if checked:

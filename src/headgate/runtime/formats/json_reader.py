@@ -148,9 +148,7 @@ class JsonDecoder:
         self._fill = _filler(decoding.target.type)
         own = (*_OWN_FORM, Real, Double) if self._mode == "decimal" else _OWN_FORM
         self._convert = _converter(decoding.target.type, ROOT, lambda t, p: _checked_cast(t, p, own, titles))
-        self._convert_times = _converter(
-            decoding.target.type, ROOT, lambda t, p: _time_converter(t, titles.get(p))
-        )
+        self._convert_times = _converter(decoding.target.type, ROOT, lambda t, p: _time_converter(t, titles.get(p)))
 
         self._read: Callable[[bytes], Any] = partial(
             jiter.from_json,
@@ -224,9 +222,7 @@ class JsonDecoder:
         wrong = next(iter(self._validator.iter_errors(document)), None)
         if wrong is not None:
             path = instance_path(wrong.instance_path, self._target.type)
-            raise InvalidBody(
-                f'what is at {path} is against "{wrong.schema_path[-1]}" of its schema{_missing(wrong)}'
-            )
+            raise InvalidBody(f'what is at {path} is against "{wrong.schema_path[-1]}" of its schema{_missing(wrong)}')
         if document is None and self._target.nullable:
             return pa.nulls(1, self._arrow)
         try:

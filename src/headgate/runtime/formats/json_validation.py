@@ -46,9 +46,7 @@ def check_kinds(type_: Type) -> Check:
             return lambda values: of_elements(list(chain.from_iterable(_present(values, list))))
         case Map(value):
             of_values = check_kinds(value)
-            return lambda values: of_values(
-                list(chain.from_iterable([one.values() for one in _present(values, dict)]))
-            )
+            return lambda values: of_values(list(chain.from_iterable([one.values() for one in _present(values, dict)])))
         case _:
             return lambda _: None
 
@@ -108,9 +106,7 @@ _ONE = "headgate-one-of-many"
 _OWN_NAMES = {"$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"}
 
 # Drafts before 2019-09 check formats. For these formats the type of the column decides instead: its times have no zone.
-_FORMATS: Mapping[str, Callable[[str], bool]] = dict.fromkeys(
-    ("date", "time", "date-time", "uuid"), lambda _: True
-)
+_FORMATS: Mapping[str, Callable[[str], bool]] = dict.fromkeys(("date", "time", "date-time", "uuid"), lambda _: True)
 
 
 def validator(schema: WrittenSchema) -> jsonschema_rs.Validator:

@@ -143,9 +143,7 @@ class _NotCompiled(Exception):
     """The driver could not compile a schema; the text says why."""
 
 
-def _message(
-    decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]
-) -> Descriptor:
+def _message(decoding: Decoding, writer: WrittenSchema, compiled: Mapping[WrittenSchema, bytes | str]) -> Descriptor:
     """The message of the writer. It has the name that it has in the schema which was frozen at creation, or is the first."""
     first = decoding.schemas[0]
     frozen = find_message(_linked(compiled[first]), decoding.message)
@@ -179,9 +177,7 @@ def _has_required(message: Descriptor, seen: set[str]) -> bool:
 Build: TypeAlias = Callable[[list[Any]], pa.Array]
 
 
-def record_column(
-    message: Descriptor, type_: Record, arrow: pa.StructType, path: str, names: KnownFields
-) -> Build:
+def record_column(message: Descriptor, type_: Record, arrow: pa.StructType, path: str, names: KnownFields) -> Build:
     """A function from messages to an array of structs. A message that is None becomes NULL.
 
     `names` are the fields of the message with their names in the type.
@@ -199,16 +195,12 @@ def record_column(
         if not columns:
             made = pa.array([{}] * len(messages), arrow)
             return made if missing is None else pa.StructArray.from_arrays([], fields=[], mask=missing)
-        return pa.StructArray.from_arrays(
-            [one(messages) for one in columns], fields=list(arrow), mask=missing
-        )
+        return pa.StructArray.from_arrays([one(messages) for one in columns], fields=list(arrow), mask=missing)
 
     return build
 
 
-def _columns(
-    message: Descriptor, type_: Record, arrow: pa.StructType, path: str, names: KnownFields
-) -> list[Build]:
+def _columns(message: Descriptor, type_: Record, arrow: pa.StructType, path: str, names: KnownFields) -> list[Build]:
     known = {one.name: one for one in names}
     made = []
     for number, wanted in enumerate(type_.fields):
@@ -239,9 +231,7 @@ def _absent(wanted: Field, arrow: pa.DataType, path: str) -> Build:
     return lambda _: _conversion_error(wanted.type, "nothing", path)
 
 
-def _present(
-    field: FieldDescriptor, wanted: Field, arrow: pa.DataType, path: str, names: KnownFields
-) -> Build:
+def _present(field: FieldDescriptor, wanted: Field, arrow: pa.DataType, path: str, names: KnownFields) -> Build:
     if _is_map(field):
         if not isinstance(wanted.type, Map):
             return lambda _: _conversion_error(wanted.type, "map", path)

@@ -93,8 +93,7 @@ class CsvReader(TextReader):
 
     def value(self, data: Column, decoded: Column) -> Column:
         fields = [
-            _unquoted(F.get(decoded, F.lit(number))).alias(name)
-            for number, name in enumerate(self._side.columns)
+            _unquoted(F.get(decoded, F.lit(number))).alias(name) for number, name in enumerate(self._side.columns)
         ]
         return F.when(decoded.isNotNull(), F.struct(*fields))
 

@@ -30,9 +30,7 @@ from headgate.runtime.ports import (
 from headgate.runtime.source import SourceReader, Suspect
 
 CHUNK = 500  # bad records whose large bytes are read from the topic with one consumer
-INLINE_RAW_BYTES = (
-    1_000  # bytes of a bad record that Spark hands over; it keeps all of a batch in memory at once
-)
+INLINE_RAW_BYTES = 1_000  # bytes of a bad record that Spark hands over; it keeps all of a batch in memory at once
 LARGEST_KEPT = 100_000  # bytes of a bad record that are kept in the quarantine
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -54,9 +52,7 @@ class KafkaInput:
     """One source of a task. `task_id` and `task_name` appear in quarantined records and errors; `brokers` names the
     clusters that a failed batch may not have reached."""
 
-    def __init__(
-        self, source: SourceDefinition, clients: Clients, task_id: int, task_name: str, brokers: str
-    ) -> None:
+    def __init__(self, source: SourceDefinition, clients: Clients, task_id: int, task_name: str, brokers: str) -> None:
         self.reader = SourceReader(source, clients)
         self.task_id = task_id
         self.task_name = task_name

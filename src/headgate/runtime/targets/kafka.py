@@ -24,9 +24,7 @@ from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Upsert,
 from headgate.runtime.source import READER
 from headgate.schema.formats.spark_ddl import spark_identifier
 
-SINGLE_WORKER_ROWS = (
-    10_000  # a batch of at most so many records is sorted by one worker, without a second stage
-)
+SINGLE_WORKER_ROWS = 10_000  # a batch of at most so many records is sorted by one worker, without a second stage
 
 # RUNTIME: linger.ms and batch.size alone bring 205 to 283 thousand records a second.
 WRITER = {

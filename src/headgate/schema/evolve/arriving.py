@@ -67,9 +67,7 @@ class ArrivingSchema:
 
 
 @lru_cache(maxsize=1024)
-def arriving(
-    encoding: SchemaEncoding, schema: WrittenSchema, target: Target = Target.READER
-) -> ArrivingSchema:
+def arriving(encoding: SchemaEncoding, schema: WrittenSchema, target: Target = Target.READER) -> ArrivingSchema:
     """What following the schema would change. ``target`` says whether the side is a source's value or its key."""
     try:
         new = type_in(encoding, schema)

@@ -173,13 +173,7 @@ class DocChanged:
     new: str | None
 
     def describe(self) -> str:
-        what = (
-            "documented"
-            if self.old is None
-            else "no longer documented"
-            if self.new is None
-            else "documented anew"
-        )
+        what = "documented" if self.old is None else "no longer documented" if self.new is None else "documented anew"
         return f"{self.of} {print_path(self.path)} is {what}"
 
 

@@ -83,9 +83,7 @@ def own_names(fields: Sequence[Member]) -> KnownFields:
 
 def names_of_later(known: Sequence[KnownFields], fields: Sequence[Member]) -> KnownFields:
     """The fields of a schema that came after the known ones, given oldest first."""
-    found = {
-        index: match for index, field in enumerate(fields) if (match := _match(known, field)) is not None
-    }
+    found = {index: match for index, field in enumerate(fields) if (match := _match(known, field)) is not None}
     taken: dict[str, int] = {}
     for index, (_, name) in sorted(found.items(), key=lambda item: item[1][0]):
         taken.setdefault(name, index)

@@ -226,9 +226,7 @@ def _type(change: _TypeChange, target: Target) -> Verdict:
 def _reader_type(old: t.Type, new: t.Type) -> Verdict:
     bound = widen(old, new)
     if not (is_number(old) and is_number(bound)):
-        return _breaking(
-            f"{print_type(old)} cannot become {print_type(new)}: only numbers widen by themselves"
-        )
+        return _breaking(f"{print_type(old)} cannot become {print_type(new)}: only numbers widen by themselves")
     if bound == old:
         return _safe("every value fits the column")
     return _in_place(f"the column becomes {print_type(bound)}")
@@ -250,9 +248,7 @@ def _key(change: c.Change, target: Target) -> Verdict:
         found = _row(change).reader if target is Target.KEY else _row(change).avro_sink
     if target is Target.AVRO_KEY and found.level is not Level.SAFE:
         return _breaking("the schema id is part of the key's bytes, and a new version has another one")
-    if target is Target.TEXT_KEY and isinstance(
-        change, c.NullabilityRelaxed | c.NullabilityTightened | c.FieldMoved
-    ):
+    if target is Target.TEXT_KEY and isinstance(change, c.NullabilityRelaxed | c.NullabilityTightened | c.FieldMoved):
         return _safe("the text of the key stays the same")
     return found
 

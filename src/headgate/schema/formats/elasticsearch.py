@@ -116,9 +116,7 @@ class _Writer:
             return {"type": "keyword"}
         if type_.precision > MOST_SCALED_DIGITS:
             why = f"scaled numbers are exact up to {MOST_SCALED_DIGITS} digits"
-            raise UnsupportedType(
-                path, "elasticsearch", print_type(type_), why, "the option keyword for decimals"
-            )
+            raise UnsupportedType(path, "elasticsearch", print_type(type_), why, "the option keyword for decimals")
         return {"type": "scaled_float", "scaling_factor": 10**type_.scale}
 
     def _map(self, type_: t.Map, path: str, steps: tuple[str, ...]) -> IndexMapping:
@@ -189,11 +187,7 @@ def _bad_names(type_: t.Type, path: str) -> Iterator[HeadgateError]:
         case t.Record():
             for field in type_.fields:
                 inner = field_path(path, field.name)
-                if (
-                    "." in field.name
-                    or not field.name.strip()
-                    or (path == ROOT and field.name in METADATA_FIELDS)
-                ):
+                if "." in field.name or not field.name.strip() or (path == ROOT and field.name in METADATA_FIELDS):
                     yield InvalidColumnName(field.name, inner, "elasticsearch")
                 yield from _bad_names(field.type, inner)
         case _:
@@ -263,9 +257,7 @@ class _Reader:
         if len(steps) > t.MAX_DEPTH:
             raise TypeTooDeep(path)
         properties = _object(mapping.get("properties", {}), path)
-        return tuple(
-            [self._field(name, m, field_path(path, name), (*steps, name)) for name, m in properties.items()]
-        )
+        return tuple([self._field(name, m, field_path(path, name), (*steps, name)) for name, m in properties.items()])
 
     def _field(self, name: str, mapping: object, path: str, steps: tuple[str, ...]) -> t.Field:
         doc = self.docs.get(".".join(steps))
@@ -286,9 +278,7 @@ class _Reader:
                 return _FROM[kind]
             case _:
                 why = "there is no such type"
-                raise UnsupportedType(
-                    path, "headgate", str(kind), why, "the fields that are wanted, without it"
-                )
+                raise UnsupportedType(path, "headgate", str(kind), why, "the fields that are wanted, without it")
 
     def _inside(self, mapping: _Object, nested: bool, path: str, steps: tuple[str, ...]) -> t.Type:
         values = self.templates.get(".".join(steps) + ".*")

@@ -147,9 +147,7 @@ def _columns(record: t.Record, above: tuple[str, ...], path: str, nullable: bool
 
 
 def _column(field: t.Field, name: str, path: str, nullable: bool) -> Column:
-    return Column(
-        name, path, field.type, to_postgres(field.type, path), nullable or field.nullable, field.doc
-    )
+    return Column(name, path, field.type, to_postgres(field.type, path), nullable or field.nullable, field.doc)
 
 
 def _problems(found: tuple[Column, ...]) -> Iterator[HeadgateError]:

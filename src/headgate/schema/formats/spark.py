@@ -104,9 +104,7 @@ def _from_field(field: spark.StructField, path: str) -> t.Field:
 def _from_map(type_: spark.MapType, path: str) -> t.Type:
     if not isinstance(type_.keyType, spark.StringType):
         why = "a map's keys are text"
-        raise UnsupportedType(
-            path, "headgate", type_.simpleString(), why, "map_from_entries over keys cast to string"
-        )
+        raise UnsupportedType(path, "headgate", type_.simpleString(), why, "map_from_entries over keys cast to string")
     return t.Map(from_spark(type_.valueType, value_path(path)), type_.valueContainsNull)
 
 
@@ -119,8 +117,6 @@ def _from_scalar(type_: spark.DataType, path: str) -> t.Scalar:
         return t.Time()
     found = _FROM.get(type(type_))
     if found is None:
-        instead = (
-            "a CAST to the type that is meant" if isinstance(type_, spark.NullType) else "a CAST to text"
-        )
+        instead = "a CAST to the type that is meant" if isinstance(type_, spark.NullType) else "a CAST to text"
         raise UnsupportedType(path, "headgate", type_.simpleString(), "there is no such type", instead)
     return found

@@ -197,9 +197,7 @@ def _named_struct_type(node: exp.Anonymous, arguments: list[Typed]) -> Record | 
     names, values = node.expressions[::2], arguments[1::2]
     if not all(isinstance(n, exp.Literal) for n in names) or any(v.type is None for v in values):
         return None
-    return Record(
-        tuple(Field(n.name, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type)
-    )
+    return Record(tuple(Field(n.name, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type))
 
 
 def columns_of(function: str, argument: Typed, outer: bool = False) -> tuple[Column, ...]:

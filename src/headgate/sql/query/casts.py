@@ -155,9 +155,7 @@ def castable(source: Type, target: Type) -> bool:
             return castable(source.value, target.value)
         case Record(), Record():
             pairs = zip(source.fields, target.fields, strict=False)
-            return len(source.fields) == len(target.fields) and all(
-                castable(a.type, b.type) for a, b in pairs
-            )
+            return len(source.fields) == len(target.fields) and all(castable(a.type, b.type) for a, b in pairs)
         case ((Array() | Map() | Record()), _):
             return isinstance(target, Text | Json)
         case _, (Array() | Map() | Record()):

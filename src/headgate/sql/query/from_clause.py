@@ -194,14 +194,10 @@ class FromClause:
         if columns == relation.columns:
             return
         pairs = [*zip(relation.columns, columns, strict=True), *((c, c) for c in relation.hidden)]
-        chosen = [
-            exp.Alias(this=exp.column(identifier(old.name)), alias=identifier(new.name)) for old, new in pairs
-        ]
+        chosen = [exp.Alias(this=exp.column(identifier(old.name)), alias=identifier(new.name)) for old, new in pairs]
         inner = exp.Table(this=identifier(relation.spark_name))
         select = exp.Select(expressions=chosen, from_=exp.From(this=inner))
-        subquery = exp.Subquery(
-            this=select, alias=exp.TableAlias(this=identifier(name)), joins=node.args.get("joins")
-        )
+        subquery = exp.Subquery(this=select, alias=exp.TableAlias(this=identifier(name)), joins=node.args.get("joins"))
         note(subquery, Notes(entry=entry))
         node.replace(subquery)
 
@@ -226,17 +222,13 @@ class FromClause:
 
     def _unnest(self, node: exp.Unnest, scope: Scope) -> Source:
         if node.args.get("offset"):
-            raise UnsupportedQuery(
-                "WITH ORDINALITY", "Write LATERAL posexplode(array) AS t(position, element)."
-            )
+            raise UnsupportedQuery("WITH ORDINALITY", "Write LATERAL posexplode(array) AS t(position, element).")
         if len(node.expressions) != 1:
             raise UnsupportedQuery("UNNEST of several arrays", "Write explode(arrays_zip(a, b)).")
         typed = self.expressions.visit(node.expressions[0], scope)
         return self._aliased(columns_of("explode", typed), node.args.get("alias"), "unnest")
 
-    def _generated(
-        self, call: exp.Anonymous, alias: exp.Expr | None, scope: Scope, outer: bool = False
-    ) -> Source:
+    def _generated(self, call: exp.Anonymous, alias: exp.Expr | None, scope: Scope, outer: bool = False) -> Source:
         name, columns = self.rows_of(call, scope, outer)
         if not columns and alias is not None:
             columns = tuple(Column(name_part(c).name, None) for c in alias.args.get("columns") or ())
@@ -244,9 +236,7 @@ class FromClause:
             raise UnsupportedQuery(f"{name} without names of its columns", f"Write {name}(…) AS t(a, b, …).")
         return self._aliased(columns, alias, name)
 
-    def rows_of(
-        self, call: exp.Anonymous, scope: Scope, outer: bool = False
-    ) -> tuple[str, tuple[Column, ...]]:
+    def rows_of(self, call: exp.Anonymous, scope: Scope, outer: bool = False) -> tuple[str, tuple[Column, ...]]:
         """The name and the columns of a function that returns rows. No columns if only Spark knows them."""
         name = function_name(call)
         call.set("this", name)

@@ -70,9 +70,7 @@ class Signature:
         required = sum(not kind.endswith("?") for kind in kinds)
         if not required <= len(arguments) <= len(kinds):
             return False
-        return all(
-            accepts(argument, kind.rstrip("?")) for argument, kind in zip(arguments, kinds, strict=False)
-        )
+        return all(accepts(argument, kind.rstrip("?")) for argument, kind in zip(arguments, kinds, strict=False))
 
 
 def accepts(argument: Typed, kind: str) -> bool:

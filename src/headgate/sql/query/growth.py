@@ -272,13 +272,9 @@ def _labels(node: Project, below: Facts) -> dict[Ref, frozenset[str | int]]:
     return {**constants, **passed}
 
 
-def _told_apart(
-    node: SetOperation, left: Facts, right: Facts
-) -> tuple[list[Key], dict[Ref, frozenset[str | int]]]:
+def _told_apart(node: SetOperation, left: Facts, right: Facts) -> tuple[list[Key], dict[Ref, frozenset[str | int]]]:
     """The keys of a UNION whose sides have different constants in a column, and the constants of its columns."""
-    both = {
-        c: left.labels[c] | right.labels[c] for c in node.columns if c in left.labels and c in right.labels
-    }
+    both = {c: left.labels[c] | right.labels[c] for c in node.columns if c in left.labels and c in right.labels}
     apart = [
         column
         for column, constants in both.items()
@@ -310,9 +306,7 @@ def _joined(node: Join, left: Facts, right: Facts) -> Facts:
             return Facts(change, *_full_keys(left, right))
 
 
-def _joined_keys(
-    node: Join, left: Facts, right: Facts, one_to_one: str = "both"
-) -> tuple[tuple[Key, ...], Changing]:
+def _joined_keys(node: Join, left: Facts, right: Facts, one_to_one: str = "both") -> tuple[tuple[Key, ...], Changing]:
     """A row of the left side has at most one partner if a key of the right side is compared with its columns.
 
     ``one_to_one`` is the side whose own key may be enough: the side whose rows an outer join keeps.

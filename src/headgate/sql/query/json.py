@@ -40,9 +40,7 @@ def _steps(key: exp.Expr) -> list[Step]:
         return [_part(part) for part in key.expressions[1:]]
     if isinstance(key, exp.Literal):
         return [key.name if key.is_string else int(key.name)]
-    raise UnsupportedQuery(
-        "a JSON key that is not a literal", "Write the key as a string or a number from 0."
-    )
+    raise UnsupportedQuery("a JSON key that is not a literal", "Write the key as a string or a number from 0.")
 
 
 def _part(part: exp.Expr) -> Step:
@@ -138,9 +136,7 @@ def _by_strings(document: exp.Expr, outside: exp.Expr, inside: exp.Expr, quote: 
     )
     for escaped, hidden in _ESCAPED:
         document = call("replace", document, escaped.copy(), hidden.copy())
-    changed: exp.Expr = call(
-        "array_join", call("transform", call("split", document, text('"')), each), text(quote)
-    )
+    changed: exp.Expr = call("array_join", call("transform", call("split", document, text('"')), each), text(quote))
     for escaped, hidden in _ESCAPED:
         changed = call("replace", changed, hidden.copy(), escaped.copy())
     return changed

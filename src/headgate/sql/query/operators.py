@@ -263,11 +263,7 @@ def row(visitor: Visitor, node: exp.Anonymous | exp.Tuple, scope: Scope) -> Type
     """ROW(a, b), also written (a, b): a record with fields f1, f2, …"""
     values = [visitor.visit(value, scope) for value in list(node.expressions)]
     names = [f"f{number}" for number in range(1, len(values) + 1)]
-    pairs = [
-        part
-        for name, value in zip(names, node.expressions, strict=True)
-        for part in (text(name), value.copy())
-    ]
+    pairs = [part for name, value in zip(names, node.expressions, strict=True) for part in (text(name), value.copy())]
     node.replace(call("named_struct", *pairs))
     fields = [Field(n, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type is not None]
     return Typed(Record(tuple(fields)) if len(fields) == len(values) else None, False)

@@ -56,9 +56,7 @@ from headgate.text.cursor import Identifier
 Projection = tuple[exp.Expr, tuple[Column, ...]]
 
 
-def analyse(
-    text: str, find_relation: FindRelation, resolve: Callable[[Named], Type] | None = None
-) -> AnalysedQuery:
+def analyse(text: str, find_relation: FindRelation, resolve: Callable[[Named], Type] | None = None) -> AnalysedQuery:
     """Return all that can be known of a query without running it. Spans of errors are offsets in ``text``."""
     normalised = normalise(text)
     return with_room(_depth(normalised.text), lambda: _Analyser(normalised, find_relation, resolve).run())
@@ -260,9 +258,7 @@ class _Analyser:
             case _:
                 names = [column.name for column in columns]
         if not names:
-            raise UnsupportedQuery(
-                f"{function} without names of its columns", f"Write {function}(…) AS (a, b, …)."
-            )
+            raise UnsupportedQuery(f"{function} without names of its columns", f"Write {function}(…) AS (a, b, …).")
         if columns and len(columns) != len(names):
             raise WrongColumnCount("the list of aliases", len(columns), len(names))
         known = columns or tuple(Column(name, None) for name in names)
@@ -297,9 +293,7 @@ class _Analyser:
         for name in ("limit", "offset"):
             if clause := node.args.get(name):
                 self.expressions.stateful = True
-                if not isinstance(clause, exp.Fetch) and not isinstance(
-                    clause.expression, exp.Var | exp.Column
-                ):
+                if not isinstance(clause, exp.Fetch) and not isinstance(clause.expression, exp.Var | exp.Column):
                     self.expressions.visit(clause.expression, Scope())
                 elif not isinstance(clause, exp.Fetch) and clause.expression.name.upper() != "ALL":
                     raise MalformedQuery(f"{name.upper()} takes a number")

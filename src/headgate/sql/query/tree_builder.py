@@ -136,9 +136,7 @@ class TreeBuilder:
         columns = self._known(entry_of(node).columns)
         return self.generated(below, function, tuple(map(ref_of, columns)), outer)
 
-    def generated(
-        self, below: Node, function: exp.Anonymous, columns: tuple[Ref, ...], outer: bool = False
-    ) -> Node:
+    def generated(self, below: Node, function: exp.Anonymous, columns: tuple[Ref, ...], outer: bool = False) -> Node:
         name = str(function.this).lower()
         made = self.expression(exp.Paren(this=function))
         return Generate(below, made, name, columns, outer, _unique(name, columns))
@@ -245,14 +243,11 @@ class TreeBuilder:
                     each.replace(exp.Alias(this=each.copy(), alias=identifier(name)))
         elif any(refs):
             fields = [
-                (str(number), str(number)) if ref is None else (ref.name, str(ref))
-                for number, ref in enumerate(refs)
+                (str(number), str(number)) if ref is None else (ref.name, str(ref)) for number, ref in enumerate(refs)
             ]
             element = exp.to_identifier("hg_zipped")
             pairs = [
-                part
-                for new, old in fields
-                for part in (text(new), exp.Dot(this=element, expression=identifier(old)))
+                part for new, old in fields for part in (text(new), exp.Dot(this=element, expression=identifier(old)))
             ]
             body = exp.Lambda(this=call("named_struct", *pairs), expressions=[element.copy()])
             made.replace(call("transform", made.copy(), body))

@@ -34,9 +34,7 @@ class SelectBuilder:
         self.builder = builder
         self.node = node
         self.columns = columns
-        self.values: list[
-            exp.Expr
-        ] = []  # one holder for each column; of a function that returns rows, for all
+        self.values: list[exp.Expr] = []  # one holder for each column; of a function that returns rows, for all
         self.by_ref: dict[Ref, exp.Expr] = {}
         self._read_outputs()
 
@@ -193,9 +191,7 @@ class SelectBuilder:
             _replace_keys(exp.Paren(this=node), keys)
         return self._made(name, node, function)
 
-    def _made(
-        self, name: str, node: exp.Expr, function: exp.Expr, partition: Iterable[exp.Expr] = ()
-    ) -> Call:
+    def _made(self, name: str, node: exp.Expr, function: exp.Expr, partition: Iterable[exp.Expr] = ()) -> Call:
         builder = self.builder
         arguments = list(function.expressions)
         distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)

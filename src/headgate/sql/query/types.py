@@ -178,9 +178,7 @@ def common_type(left: Type, right: Type) -> Type | None:
             return TimestampTz()
         case Array(), Array():
             element = common_type(left.element, right.element)
-            return (
-                None if element is None else Array(element, left.element_nullable or right.element_nullable)
-            )
+            return None if element is None else Array(element, left.element_nullable or right.element_nullable)
         case Map(), Map():
             value = common_type(left.value, right.value)
             return None if value is None else Map(value, left.value_nullable or right.value_nullable)
@@ -202,9 +200,7 @@ def _common_number(left: Type, right: Type) -> Type:
         return Decimal(whole + scale, scale)
     wider = left if _RANK[type(left)] >= _RANK[type(right)] else right
     # In ANSI mode a bigint meets a real in a double, because a real cannot hold its digits.
-    if isinstance(wider, Real) and (
-        isinstance(left, Integer | Bigint) or isinstance(right, Integer | Bigint)
-    ):
+    if isinstance(wider, Real) and (isinstance(left, Integer | Bigint) or isinstance(right, Integer | Bigint)):
         return Double()
     return wider
 

@@ -54,9 +54,7 @@ class Invocation:
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
         """The options that begin with a prefix, such as `config.`, by the rest of their names."""
-        return {
-            key.removeprefix(prefix): value for key, value in self.options.items() if key.startswith(prefix)
-        }
+        return {key.removeprefix(prefix): value for key, value in self.options.items() if key.startswith(prefix)}
 
     def wrong(self, problem: str) -> InvalidAction:
         return InvalidAction(self.action, problem)
@@ -97,9 +95,7 @@ class Action:
     def perform(self, call: ActionCall, context: SpecContext) -> None:
         fill = context.variables.fill
         positional = tuple(fill(argument.value) for argument in call.arguments if argument.name is None)
-        options = {
-            argument.name: fill(argument.value) for argument in call.arguments if argument.name is not None
-        }
+        options = {argument.name: fill(argument.value) for argument in call.arguments if argument.name is not None}
         arguments = tuple(fill(argument.raw) for argument in call.arguments)
         self.run(Invocation(self.name, arguments, positional, options, call.body), context)
 

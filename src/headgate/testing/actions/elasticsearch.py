@@ -98,9 +98,7 @@ def _mapping(index: str, context: SpecContext, deadline: Deadline) -> dict[str, 
 
 def _ask(method: str, url: str, body: object, deadline: Deadline) -> Json:
     try:
-        response = httpx.request(
-            method, url, json=body, timeout=max(1.0, min(30.0, deadline.left)), trust_env=False
-        )
+        response = httpx.request(method, url, json=body, timeout=max(1.0, min(30.0, deadline.left)), trust_env=False)
     except httpx.HTTPError as error:
         raise ServiceFailed("elasticsearch", "it does not answer") from error
     if not response.is_success:

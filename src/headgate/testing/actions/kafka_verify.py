@@ -188,9 +188,7 @@ def verify_latest(call: Invocation, context: SpecContext) -> None:
     _read_until(call, context, check)
 
 
-def _read_until(
-    call: Invocation, context: SpecContext, check: Callable[[TopicReader, Decode, Deadline], None]
-) -> None:
+def _read_until(call: Invocation, context: SpecContext, check: Callable[[TopicReader, Decode, Deadline], None]) -> None:
     """Check again as records come. One reader serves all attempts, because a topic may be long."""
     topic = call.text("topic")
     with ExitStack() as opened:
@@ -294,8 +292,7 @@ def _with_headers(call: Invocation) -> bool:
 
 def _shown_headers(headers: Sequence[tuple[str, bytes | None]]) -> tuple[tuple[str, str | None], ...]:
     return tuple(
-        (name, None if value is None else value.decode("utf-8", "backslashreplace"))
-        for name, value in headers
+        (name, None if value is None else value.decode("utf-8", "backslashreplace")) for name, value in headers
     )
 
 
@@ -312,11 +309,7 @@ def _judge(call: Invocation) -> Callable[[Sequence[Record], Sequence[Record], bo
     def judge(expected: Sequence[Record], actual: Sequence[Record], in_order: bool) -> str | None:
         if in_order and at_least:
             rest = iter(actual)
-            return (
-                None
-                if all(any(same(one, other) for other in rest) for one in expected)
-                else "records are missing"
-            )
+            return None if all(any(same(one, other) for other in rest) for one in expected) else "records are missing"
         if in_order:
             holds = len(expected) == len(actual) and all(map(same, expected, actual))
             return None if holds else "the records are not the expected ones"

@@ -51,9 +51,7 @@ def add_partitions(call: Invocation, context: SpecContext) -> None:
 def _check_partitions(topic: str, wanted: int, context: SpecContext) -> None:
     found = partitions(topic, context)
     if found != wanted:
-        raise Mismatch(
-            f'topic "{topic}" has another shape', (f"partitions={wanted}",), (f"partitions={found}",)
-        )
+        raise Mismatch(f'topic "{topic}" has another shape', (f"partitions={wanted}",), (f"partitions={found}",))
 
 
 def delete_topic(call: Invocation, context: SpecContext) -> None:
@@ -93,9 +91,7 @@ def verify_topic(call: Invocation, context: SpecContext) -> None:
 
 
 def admin(context: SpecContext) -> AdminClient:
-    return AdminClient(
-        {"bootstrap.servers": context.kafka, "log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
-    )
+    return AdminClient({"bootstrap.servers": context.kafka, "log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)})
 
 
 def partitions(topic: str, context: SpecContext) -> int:
@@ -179,9 +175,7 @@ def read_headers(written: Json) -> list[tuple[str, bytes | None]]:
     found: list[tuple[str, bytes | None]] = []
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise MalformedSpec(
-                "a header is no pair of a name and a value", 'Write [["h", "v"], ["h", "w"]].'
-            )
+            raise MalformedSpec("a header is no pair of a name and a value", 'Write [["h", "v"], ["h", "w"]].')
         value = pair[1]
         text = None if value is None else value if isinstance(value, str) else write_json(value)
         found.append((pair[0], None if text is None else text.encode()))
@@ -193,15 +187,11 @@ def _check(call: Invocation) -> None:
         if (written := call.optional(option)) is not None and written not in FORMATS:
             raise call.wrong(f'takes one of {", ".join(FORMATS)} for "{option}", not "{written}"')
     if call.optional("key-format") is None:
-        extra = next(
-            (name for name in ("key-subject", "key-schema-id", "key-message") if name in call.options), None
-        )
+        extra = next((name for name in ("key-subject", "key-schema-id", "key-message") if name in call.options), None)
         if extra is not None:
             raise call.wrong(f'has "{extra}" without "key-format"')
     if call.optional("transaction") not in (None, "commit", "abort", "open"):
-        raise call.wrong(
-            f'takes commit, abort or open for "transaction", not "{call.optional("transaction")}"'
-        )
+        raise call.wrong(f'takes commit, abort or open for "transaction", not "{call.optional("transaction")}"')
     if call.flag("raw") and call.optional("format") != "bytes":
         raise call.wrong("takes raw=true with format=bytes alone")
 
@@ -227,9 +217,7 @@ def _encoder(call: Invocation, prefix: str, registry: RegistryClient) -> Encoder
         )
     if wanted is not None and records.format_of(schema_id) != wanted:
         raise call.wrong(f"was told {wanted}, and schema {schema_id} is {records.format_of(schema_id)}")
-    return lambda written: (
-        None if written.value is None else records.encode_framed(written, schema_id, message)
-    )
+    return lambda written: None if written.value is None else records.encode_framed(written, schema_id, message)
 
 
 def _schema_id(call: Invocation, prefix: str, registry: RegistryClient) -> int:
@@ -255,9 +243,7 @@ def _encoded(
             yield (key(parts[0]) if with_key else None), value(parts[-1])
 
 
-def _send(
-    records: Iterator[tuple[bytes | None, bytes | None]], to: Destination, context: SpecContext
-) -> None:
+def _send(records: Iterator[tuple[bytes | None, bytes | None]], to: Destination, context: SpecContext) -> None:
     failures: list[str] = []
 
     def acknowledged(error: KafkaError | None, message: Message) -> None:
@@ -282,9 +268,7 @@ def _send(
     if not failures and not left:
         context.producer = producer
     else:
-        raise ServiceFailed(
-            "kafka", failures[0] if failures else f"{left} records were not acknowledged in time"
-        )
+        raise ServiceFailed("kafka", failures[0] if failures else f"{left} records were not acknowledged in time")
 
 
 def _in_transaction(
@@ -295,9 +279,7 @@ def _in_transaction(
 ) -> None:
     """Write the records and wait until they are acknowledged. Then the transaction is committed, aborted, or left open
     until the file ends."""
-    producer = _producer(
-        context, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000}
-    )
+    producer = _producer(context, {"transactional.id": f"spec-{uuid.uuid4().hex}", "message.timeout.ms": 30_000})
     producer.init_transactions(context.request_timeout)
     producer.begin_transaction()
     for key, value in records:
@@ -326,9 +308,7 @@ def _producer(context: SpecContext, more: dict[str, Any] | None = None) -> Produ
     )
 
 
-def _produce(
-    producer: Producer, topic: str, key: bytes | None, value: bytes | None, options: dict[str, Any]
-) -> None:
+def _produce(producer: Producer, topic: str, key: bytes | None, value: bytes | None, options: dict[str, Any]) -> None:
     while True:
         try:
             producer.produce(topic, value, key, **options)

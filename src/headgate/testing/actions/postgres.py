@@ -133,14 +133,9 @@ def columns(call: Invocation, context: SpecContext) -> None:
     def attempt(deadline: Deadline) -> None:
         with _connected(context, deadline.left) as connection:
             found = connection.execute(_COLUMNS, [_quoted_name(table)]).fetchall()
-        actual = [
-            _shown_column(str(name), str(type_), bool(fixed), comment)
-            for name, type_, fixed, comment in found
-        ]
+        actual = [_shown_column(str(name), str(type_), bool(fixed), comment) for name, type_, fixed, comment in found]
         if actual != expected:
-            raise Mismatch(
-                f'table "{table}" has other columns', tuple(expected), tuple(actual), tuple(actual)
-            )
+            raise Mismatch(f'table "{table}" has other columns', tuple(expected), tuple(actual), tuple(actual))
 
     context.eventually(attempt, call.body)
 
@@ -160,9 +155,7 @@ def _connected(context: SpecContext, seconds: float) -> Iterator[psycopg.Connect
     """A connection in autocommit, so that a script may hold everything that psql runs. Statements have a time-out."""
     options = f"-c statement_timeout={max(1, int(seconds * 1000))} -c TimeZone=UTC"
     try:
-        with psycopg.connect(
-            context.postgres, autocommit=True, connect_timeout=10, options=options
-        ) as connection:
+        with psycopg.connect(context.postgres, autocommit=True, connect_timeout=10, options=options) as connection:
             yield connection
     except psycopg.Error as error:
         raise ServiceFailed("postgres", " ".join(str(error).split())) from error

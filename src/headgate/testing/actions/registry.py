@@ -61,16 +61,12 @@ def verify_config(call: Invocation, context: SpecContext) -> None:
     def check(registry: RegistryClient) -> None:
         found = registry.level(subject)
         if found is not wanted:
-            raise Mismatch(
-                f'subject "{subject}" has another compatibility level', (wanted.value,), (found.value,)
-            )
+            raise Mismatch(f'subject "{subject}" has another compatibility level', (wanted.value,), (found.value,))
 
     _look(context, check)
 
 
-def _look(
-    context: SpecContext, check: Callable[[RegistryClient], None], call: Invocation | None = None
-) -> None:
+def _look(context: SpecContext, check: Callable[[RegistryClient], None], call: Invocation | None = None) -> None:
     def attempt(deadline: Deadline) -> None:
         del deadline
         with context.registry() as registry:
@@ -82,9 +78,7 @@ def _look(
 def _check_absent(subject: str, registry: RegistryClient) -> None:
     found = _versions(subject, registry)
     if found:
-        raise Mismatch(
-            f'subject "{subject}" is there', ("no version",), (f"versions {', '.join(map(str, found))}",)
-        )
+        raise Mismatch(f'subject "{subject}" is there', ("no version",), (f"versions {', '.join(map(str, found))}",))
 
 
 def _check_count(subject: str, count: int, registry: RegistryClient) -> None:
@@ -137,9 +131,7 @@ def _references(call: Invocation) -> tuple[Reference, ...]:
             ):
                 found.append(Reference(name, subject, version))
             case _:
-                raise call.wrong(
-                    'takes a list of {"name": .., "subject": .., "version": ..} for "references"'
-                )
+                raise call.wrong('takes a list of {"name": .., "subject": .., "version": ..} for "references"')
     return tuple(found)
 
 

@@ -39,9 +39,7 @@ def compare_combined(old: Combined, new: Combined, pairs: Pairs) -> Iterator[Dif
         yield from edges[position][partner]
     if len(partners) < min(len(before), len(after)):
         lost = next(position for position in range(len(before)) if position not in partners)
-        yield changed(
-            "COMBINED_TYPE_SUBSCHEMAS_CHANGED", detail=_loss(old.criterion, lost, before, after, pairs)
-        )
+        yield changed("COMBINED_TYPE_SUBSCHEMAS_CHANGED", detail=_loss(old.criterion, lost, before, after, pairs))
 
 
 def _loss(criterion: str, lost: int, before: list[Node], after: list[Node], pairs: Pairs) -> str:
@@ -104,13 +102,9 @@ def _criterion(old: Combined, new: Combined) -> Difference | None:
 def _size(old: Combined, new: Combined, before: int, after: int) -> Iterator[Difference]:
     detail = f"{before} to {after} members"
     if before < after:
-        yield changed(
-            "PRODUCT_TYPE_EXTENDED" if new.criterion == "allOf" else "SUM_TYPE_EXTENDED", detail=detail
-        )
+        yield changed("PRODUCT_TYPE_EXTENDED" if new.criterion == "allOf" else "SUM_TYPE_EXTENDED", detail=detail)
     elif before > after:
-        yield changed(
-            "SUM_TYPE_NARROWED" if old.criterion in SUMS else "PRODUCT_TYPE_NARROWED", detail=detail
-        )
+        yield changed("SUM_TYPE_NARROWED" if old.criterion in SUMS else "PRODUCT_TYPE_NARROWED", detail=detail)
 
 
 def _distinct(members: tuple[Node, ...]) -> list[Node]:
@@ -121,9 +115,7 @@ def _distinct(members: tuple[Node, ...]) -> list[Node]:
     return distinct
 
 
-def _edges(
-    criterion: str, before: list[Node], after: list[Node], pairs: Pairs
-) -> list[dict[int, list[Difference]]]:
+def _edges(criterion: str, before: list[Node], after: list[Node], pairs: Pairs) -> list[dict[int, list[Difference]]]:
     """For each old member, the new members that accept everything it did, with the differences."""
     edges: list[dict[int, list[Difference]]] = []
     for position, member in enumerate(before):

@@ -56,9 +56,7 @@ Key = tuple[int, int, bool]
 def incompatibilities(reader: ParsedSchema, writer: ParsedSchema) -> tuple[Incompatibility, ...]:
     """Every change from `writer` to `reader` that Confluent's registry calls incompatible under BACKWARD."""
     results = PairResults(_loader(writer), _loader(reader))
-    found = (
-        change for change in Differences(results, skips_compatible=True).run() if not change.is_compatible
-    )
+    found = (change for change in Differences(results, skips_compatible=True).run() if not change.is_compatible)
     named = (Incompatibility(change.pointer, change.kind, change.message()) for change in found)
     return tuple(dict.fromkeys(named))
 

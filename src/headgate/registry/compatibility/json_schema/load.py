@@ -238,13 +238,9 @@ class Loader:
         )
         if draft >= Draft.V2019_09:
             schemas = self._named(schema, "dependentSchemas")
-            return replace(
-                node, property_dependencies=_lists(schema, "dependentRequired"), schema_dependencies=schemas
-            )
+            return replace(node, property_dependencies=_lists(schema, "dependentRequired"), schema_dependencies=schemas)
         schemas = self._named(schema, "dependencies")
-        return replace(
-            node, property_dependencies=_lists(schema, "dependencies"), schema_dependencies=schemas
-        )
+        return replace(node, property_dependencies=_lists(schema, "dependencies"), schema_dependencies=schemas)
 
     def _named(self, schema: Schema, keyword: str) -> dict[str, Node]:
         named = schema.get(keyword)

@@ -84,9 +84,7 @@ def _removed_property(name: str, before: Node, new: Object, pairs: Pairs) -> Ite
         found = pairs.compare(before, rest)
         yield from found
         covered = "IS" if all_compatible(found) else "NOT"
-        yield changed(
-            f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=f'"{name}"'
-        )
+        yield changed(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=f'"{name}"')
     elif isinstance(before, Nothing):
         yield changed("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
     else:
@@ -144,9 +142,7 @@ def compare_arrays(old: Array, new: Array, pairs: Pairs) -> Iterator[Difference]
     yield from (found.below("items") for found in pairs.compare(old.every, new.every))
     yield from _tuples(old, new, pairs)
     yield from compare_additional(old, new, "additionalItems", "ADDITIONAL_ITEMS", pairs)
-    yield from compare_unevaluated(
-        old.unevaluated, new.unevaluated, "unevaluatedItems", "UNEVALUATED_ITEMS", pairs
-    )
+    yield from compare_unevaluated(old.unevaluated, new.unevaluated, "unevaluatedItems", "UNEVALUATED_ITEMS", pairs)
     yield from bound("maxItems", "MAX_ITEMS", old.max_items, new.max_items)
     yield from bound("minItems", "MIN_ITEMS", old.min_items, new.min_items)
     if old.is_unique != new.is_unique:
@@ -201,9 +197,7 @@ def is_open(node: Object | Array) -> bool:
     """Whether members that are not named may be anything."""
     if isinstance(node, Object) and node.patterns:
         return False
-    return (
-        node.permits_additional and node.additional is None and isinstance(node.unevaluated, Anything | None)
-    )
+    return node.permits_additional and node.additional is None and isinstance(node.unevaluated, Anything | None)
 
 
 def schema_for_property(node: Object, name: str) -> Node | None:

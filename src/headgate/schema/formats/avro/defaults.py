@@ -148,9 +148,7 @@ def _canonical(value: Json, node: tree.AvroType, type_: t.Type) -> object:
             "fixed",
         ):
             return _from_bytes(value.encode("latin-1"), type_)
-        case tree.Primitive(), t.Date() | t.Time() | t.Timestamp() | t.TimestampTz() if isinstance(
-            value, int
-        ):
+        case tree.Primitive(), t.Date() | t.Time() | t.Timestamp() | t.TimestampTz() if isinstance(value, int):
             return _moment(value * _unit(node), type_)
         case _, t.Real() | t.Double():
             return float(cast("float", value))
@@ -252,9 +250,7 @@ def _encoded(value: object, node: tree.AvroType, type_: t.Type) -> Json:
 def _to_bytes(value: object, node: tree.Primitive | tree.Fixed) -> bytes:
     match value:
         case decimal.Decimal():
-            unscaled = int(
-                value.scaleb(-int(value.as_tuple().exponent), decimal.Context(prec=t.MAX_PRECISION))
-            )
+            unscaled = int(value.scaleb(-int(value.as_tuple().exponent), decimal.Context(prec=t.MAX_PRECISION)))
             size = node.size if isinstance(node, tree.Fixed) else unscaled.bit_length() // 8 + 1
             return unscaled.to_bytes(size, "big", signed=True)
         case uuid.UUID():

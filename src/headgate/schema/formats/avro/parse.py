@@ -68,9 +68,7 @@ def parse_leniently(
     were checked. ``{"type": {"type": …}}`` is read too: it is not in the specification, but libraries write it. Raises
     SchemaTooDeep.
     """
-    return _Parser(known, _ValuePaths(), strict=False, max_levels=max_levels).parsed(
-        cast(Json, definition), path
-    )
+    return _Parser(known, _ValuePaths(), strict=False, max_levels=max_levels).parsed(cast(Json, definition), path)
 
 
 class _TextPaths:
@@ -137,9 +135,7 @@ class _Parser:
         node = self._type(definition, path, "", 0)
         # A default may be of a record that is not complete before the whole schema is known.
         for member, at in self._defaults:
-            self._faults.extend(
-                Fault(*problem) for problem in default_problems(member.default, member.type, at)
-            )
+            self._faults.extend(Fault(*problem) for problem in default_problems(member.default, member.type, at))
         return Parsed(node, self._names, tuple(self._faults))
 
     def _fault(self, path: str, reason: str) -> tree.Primitive:
@@ -279,9 +275,7 @@ class _Parser:
         self._define(enum, path)
         return enum
 
-    def _enum_default(
-        self, node: dict[str, Json], name: tree.Name, symbols: tuple[str, ...], path: str
-    ) -> str | None:
+    def _enum_default(self, node: dict[str, Json], name: tree.Name, symbols: tuple[str, ...], path: str) -> str | None:
         default, at = node.get("default"), self._paths.key(path, "default")
         if default is None or default in symbols:
             return default if isinstance(default, str) else None

@@ -38,9 +38,7 @@ def from_avro(schema: object, references: Sequence[object] = ()) -> t.Type:
     return read_schema(schema, references)[0]
 
 
-def columns_of(
-    schema: object, references: Sequence[object] = (), column: str = "value"
-) -> tuple[t.Field, ...]:
+def columns_of(schema: object, references: Sequence[object] = (), column: str = "value") -> tuple[t.Field, ...]:
     """The columns of a Kafka key or value: a record's fields, or the one column of anything else."""
     type_, nullable = read_schema(schema, references)
     if not isinstance(type_, t.Record):
@@ -311,11 +309,7 @@ def connect_decimal(attributes: Mapping[str, object]) -> tuple[int | None, int |
 
 
 def _number(value: object) -> int | None:
-    return (
-        int(value)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10
-        else None
-    )
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else None
 
 
 def _text(attributes: Mapping[str, object], key: str) -> str:

@@ -183,9 +183,7 @@ def rebuild(node: AvroType, change: Callable[[AvroType], AvroType]) -> AvroType:
 class _Rebuild:
     def __init__(self, change: Callable[[AvroType], AvroType]) -> None:
         self._change = change
-        self._records: dict[
-            int, tuple[AvroType, Record]
-        ] = {}  # with the old ones, so that no id is used again
+        self._records: dict[int, tuple[AvroType, Record]] = {}  # with the old ones, so that no id is used again
 
     def node(self, old: AvroType) -> AvroType:
         if id(old) in self._records:
@@ -241,9 +239,7 @@ def _without_docs(node: AvroType) -> AvroType:
 # printing
 
 
-def canonical_text(
-    node: AvroType, defined_elsewhere: frozenset[str] = frozenset(), *, normalize: bool = False
-) -> str:
+def canonical_text(node: AvroType, defined_elsewhere: frozenset[str] = frozenset(), *, normalize: bool = False) -> str:
     """The text by which a registry decides that two texts are the same schema.
 
     It is what Java's ``Schema.toString`` writes, with docs, defaults, aliases and custom attributes. ``normalize`` writes
@@ -309,9 +305,7 @@ class _Printer:
     def _heading(self, name: Name, space: str) -> dict[str, Json]:
         if self._normalize:
             return {"name": name.full}
-        return (
-            {"name": name.simple} if name.space == space else {"name": name.simple, "namespace": name.space}
-        )
+        return {"name": name.simple} if name.space == space else {"name": name.simple, "namespace": name.space}
 
     def _body(self, node: Named) -> dict[str, Json]:
         match node:

@@ -114,9 +114,7 @@ class _Writer:
 
     def _named(self, type_: t.Record | t.Enum | t.Named, space: str, path: Path, depth: int) -> AvroType:
         definition = self._resolved(type_)
-        if not isinstance(definition, t.Record) and not (
-            isinstance(definition, t.Enum) and _expressible(definition)
-        ):
+        if not isinstance(definition, t.Record) and not (isinstance(definition, t.Enum) and _expressible(definition)):
             return self.type(definition, space, path, depth)
         full, known = self.names.of(type_, isinstance(definition, t.Record), space)
         if known:

@@ -138,9 +138,7 @@ def _numeric(types: frozenset[str]) -> bool:
     return not types.isdisjoint(("integer", "number"))
 
 
-def _common_values(
-    one: tuple[object, ...] | None, other: tuple[object, ...] | None
-) -> tuple[object, ...] | None:
+def _common_values(one: tuple[object, ...] | None, other: tuple[object, ...] | None) -> tuple[object, ...] | None:
     if one is None or other is None:
         return other if one is None else one
     return tuple(a for a in one if any(type(a) is type(b) and a == b for b in other))
@@ -179,11 +177,7 @@ def _number(schema: Mapping[str, object], key: str, path: str) -> Number | None:
 
 def _digits(schema: Mapping[str, object]) -> tuple[int, int] | None:
     precision, scale = schema.get("x-precision"), schema.get("x-scale", 0)
-    return (
-        (precision, scale)
-        if type(precision) is int and type(scale) is int and 0 <= scale <= precision
-        else None
-    )
+    return (precision, scale) if type(precision) is int and type(scale) is int and 0 <= scale <= precision else None
 
 
 def _unions(schema: Mapping[str, object], path: str) -> tuple[tuple[object, ...], ...]:

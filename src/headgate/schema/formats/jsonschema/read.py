@@ -181,11 +181,7 @@ class _Reader:
             return None
         types = [found.type for found in found_types if found.type is not None]
         nullable, doc = any(found.nullable for found in found_types), found_types[0].doc
-        doc = (
-            keywords.description
-            if len(types) > 1
-            else next((p.doc for p in found_types if p.type is not None), doc)
-        )
+        doc = keywords.description if len(types) > 1 else next((p.doc for p in found_types if p.type is not None), doc)
         return _ReadType(join(types) if types else None, nullable, doc)
 
     def _type(self, kind: str, keywords: Keywords, at: _Location) -> t.Type:
@@ -299,9 +295,7 @@ def _described(type_: t.Type, nullable: bool, keywords: Keywords) -> _ReadType:
         type_ = replace(type_, doc=inner if inner is not None else keywords.inner_title)
         return _ReadType(type_, nullable, outer if outer is not None else keywords.title)
     title_doc = name if name and name not in LOGICAL_TITLES else None
-    return _ReadType(
-        type_, nullable, next((doc for doc in (outer, inner, title_doc) if doc is not None), None)
-    )
+    return _ReadType(type_, nullable, next((doc for doc in (outer, inner, title_doc) if doc is not None), None))
 
 
 def _with_doc(found: _ReadType) -> t.Type:
@@ -362,9 +356,7 @@ def _join_records(records: Sequence[t.Record]) -> t.Record:
     """One record with the fields of all. A field that is missing in some of them is nullable."""
     names = dict.fromkeys(field.name for record in records for field in record.fields)
     by_name = [{field.name: field for field in record.fields} for record in records]
-    fields = (
-        _join_fields([fields[name] for fields in by_name if name in fields], len(records)) for name in names
-    )
+    fields = (_join_fields([fields[name] for fields in by_name if name in fields], len(records)) for name in names)
     return t.Record(tuple(fields), _agreed([r.name for r in records]), _agreed([r.doc for r in records]))
 
 

@@ -20,9 +20,7 @@ class References:
     def __init__(self, root: object, documents: Mapping[str, object]) -> None:
         self._by_address: dict[str, object] = {}
         self._by_anchor: dict[tuple[str, str], object] = {}
-        self._bases: dict[
-            int, str
-        ] = {}  # by identity of the node that holds a $ref; the documents keep it alive
+        self._bases: dict[int, str] = {}  # by identity of the node that holds a $ref; the documents keep it alive
         self._keep = (root, documents)
         for address, document in (("", root), *documents.items()):
             self._by_address[address] = document
@@ -57,9 +55,7 @@ class References:
             if isinstance(node, dict):
                 base = self._enter(node, base)
                 waiting.extend(
-                    (value, base)
-                    for key, value in node.items()
-                    if key not in _DATA or isinstance(value, dict)
+                    (value, base) for key, value in node.items() if key not in _DATA or isinstance(value, dict)
                 )
             elif isinstance(node, list):
                 waiting.extend((value, base) for value in node)

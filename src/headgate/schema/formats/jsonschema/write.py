@@ -76,9 +76,7 @@ class _Writer:
 
     def _property(self, field: t.Field, depth: int) -> JsonObject:
         schema = self._nullable_type(field.type, field.nullable, depth)
-        if (
-            "description" in schema
-        ):  # The description is that of the type and must not become that of the field.
+        if "description" in schema:  # The description is that of the type and must not become that of the field.
             schema = {"allOf": [schema]}
         return schema if field.doc is None else {"description": field.doc, **schema}
 

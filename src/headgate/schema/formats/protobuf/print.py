@@ -115,9 +115,7 @@ class _Printer:
             for n, one in enumerate(message.nested_type)
         ]
         for name, lines in nested[: last + 1]:
-            until = (
-                next((n + 1 for n, (types, _) in enumerate(fields) if name in types), 0) if not lines else 0
-            )
+            until = next((n + 1 for n, (types, _) in enumerate(fields) if name in types), 0) if not lines else 0
             yield from (field for _, field in fields[:until])
             del fields[:until]
             yield lines
@@ -136,9 +134,7 @@ class _Printer:
                 yield {_local_type(field)}, lines
             elif members := oneofs.pop(field.oneof_index, None):
                 oneof = message.oneof_decl[field.oneof_index]
-                parts = [
-                    self._field(one, (*path, 2, n), message.nested_type, (*path, 3)) for n, one in members
-                ]
+                parts = [self._field(one, (*path, 2, n), message.nested_type, (*path, 3)) for n, one in members]
                 body = _joined([self._option_statements(oneof.options), *parts])
                 block = self._commented((*path, 8, field.oneof_index), _block(f"oneof {oneof.name}", body))
                 yield {_local_type(one) for _, one in members}, block
@@ -221,11 +217,7 @@ class _Printer:
         taken = ("stream " if method.client_streaming else "") + method.input_type
         given = ("stream " if method.server_streaming else "") + method.output_type
         head = f"rpc {method.name}({taken}) returns ({given})"
-        return (
-            _block(head, self._option_statements(method.options))
-            if method.HasField("options")
-            else [f"{head};"]
-        )
+        return _block(head, self._option_statements(method.options)) if method.HasField("options") else [f"{head};"]
 
     # options and comments
 
@@ -260,9 +252,7 @@ def _pool(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
     for file in files:
         try:
             pool.Add(file)
-        except (
-            TypeError
-        ):  # A file that it imports was not given. The options that it defines stay without a name.
+        except TypeError:  # A file that it imports was not given. The options that it defines stay without a name.
             continue
     return pool
 
@@ -352,6 +342,4 @@ def _quote(text: str) -> str:
 def _quoted(character: str) -> str:
     if character.isprintable() and character not in _ESCAPES:
         return character
-    return _ESCAPES.get(character) or "".join(
-        f"\\{byte:03o}" for byte in character.encode("utf-8", "replace")
-    )
+    return _ESCAPES.get(character) or "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "replace"))

@@ -224,11 +224,7 @@ class _Job:
         """Raise the first finding as an error of ours, with the others in its detail."""
         findings = list(map(self._placed, found))
         broken = {one.file for one in findings if not _is_missing(one)}
-        kept = [
-            one
-            for one in findings
-            if not _is_missing(one) and not (_imported(one) in broken and len(broken) > 1)
-        ]
+        kept = [one for one in findings if not _is_missing(one) and not (_imported(one) in broken and len(broken) > 1)]
         if kept:
             kept.sort(key=lambda one: (one.file != self.own, one.file, one.line, one.column))
             others = tuple(map(str, kept[1 : _SHOWN + 1]))
@@ -320,16 +316,10 @@ def _printed(lines: str, folder: Path) -> Iterator[_Finding]:
 def _numbers(file: FileDescriptorProto) -> Iterator[tuple[tuple[int, ...], int]]:
     """The number of every field and extension, by the path of its declaration."""
     yield from (((7, n), one.number) for n, one in enumerate(file.extension))
-    waiting: list[tuple[tuple[int, ...], DescriptorProto]] = [
-        ((4, n), one) for n, one in enumerate(file.message_type)
-    ]
+    waiting: list[tuple[tuple[int, ...], DescriptorProto]] = [((4, n), one) for n, one in enumerate(file.message_type)]
     while waiting:
         path, message = waiting.pop()
-        yield from (
-            ((*path, 2, n), one.number)
-            for n, one in enumerate(message.field)
-            if not message.options.map_entry
-        )
+        yield from (((*path, 2, n), one.number) for n, one in enumerate(message.field) if not message.options.map_entry)
         yield from (((*path, 6, n), one.number) for n, one in enumerate(message.extension))
         waiting += [((*path, 3, n), one) for n, one in enumerate(message.nested_type)]
 

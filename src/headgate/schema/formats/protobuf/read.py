@@ -149,9 +149,7 @@ class _Reader:
         found = self._messages.get(name)
         if found is None or name in outer or name in _WELL_KNOWN:
             return ()
-        return tuple(
-            NumberedField(column_of(f), f.number, self._held(f, (*outer, name))) for f in found.proto.field
-        )
+        return tuple(NumberedField(column_of(f), f.number, self._held(f, (*outer, name))) for f in found.proto.field)
 
     def _held(self, field: FieldDescriptorProto, outer: tuple[str, ...]) -> tuple[NumberedField, ...]:
         """The fields of the message that a field holds; of a map, those of its values."""

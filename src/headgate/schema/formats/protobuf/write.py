@@ -77,15 +77,11 @@ def to_protobuf(
     old values can be read, new ones get numbers never used, and those of removed columns are reserved. A nullable
     scalar is `optional`. Raises `UnsupportedType`, `UnresolvedType` or `SchemaTooDeep`, each with the path.
     """
-    file = FileDescriptorProto(
-        syntax="proto3", name="/".join((*filter(None, package.split(".")), f"{name}.proto"))
-    )
+    file = FileDescriptorProto(syntax="proto3", name="/".join((*filter(None, package.split(".")), f"{name}.proto")))
     if package:
         file.package = package
     writer = _Writer()
-    before = (
-        next((found for found in previous.message_type if found.name == name), None) if previous else None
-    )
+    before = next((found for found in previous.message_type if found.name == name), None) if previous else None
     full = f".{package}.{name}" if package else f".{name}"
     message = writer.message(record, _Place(full, (4, 0), "$", before))
     message.name = name
@@ -142,17 +138,13 @@ class _Writer:
         names = field_names((column.name for column in record.fields), place.column)
         spelt = json_names(names)
         if len({json_name(field) for field in names.values()}) < len(names):
-            message.options.deprecated_legacy_json_field_conflicts = (
-                True  # Otherwise protoc refuses aB beside a_b.
-            )
+            message.options.deprecated_legacy_json_field_conflicts = True  # Otherwise protoc refuses aB beside a_b.
         home = _Home(message, place, Made(place.previous), {*names.values()}, {})
         for column in record.fields:
             if isinstance(column.type, Map):
                 _add_entry(home, names[column.name], f"{place.column}.{column.name}")
         for index, column in enumerate(record.fields):
-            field = message.field.add(
-                name=names[column.name], json_name=spelt[column.name], label=_F.LABEL_OPTIONAL
-            )
+            field = message.field.add(name=names[column.name], json_name=spelt[column.name], label=_F.LABEL_OPTIONAL)
             self._column(home, field, column)
             self._comment((*place.path, 2, index), column.doc)
         number_fields(message, place.previous)
@@ -193,9 +185,7 @@ class _Writer:
                 else:
                     field.ClearField("type_name")
 
-    def _record(
-        self, home: _Home, field: FieldDescriptorProto, name: str, record: Record, value: _Value
-    ) -> None:
+    def _record(self, home: _Home, field: FieldDescriptorProto, name: str, record: Record, value: _Value) -> None:
         name = free(name, home.taken)
         nested = home.message.nested_type.add()
         previous = home.before.message_of(value.old)
@@ -334,14 +324,10 @@ def number_fields(message: DescriptorProto, previous: DescriptorProto | None) ->
     for number in sorted(reserved | gone):
         message.reserved_range.add(start=number, end=number + 1)
     names = {field.name for field in message.field}
-    message.reserved_name.extend(
-        _without((*before.reserved_name, *(field.name for field in before.field)), names)
-    )
+    message.reserved_name.extend(_without((*before.reserved_name, *(field.name for field in before.field)), names))
 
 
-def number_symbols(
-    enum: EnumDescriptorProto, symbols: Iterable[str], previous: EnumDescriptorProto | None
-) -> None:
+def number_symbols(enum: EnumDescriptorProto, symbols: Iterable[str], previous: EnumDescriptorProto | None) -> None:
     """Give every symbol its number. The symbol of number 0 stays, because proto3 needs one."""
     before = previous or EnumDescriptorProto()
     old = {value.name: value.number for value in before.value}
@@ -387,6 +373,4 @@ def _without(names: Iterable[str], used: set[str]) -> list[str]:
 def comment_at(path: Path, doc: str) -> SourceCodeInfo.Location:
     """The doc of a declaration as its comment. It has no position, because there is no text yet."""
     lines = (f" {line}".rstrip() for line in doc.strip().split("\n"))
-    return SourceCodeInfo.Location(
-        path=path, span=[0, 0, 0], leading_comments="".join(f"{line}\n" for line in lines)
-    )
+    return SourceCodeInfo.Location(path=path, span=[0, 0, 0], leading_comments="".join(f"{line}\n" for line in lines))
