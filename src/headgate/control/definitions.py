@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import Column, ColumnRef, Object, definition_of
+from headgate.catalog.objects import Column, Object, definition_of
 from headgate.plan.chain import chain_of, sound_query
 from headgate.plan.definitions import (
     ConnectionRef,
@@ -37,6 +37,7 @@ from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
 from headgate.sql.formats import Format
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.query.tree import ColumnRef
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource

@@ -10,7 +10,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
-from headgate.catalog.objects import Column, ColumnRef, Growth, Object
+from headgate.catalog.objects import Column, Growth, Object
 from headgate.errors import joined
 from headgate.plan.chain import chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
@@ -38,6 +38,7 @@ from headgate.sql.kafka import KafkaConnection
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.stability import Unstable
+from headgate.sql.query.tree import ColumnRef
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
 from headgate.sql.sinks import CreateSink
 from headgate.text.cursor import Identifier

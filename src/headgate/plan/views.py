@@ -32,7 +32,7 @@ from headgate.plan.errors import (
 )
 from headgate.plan.loops import check_loops
 from headgate.plan.plans import Consequence, Outcome
-from headgate.plan.relations import analyse_query, origin_ref, relations_read, with_type_names
+from headgate.plan.relations import analyse_query, relations_read, with_type_names
 from headgate.plan.sink import plan_sink
 from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
@@ -62,7 +62,7 @@ def view_columns(
         if any(c.name == name for c in columns):
             raise ColumnTwice(name, view)
         named = with_type_names(type_)
-        columns.append(Column(position + 1, name, named, column.nullable, origin=origin_ref(column)))
+        columns.append(Column(position + 1, name, named, column.nullable, origin=column.origin))
     return tuple(columns)
 
 

@@ -27,6 +27,7 @@ from headgate.sql.query.tree import (
     Node,
     Project,
     Ref,
+    RelationName,
     Scan,
     SetOperation,
     Sort,
@@ -67,7 +68,7 @@ class Changing:
 
 
 Growth: TypeAlias = Append | Keyed | Changing
-GrowthOf: TypeAlias = Callable[[str], Growth]
+GrowthOf: TypeAlias = Callable[[RelationName], Growth]
 """The growth of a relation that the query reads."""
 
 
@@ -338,7 +339,7 @@ def _missing(node: Join, left: Facts, right: Facts) -> Changing:
 def _called(node: Node) -> str:
     match node:
         case Scan():
-            return f'"{node.relation.rpartition(".")[2]}"'
+            return f'"{node.relation.name}"'
         case Subquery():
             return f'"{node.alias}"'
         case _:

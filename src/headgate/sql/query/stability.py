@@ -21,6 +21,7 @@ from headgate.sql.query.tree import (
     Node,
     Project,
     Ref,
+    RelationName,
     Scan,
     SetOperation,
     Sort,
@@ -46,7 +47,7 @@ class Unstable:
 class Stability:
     """What every column and the rows of a tree depend on. ``unstable_of`` knows the relations that it reads."""
 
-    def __init__(self, tree: Node, unstable_of: Callable[[str], Unstable]) -> None:
+    def __init__(self, tree: Node, unstable_of: Callable[[RelationName], Unstable]) -> None:
         self.unstable_of = unstable_of
         self.columns: dict[Ref, Functions] = {}
         rows = self._rows(tree)

@@ -142,7 +142,7 @@ def shown(node: Node, depth: int = 0) -> Iterator[str]:
 def _details(node: Node) -> str:
     match node:
         case Scan():
-            return f"{node.relation}: {_refs(o.ref for o in node.columns)}"
+            return f"{node.relation.name}: {_refs(o.ref for o in node.columns)}"
         case Values():
             return f"{_refs(node.columns)} of {len(node.rows)} rows"
         case Filter():
