@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
-from headgate.catalog.names import SearchPath
+from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Object, definition_of
 from headgate.plan.chain import chain_of, sound_query
 from headgate.plan.definitions import (
@@ -31,8 +31,7 @@ from headgate.plan.impact import check_sink_schemas
 from headgate.plan.relations import analyse_query, query_relation, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import plan_source
-from headgate.resolve.statements import kafka_server, registry_server
-from headgate.resolve.topics import topic_name
+from headgate.resolve.statements import kafka_server, registry_server, topic_name
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
 from headgate.sql.formats import Format
@@ -112,9 +111,9 @@ def _column(catalog: Catalog, reference: ColumnRef | None) -> Column | None:
     return None if reference is None else catalog.get(reference.object).column(reference.column)
 
 
-def select_definition(catalog: Catalog, path: SearchPath, query: Query) -> SelectDefinition:
-    """A query that a user writes, and all relations below it."""
-    made = query_definition(analyse_query(catalog, path, query))
+def select_definition(catalog: Catalog, query: Query) -> SelectDefinition:
+    """A resolved query, and all relations below it."""
+    made = query_definition(analyse_query(catalog, DEFAULT_PATH, query))
     return SelectDefinition(made, relation_definitions(catalog, made.relations))
 
 

@@ -10,7 +10,7 @@ from headgate.catalog.changes import Change
 from headgate.catalog.names import SearchPath
 from headgate.schema.evolve.changes import Change as SchemaChange
 from headgate.schema.written import CompatibilityLevel, WrittenSchema
-from headgate.sql.queries import Select, ShowSearchPath
+from headgate.sql.queries import ShowSearchPath
 from headgate.sql.registry_formats import PendingId
 from headgate.sql.show import (
     Describe,
@@ -20,6 +20,7 @@ from headgate.sql.show import (
     ShowLineage,
     ShowObjects,
 )
+from headgate.sql.statement import Query
 
 # What must be done outside before the catalog changes. `control.effects` checks, does and undoes each of them.
 
@@ -104,9 +105,9 @@ class ChangeCatalog:
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """SELECT."""
+    """SELECT. The query has the ids of the relations that it names."""
 
-    statement: Select
+    query: Query
 
 
 ShowStatement: TypeAlias = ShowObjects | ShowCreate | ShowLineage | ShowSearchPath | Describe | Explain | ExplainSchema

@@ -28,8 +28,7 @@ from headgate.plan.errors import (
     SinkOverChanging,
 )
 from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
-from headgate.resolve.statements import object_id
-from headgate.resolve.topics import topic_name
+from headgate.resolve.statements import object_id, topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
