@@ -15,17 +15,17 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
-from headgate.catalog.objects import Column, Comment, Object, definition_of
+from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.chain import moved, outgrown, view_query
 from headgate.plan.columns import evolved_columns, source_columns
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import encodings
-from headgate.plan.errors import ColumnNameTaken, PlanError, SinkKeyChanges, ViewNoLongerValid
+from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import plan_source
-from headgate.plan.views import derive_growth, view_columns
+from headgate.plan.views import columns_change, derive_growth, view_columns
 from headgate.resolve.context import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.evolve.arriving import arriving
@@ -145,6 +145,9 @@ def _column_consequences(old: Object, new: Object, because_of: int) -> Iterator[
             unchanged = False
             types = f"{print_type(was.type)} to {print_type(column.type)}"
             yield Consequence(old.id, Outcome.WIDENS, f"{column.name} from {types}", because_of=because_of)
+    if old.growth is not new.growth and new.growth is not None:
+        unchanged = False
+        yield Consequence(old.id, Outcome.OTHER_GROWTH, new.growth.value, because_of=because_of)
     if unchanged:
         outcome = Outcome.UNCHANGED if old.columns == new.columns else Outcome.FOLLOWS
         yield Consequence(old.id, outcome, because_of=because_of)
@@ -162,23 +165,25 @@ def _source_change(source: Object, schemas: Sequence[TakenSchema]) -> Definition
 
 
 def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes) -> ColumnsChanged | None:
+    """The view as creating it now would make it: with other columns, another key or another growth."""
     try:
-        evolved = _view_columns(before, catalog, view, ask)
+        growth, evolved = _view_columns(before, catalog, view, ask)
     except (SqlError, CatalogError, PlanError) as error:  # not those of asking Spark, which may pass
         raise outgrown(catalog, view, error) from error
     origins = {column.id: column.origin for column in evolved}
     if wrong := moved(view, [origins.get(column.id) for column in view.columns]):
         raise ViewNoLongerValid(catalog.display_name(view.id), wrong)
-    old = [replace(c, comment=Comment()) for c in view.columns]
-    return ColumnsChanged(view.id, evolved) if [replace(c, comment=Comment()) for c in evolved] != old else None
+    return columns_change(view, growth, evolved)
 
 
-def _view_columns(before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes) -> tuple[Column, ...]:
+def _view_columns(
+    before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes
+) -> tuple[Growth, tuple[Column, ...]]:
     analysed = view_query(catalog, view)
     asked = ask(catalog, analysed) if any(c.type is None for c in analysed.columns) else ()
     columns = view_columns(analysed, _names(before, view, analysed), view.name, asked)
-    _, columns = derive_growth(catalog, analysed, columns)
-    return evolved_columns(view, columns)
+    growth, columns = derive_growth(catalog, analysed, columns)
+    return growth, evolved_columns(view, columns)
 
 
 def _names(before: Catalog, view: Object, analysed: AnalysedQuery) -> tuple[Identifier, ...]:
@@ -213,7 +218,7 @@ def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> 
     try:
         _check_key(sink, written, _needed(after, sink))
         change = sink_change(after, sink)
-    except (ViewNoLongerValid, ColumnNameTaken, SinkKeyChanges) as error:
+    except PlanError as error:  # a view below no longer holds, or it changed in a way that no sink takes
         if all_fit:
             raise
         fact = _with_key_type(sink, written) if isinstance(error, SinkKeyChanges) else None

@@ -68,6 +68,7 @@ class Outcome(StrEnum):
     FOLLOWS = "follows"
     GAINS = "gains column"
     WIDENS = "widens column"
+    OTHER_GROWTH = "changes how its rows come, to"
     REGISTERS = "registers schema"
     IN_STEP = "must be brought in step"  # a target with a key holds rows of the old query
     GOES_ON = "goes on from where it is"  # a target without a key keeps what it has

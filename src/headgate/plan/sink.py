@@ -22,6 +22,7 @@ from headgate.plan.errors import (
     NotSupportedYet,
     SinkFormatNeedsOneColumn,
     SinkKeyMissing,
+    SinkKeyNotOfSource,
     SinkKeyNotUnique,
     SinkNeedsKey,
     SinkNotDeterministic,
@@ -72,8 +73,8 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     envelope = _envelope(statement, name, keys)
     if envelope == "UPSERT":
         _check_deterministic(relation, name, unstable, keys)
+        _check_source_key(catalog, source, relation, name)
         _check_unique(source, relation, statement, name, keys)
-        _check_source_key(catalog, source, relation)
     value_columns = [c for c in relation.columns if not _left_out(statement, c.name, keys)]
     value = _side(catalog, relation, statement.formats.value, "VALUE", value_columns, name)
     key_format = statement.formats.key or statement.formats.value
@@ -189,12 +190,16 @@ def _check_growth(catalog: Catalog, relation: Object, statement: CreateSink, nam
         raise SinkNeedsKey(name, relation.kind.value, relation.name, tuple(key_columns(relation)))
 
 
-def _check_source_key(catalog: Catalog, source: Object, relation: Object) -> None:
-    """A delete in a keyed source carries only the source's key. Other keys of the relation would need stored rows."""
+def _check_source_key(catalog: Catalog, source: Object, relation: Object, name: str) -> None:
+    """A delete in a keyed source carries only the source's key, and so does an update by which rows of the relation go.
+
+    A relation may have another key: that of the source and a position of posexplode, for example. An array that gets
+    shorter then leaves positions behind that only a target with stored rows could find and delete.
+    """
     if source.growth is not Growth.KEYED or relation.growth is not Growth.KEYED:
         return
     if source_key(catalog, relation) != {ColumnRef(source.id, c.id) for c in source.columns if c.key}:
-        raise NotSupportedYet(f'a sink whose key is not that of source "{source.name}"')
+        raise SinkKeyNotOfSource(name, tuple(key_columns(relation)), source.name, tuple(key_columns(source)))
 
 
 def _check_rows(relation: Object, name: str, unstable: Unstable) -> None:
@@ -228,8 +233,8 @@ def _notices(relation: Object, sink: SinkDefinition, unstable: Unstable) -> Iter
 
 
 def _check_unique(source: Object, relation: Object, statement: CreateSink, name: str, keys: Sequence[Column]) -> None:
-    """UPSERT needs a key that holds a key of the relation, or the user's word for it. A deletion in a keyed source has
-    its key alone: the sink's can be no other then."""
+    """UPSERT needs a key that is unique in the relation, or NOT ENFORCED. Over a keyed source the key must equal the
+    source's key, because a delete carries only the key."""
     known = key_columns(relation) if relation.growth is Growth.KEYED else []
     given = {c.name for c in keys}
     if known and set(known) < given:
@@ -241,7 +246,7 @@ def _check_unique(source: Object, relation: Object, statement: CreateSink, name:
     if statement.key is not None and statement.key.enforced:
         raise SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(known), source.growth is Growth.KEYED)
     if source.growth is Growth.KEYED:
-        raise NotSupportedYet(f'a key of sink "{name}" other than the key of source "{source.name}"')
+        raise SinkKeyNotOfSource(name, tuple(c.name for c in keys), source.name, tuple(key_columns(source)))
 
 
 def _holds_map(type_: Type) -> bool:

@@ -303,9 +303,9 @@ class _Planner:
         )
 
     def _changed_types(self, consequences: Sequence[Consequence]) -> Iterator[str]:
-        """A line for each column downstream that gets another type."""
+        """A line for each column downstream that gets another type, and each view whose rows come in another way."""
         for one in consequences:
-            if one.outcome is Outcome.WIDENS:
+            if one.outcome in (Outcome.WIDENS, Outcome.OTHER_GROWTH):
                 kind, name = self.catalog.get(one.object).kind, self.catalog.display_name(one.object)
                 yield f'{kind} "{name}" {one.outcome} {one.detail}'
 

@@ -83,6 +83,19 @@ def derive_growth(
             return Growth.KEYED, tuple(replace(c, key=at in key) for at, c in enumerate(columns))
 
 
+def columns_change(view: Object, growth: Growth, columns: Sequence[Column]) -> ColumnsChanged | None:
+    """The change of a view that has these columns and this growth from now on; None if it has them already.
+
+    Comments are not compared: a view shows those of the columns below it.
+    """
+
+    def bare(some: Sequence[Column]) -> list[Column]:
+        return [replace(column, comment=Comment()) for column in some]
+
+    same = growth is view.growth and bare(columns) == bare(view.columns)
+    return None if same else ColumnsChanged(view.id, tuple(columns), growth)
+
+
 def query_dependencies(
     catalog: Catalog, path: SearchPath, query: Query
 ) -> tuple[AnalysedQuery, tuple[Dependency, ...]]:
@@ -197,12 +210,7 @@ def _view_change(before: Catalog, after: Catalog, view: Object) -> Change | None
     for column in evolved:
         if column.id in old and old[column.id].origin not in (None, column.origin):
             raise ViewNoLongerValid(view.name, f'column "{column.name}" would be another one')
-    same = growth is view.growth and _bare(evolved) == _bare(view.columns)
-    return None if same else ColumnsChanged(view.id, evolved, growth)
-
-
-def _bare(columns: Sequence[Column]) -> list[Column]:
-    return [replace(column, comment=Comment()) for column in columns]
+    return columns_change(view, growth, evolved)
 
 
 def _known_types(before: Catalog, after: Catalog, view: Object, analysed: AnalysedQuery) -> Sequence[Type]:

@@ -211,7 +211,7 @@ class _Derivation:
             return replace(below, keys=_bounded(k | {ref} for k in below.keys for ref in node.unique))
         names = _names(below.keys[0])
         why = f"{node.function} gives several rows for one key {_listed(names)}."
-        cure = f"Write posexplode, and keep its position beside {_listed(names)}."
+        cure = f"Write posexplode, keep its position beside {_listed(names)}, and make it a MATERIALIZED VIEW."
         elements = node.function.removesuffix("_outer") in ("explode", "inline")
         return replace(below, keys=(), lost=Changing(why, names, cure if elements else ""))
 
