@@ -70,7 +70,7 @@ class Outcome(StrEnum):
     WIDENS = "widens column"
     OTHER_GROWTH = "changes how its rows come, to"
     REGISTERS = "registers schema"
-    IN_STEP = "must be brought in step"  # a target with a key holds rows of the old query
+    IN_STEP = "is brought in step"  # rows of the old query are replaced and deleted by key
     GOES_ON = "goes on from where it is"  # a target without a key keeps what it has
     HALTS = "halts"
     REFUSES = "refuses"

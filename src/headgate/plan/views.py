@@ -180,7 +180,7 @@ class _Checked:
             if dependent.kind is Kind.VIEW:
                 return _view_change(before, after, dependent)
             if dependent.kind is Kind.SINK:
-                outcome = self._outcome(_planned(after, dependent))
+                outcome = self._outcome(after, _planned(after, dependent))
                 self.consequences.append(Consequence(dependent.id, outcome, because_of=self.view.id))
                 if _writes_other_columns(before, after, dependent):
                     self._breaks(before, dependent, "the columns that it writes would be others")
@@ -192,10 +192,12 @@ class _Checked:
     def _breaks(self, catalog: Catalog, dependent: Object, reason: str) -> None:
         self.broken.append((dependent.kind.value, catalog.display_name(dependent.id), reason.rstrip(".")))
 
-    def _outcome(self, sink: SinkDefinition) -> Outcome:
+    def _outcome(self, after: Catalog, sink: SinkDefinition) -> Outcome:
+        """The runtime brings a target in step if rows are deleted from it by key, which append relations never do."""
         if self.same_query:
             return Outcome.UNCHANGED
-        return Outcome.IN_STEP if sink.envelope == "UPSERT" else Outcome.GOES_ON
+        deletes = sink.envelope == "UPSERT" and after.get(sink.relation).growth is Growth.KEYED
+        return Outcome.IN_STEP if deletes else Outcome.GOES_ON
 
 
 def _view_change(before: Catalog, after: Catalog, view: Object) -> Change | None:
@@ -247,14 +249,14 @@ def _works(catalog: Catalog, dependent: Object) -> bool:
 
 
 def replacement_notices(catalog: Catalog, consequences: tuple[Consequence, ...]) -> Iterator[str]:
-    """What the replacement means for each sink, today: targets with a key are not yet brought in step."""
+    """What the replacement means for each sink."""
     for consequence in consequences:
         name = catalog.display_name(consequence.object)
         match consequence.outcome:
             case Outcome.IN_STEP:
                 yield (
-                    f'sink "{name}" goes on with the new query from where it is; rows that it wrote before are not rewritten, '
-                    "and keys that the new query would not give stay in its topic"
+                    f'sink "{name}" is brought in step: rows that the new query gives otherwise are written again, and keys '
+                    "that it does not give are deleted"
                 )
             case Outcome.GOES_ON:
                 yield (
