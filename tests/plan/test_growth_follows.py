@@ -63,7 +63,8 @@ def value_schema(fields: Fields, id_: int) -> WrittenSchema:
 
 def world_of(random: Random) -> tuple[Planning, dict[str, Fields]]:
     """Two sources with keys and one without, and views over them and over each other."""
-    world, fields = Planning(), {}
+    world = Planning()
+    fields: dict[str, Fields] = {}
     for name in ("k", "l", "a"):
         fields[name] = {x: "int" if random.random() < 0.6 else ["null", "int"] for x in ("x", "y", "z")}
         key = record("key", ("k", "int")) if name != "a" else None

@@ -13,7 +13,7 @@ from headgate.catalog.secrets import Secret, SecretSource
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
 from headgate.connectors.registry import registry_client
-from headgate.errors import HeadgateError, InternalError
+from headgate.errors import InternalError
 from headgate.registry.client import RegistryClient
 from headgate.sql.connections import ConnectionSystem, CreateConnection
 from headgate.sql.statement import Create, ObjectName
@@ -43,7 +43,6 @@ class Connections:
     def __init__(self, reveal: Reveal, embedded: StartService | None = None) -> None:
         self._reveal = reveal
         self._embedded = embedded
-        self._addresses: dict[str, str] = {}  # the last known address of each embedded service
         self._kafka: _Clients[KafkaCluster] = _Clients()
         self._registries: _Clients[RegistryClient] = _Clients()
 
@@ -119,19 +118,9 @@ class Connections:
         if embedded is None:
             return options
         values = tuple(
-            (name, (self._address(service, embedded),) if texts == (EMBEDDED,) else texts)
-            for name, texts in options.values
+            (name, (embedded(service),) if texts == (EMBEDDED,) else texts) for name, texts in options.values
         )
         return ConnectionOptions(options.connection, values)
-
-    def _address(self, service: str, embedded: StartService) -> str:
-        """A service that is down keeps its address, so that a client can tell that it does not answer."""
-        try:
-            self._addresses[service] = embedded(service)
-        except HeadgateError:
-            if service not in self._addresses:
-                raise
-        return self._addresses[service]
 
     def close(self) -> None:
         """Close the clients that hold connections open."""

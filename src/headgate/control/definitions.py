@@ -27,9 +27,9 @@ from headgate.plan.definitions import (
     system_name,
 )
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.impact import check_sink_schemas
+from headgate.plan.impact import check_sink_schemas, needed_sink
 from headgate.plan.relations import analyse_query, query_relation, relations_read, system_relations_read
-from headgate.plan.sink import plan_sink
+from headgate.plan.sink import with_own_schemas
 from headgate.plan.source import plan_source
 from headgate.resolve.statements import kafka_server, registry_server, topic_name
 from headgate.runtime.errors import SinkCannotFollow
@@ -75,11 +75,13 @@ def _start_offsets(statement: CreateSource) -> dict[int, int]:
 def task_definition(catalog: Catalog, sink: Object) -> TaskDefinition:
     """Everything that a sink's task needs. Raises SinkCannotFollow if the sink's schemas cannot hold its columns, and
     SinkKeyChanges if its keys would have other bytes."""
-    planned = plan_sink(catalog, definition_of(sink, CreateSink))
-    if missing := check_sink_schemas(catalog, sink, planned):
+    needed = needed_sink(catalog, sink)
+    planned = with_own_schemas(needed, definition_of(sink, CreateSink))
+    if missing := check_sink_schemas(sink, needed, planned):
         raise SinkCannotFollow(sink.name, missing)
-    source = source_definition(chain_of(catalog, planned.relation).source)
     relations = relation_definitions(catalog, [planned.relation])
+    source = relations[chain_of(catalog, planned.relation).source.id]
+    assert isinstance(source, SourceDefinition)
     key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
     definition = _definition_name(catalog, relations)
     return TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version, definition)

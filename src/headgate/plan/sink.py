@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from headgate.catalog.catalog import Catalog
@@ -33,7 +34,7 @@ from headgate.resolve.statements import object_id, topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, frozen_schemas
+from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, format_of, frozen_schemas
 from headgate.sql.kafka import KafkaConnection
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
@@ -55,11 +56,22 @@ def subjects(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...
 
 
 def plan_sink(catalog: Catalog, statement: CreateSink) -> SinkDefinition:
-    return plan_new_sink(catalog, statement)[0]
+    """The sink with the schemas that are frozen into its statement, and generated ones where there are none."""
+    return with_own_schemas(plan_new_sink(catalog, statement)[0], statement)
+
+
+def with_own_schemas(sink: SinkDefinition, statement: CreateSink) -> SinkDefinition:
+    """The sink with the schemas that are frozen into its statement in place of those that its relation needs now."""
+
+    def frozen(side: Side, encoding: RecordEncoding) -> RecordEncoding:
+        own = next(iter(frozen_schemas(format_of(statement.formats, side), side)), None)
+        return encoding if own is None else replace(encoding, schema=own.schema, schema_id=own.known_id)
+
+    return replace(sink, value=frozen("VALUE", sink.value), key=None if sink.key is None else frozen("KEY", sink.key))
 
 
 def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefinition, tuple[str, ...]]:
-    """The sink, and what its creator should know."""
+    """The sink with the schemas that its relation needs now, and what its creator should know."""
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name
     _refuse_later_features(statement)
@@ -296,7 +308,5 @@ def _avro(
     full = options.avro_key_fullname if side == "KEY" else options.avro_value_fullname
     name = full if full is not None else ("row" if side == "KEY" else "envelope")
     made = to_avro(record, name=name, null_defaults=options.null_defaults, resolve=named_types(catalog))
-    seed = next(iter(frozen_schemas(format_, side)), None)
-    schema = seed.schema if seed is not None else json.dumps(made.json, ensure_ascii=False)
     fields = tuple(made.renames.get((n,), n) for n in names)
-    return RecordEncoding("AVRO", names, record, schema, seed.known_id if seed else None, fields)
+    return RecordEncoding("AVRO", names, record, json.dumps(made.json, ensure_ascii=False), names=fields)
