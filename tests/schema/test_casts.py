@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headgate.schema.casts import from_json, widen_value
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
-from headgate.schema.evolve.widen import widen
+from headgate.schema.evolve.merge import widen
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.values import dumps, is_value, to_json, to_text

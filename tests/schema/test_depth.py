@@ -9,10 +9,9 @@ import pytest
 from headgate.schema.casts import from_json
 from headgate.schema.docs import docs, without_docs
 from headgate.schema.errors import NameTooLong
-from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.merge import merge
+from headgate.schema.evolve.changes import diff
+from headgate.schema.evolve.merge import merge, widen
 from headgate.schema.evolve.verdicts import Target, verdict
-from headgate.schema.evolve.widen import widen
 from headgate.schema.formats.elasticsearch import from_elasticsearch, to_elasticsearch
 from headgate.schema.formats.postgres import columns
 from headgate.schema.formats.spark import from_spark, to_spark

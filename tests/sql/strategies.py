@@ -10,7 +10,6 @@ from hypothesis.strategies import SearchStrategy
 
 from headgate.sql import (
     captures,
-    collections,
     connections,
     formats,
     kafka,
@@ -22,7 +21,6 @@ from headgate.sql import (
     sinks,
     sources,
     streams,
-    types,
     views,
 )
 from headgate.sql.options import ChangeOptions, Given, Interval, OptionRule, SecretReference, ValueKind, rules
@@ -191,10 +189,10 @@ envelopes = st.one_of(
     st.builds(sources.UpsertEnvelope, some(identifiers, 0)),
 )
 type_bodies = st.one_of(
-    st.builds(types.RecordBody, some(st.builds(types.TypeField, identifiers, schema_types(), flags))),
-    st.builds(types.ListBody, schema_types()),
-    st.builds(types.MapBody, schema_types()),
-    st.builds(types.OtherBody, schema_types()),
+    st.builds(objects.RecordBody, some(st.builds(objects.TypeField, identifiers, schema_types(), flags))),
+    st.builds(objects.ListBody, schema_types()),
+    st.builds(objects.MapBody, schema_types()),
+    st.builds(objects.OtherBody, schema_types()),
 )
 registry_kinds = st.sampled_from(["AVRO", "PROTOBUF", "JSON SCHEMA"])
 doc_changes = st.one_of(
@@ -315,7 +313,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     sources.RenameColumn: st.builds(
         sources.RenameColumn, st.just(Kind.SOURCE), names(), identifiers, identifiers, if_exists=flags
     ),
-    types.CreateType: creates(types.CreateType, names(), type_bodies),
+    objects.CreateType: creates(objects.CreateType, names(), type_bodies),
     views.CreateView: replaceable(
         views.CreateView, name=names(), query=query_bodies, columns=some(identifiers, 0), with_options=changes
     ),
@@ -368,23 +366,23 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         properties=options(streams.StreamProperties),
         partition_by=some(expressions, 0),
     ),
-    collections.CreateCollection: st.builds(
-        collections.CreateCollection,
+    captures.CreateCollection: st.builds(
+        captures.CreateCollection,
         names(),
         some(texts),
         write_schema=st.none() | texts,
         read_schema=st.none() | texts,
         partition_by=some(texts, 0),
-        with_options=options(collections.CollectionOptions),
+        with_options=options(captures.CollectionOptions),
         query=st.none() | query_bodies,
         if_not_exists=flags,
     )
-    | st.builds(collections.CreateCollection, names(), some(texts), texts),
-    collections.ResetCollection: alters(
-        collections.ResetCollection, Kind.COLLECTION, some(texts, 0), some(texts, 0), changes
+    | st.builds(captures.CreateCollection, names(), some(texts), texts),
+    captures.ResetCollection: alters(
+        captures.ResetCollection, Kind.COLLECTION, some(texts, 0), some(texts, 0), changes
     ),
-    collections.SetCollectionSchema: alters(
-        collections.SetCollectionSchema, Kind.COLLECTION, texts, st.none() | texts, changes
+    captures.SetCollectionSchema: alters(
+        captures.SetCollectionSchema, Kind.COLLECTION, texts, st.none() | texts, changes
     ),
     captures.CreateCapture: creates(
         captures.CreateCapture, names(), origins, capture_targets, options(captures.CaptureOptions)

@@ -65,6 +65,7 @@ from headgate.sql.objects import (
     CommentOn,
     CreateDatabase,
     CreateSchema,
+    CreateType,
     DropObject,
     RenameObject,
 )
@@ -74,7 +75,6 @@ from headgate.sql.registry_formats import RegistryFormat, Side
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import Create, Kind, ObjectName, Statement
-from headgate.sql.types import CreateType
 from headgate.sql.views import CreateView
 
 

@@ -17,8 +17,7 @@ import uuid
 from typing import NoReturn, assert_never
 
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
-from headgate.schema.names import print_name
-from headgate.schema.paths import ROOT, field_path, value_path
+from headgate.schema.names import ROOT, field_path, print_name, value_path
 from headgate.schema.render import print_type
 from headgate.schema.types import (
     Array,
@@ -101,7 +100,7 @@ def from_json(value: object, type_: Type, path: str = ROOT) -> object:
 
 
 def widen_value(value: object, old: Type, new: Type, path: str = ROOT) -> object:
-    """A canonical value of a type as a value of a wider type (see `evolve.widen`). A missing field is null."""
+    """A canonical value of a type as a value of a wider type (see `evolve.merge.widen`). A missing field is null."""
     if value is None or old == new:
         return value
     match old, new:

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from headgate.errors import similar_names
 from headgate.schema.errors import UnknownPath
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
 

@@ -18,8 +18,7 @@ import uuid
 from typing import assert_never
 
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
-from headgate.schema.names import print_name
-from headgate.schema.paths import ROOT
+from headgate.schema.names import ROOT, print_name
 from headgate.schema.types import (
     Array,
     Bigint,

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.schema.types import Type
 from headgate.sql.errors import NestedTooDeep, RepeatedClause
-from headgate.sql.objects import Target
+from headgate.sql.objects import Target, print_full_type
 from headgate.sql.options import (
     ChangeOptions,
     OnError,
@@ -36,7 +36,6 @@ from headgate.sql.statement import (
     print_string,
     words,
 )
-from headgate.sql.types import print_full_type
 from headgate.text.cursor import Cursor, Identifier
 
 

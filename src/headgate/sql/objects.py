@@ -1,11 +1,14 @@
-"""Statements for objects of every kind: COMMENT, RENAME, PAUSE, RESUME and DROP; and CREATE DATABASE and SCHEMA."""
+"""Statements for objects of every kind: COMMENT, RENAME, PAUSE, RESUME and DROP; and CREATE DATABASE, SCHEMA and TYPE."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias, assert_never
 
+from headgate.schema.render import print_type
+from headgate.schema.types import Text, Type
+from headgate.sql.errors import MapKeyNotText
 from headgate.sql.options import Options, option, with_options
 from headgate.sql.statement import (
     Alter,
@@ -13,7 +16,9 @@ from headgate.sql.statement import (
     Kind,
     ObjectName,
     Statement,
+    block,
     column_name,
+    column_type,
     if_not_exists,
     object_name,
     print_identifier,
@@ -76,6 +81,55 @@ class CreateSchema(Create):
 
     def sql(self) -> str:
         return self.head()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeField:
+    name: Identifier
+    type: Type
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBody:
+    fields: tuple[TypeField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListBody:
+    element: Type
+
+
+@dataclass(frozen=True, slots=True)
+class MapBody:
+    """A map. Its keys are always text."""
+
+    value: Type
+
+
+@dataclass(frozen=True, slots=True)
+class OtherBody:
+    """Another name for a type that is written out: an enum, a decimal, an array."""
+
+    type: Type
+
+
+TypeBody: TypeAlias = RecordBody | ListBody | MapBody | OtherBody
+
+
+@dataclass(frozen=True, slots=True)
+class CreateType(Create):
+    kind = Kind.TYPE
+    body: TypeBody
+
+    def sql(self) -> str:
+        return words(self.head(), "AS", _print_type_body(self.body))
+
+
+@dataclass(frozen=True, slots=True)
+class DropOptions(Options):
+    owner: ClassVar[str] = "the statement"
+    drop_target: bool = option(False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +238,7 @@ def change_state(cursor: Cursor, target: Target) -> ChangeTaskState | None:
     return ChangeTaskState(target.kind, target.name, _STATES[word], binding, if_exists=target.if_exists)
 
 
+OPTION_LISTS: dict[str, type[Options]] = {"drop option": DropOptions}
 SYNOPSES = {
     "CREATE DATABASE": "CREATE DATABASE [IF NOT EXISTS] <database>",
     "CREATE SCHEMA": "CREATE SCHEMA [IF NOT EXISTS] <schema>",
@@ -194,6 +249,11 @@ SYNOPSES = {
         "DROP {<kind> [IF EXISTS] <name> [CASCADE] | {STREAM | TABLE} [IF EXISTS] <name> [DELETE TOPIC] [CASCADE]"
         " | MATERIALIZATION [IF EXISTS] <name> [CASCADE] [WITH (<drop option>)]}"
     ),
+    "CREATE TYPE": (
+        "CREATE TYPE [IF NOT EXISTS] <name> AS {(<column> <type> [NOT NULL] [, ...])"
+        " | LIST (ELEMENT TYPE = <type>) | MAP ([KEY TYPE = text,] VALUE TYPE = <type>) | <type>}"
+    ),
+    "ALTER TYPE": "ALTER TYPE [IF EXISTS] <name> RENAME TO <new name>",
 }
 
 
@@ -222,15 +282,6 @@ def create_schema(cursor: Cursor) -> CreateSchema:
     return CreateSchema(object_name(cursor, most=2), if_not_exists=exists)
 
 
-@dataclass(frozen=True, slots=True)
-class DropOptions(Options):
-    owner: ClassVar[str] = "the statement"
-    drop_target: bool = option(False)
-
-
-OPTION_LISTS: dict[str, type[Options]] = {"drop option": DropOptions}
-
-
 def drop(cursor: Cursor) -> DropObject:
     cursor.expect("DROP")
     kind_ = kind(cursor)
@@ -242,3 +293,78 @@ def drop(cursor: Cursor) -> DropObject:
     delete_topic = delete_topic or (owns_topic and cursor.take("DELETE TOPIC"))
     options = with_options(cursor, DropOptions) if kind_ is Kind.MATERIALIZATION else DropOptions()
     return DropObject(kind_, name, exists, cascade, delete_topic, options.drop_target)
+
+
+def create_type(cursor: Cursor) -> CreateType:
+    exists = if_not_exists(cursor)
+    name = object_name(cursor)
+    cursor.expect("AS")
+    return CreateType(name, _type_body(cursor), if_not_exists=exists)
+
+
+def _type_body(cursor: Cursor) -> TypeBody:
+    if cursor.take("("):
+        return _type_record(cursor)
+    if cursor.at("LIST", "("):
+        cursor.expect("LIST (")
+        element = _named_type(cursor, "ELEMENT TYPE")
+        cursor.expect(")")
+        return ListBody(element)
+    if cursor.at("MAP", "("):
+        cursor.expect("MAP (")
+        return _type_map(cursor)
+    return OtherBody(column_type(cursor))
+
+
+def _type_record(cursor: Cursor) -> RecordBody:
+    fields = [_type_field(cursor)]
+    while cursor.take(","):
+        fields.append(_type_field(cursor))
+    cursor.expect(")")
+    return RecordBody(tuple(fields))
+
+
+def _type_field(cursor: Cursor) -> TypeField:
+    name = cursor.identifier()
+    type_ = column_type(cursor)
+    return TypeField(name, type_, not cursor.take("NOT NULL"))
+
+
+def _type_map(cursor: Cursor) -> MapBody:
+    if cursor.at("KEY", "TYPE"):
+        start = cursor.token.start
+        if _named_type(cursor, "KEY TYPE") != Text():
+            raise MapKeyNotText().at(cursor.span_from(start))
+        cursor.expect(",")
+    value = _named_type(cursor, "VALUE TYPE")
+    cursor.expect(")")
+    return MapBody(value)
+
+
+def _named_type(cursor: Cursor, name: str) -> Type:
+    cursor.expect(name)
+    cursor.take("=")
+    return column_type(cursor)
+
+
+def print_full_type(node: Type) -> str:
+    """Print a type with its names and docs, so that reading it gives the same type."""
+    return print_type(node, full=True)
+
+
+def _print_type_body(node: TypeBody) -> str:
+    match node:
+        case RecordBody(fields):
+            return block([_print_type_field(field) for field in fields])
+        case ListBody(element):
+            return f"LIST (ELEMENT TYPE = {print_full_type(element)})"
+        case MapBody(value):
+            return f"MAP (VALUE TYPE = {print_full_type(value)})"
+        case OtherBody(other):
+            return print_full_type(other)
+        case _:
+            assert_never(node)
+
+
+def _print_type_field(node: TypeField) -> str:
+    return words(print_identifier(node.name), print_full_type(node.type), "" if node.nullable else "NOT NULL")

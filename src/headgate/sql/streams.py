@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from headgate.schema.types import Type
+from headgate.sql.objects import print_full_type
 from headgate.sql.options import Options, option, print_with_options, with_options
 from headgate.sql.queries import read_expression, read_query, take_emit_changes
 from headgate.sql.statement import (
@@ -22,7 +23,6 @@ from headgate.sql.statement import (
     print_string,
     words,
 )
-from headgate.sql.types import print_full_type
 from headgate.text.cursor import Cursor, Identifier
 
 ColumnRole: TypeAlias = Literal["KEY", "PRIMARY KEY", "HEADERS", "HEADER"]

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.schema.casts import from_json, widen_value
 from headgate.schema.errors import ValueDoesNotFit
-from headgate.schema.evolve.changes import TypeWidened
-from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.changes import TypeWidened, diff
 from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.jsonschema import to_json_schema

@@ -43,7 +43,7 @@ from headgate.runtime.formats.text_readers import TextReader
 from headgate.schema.casts import from_json
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.jsonschema.read import logical_titles
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.types import (
     Array,
     Bytes,

@@ -13,11 +13,10 @@ from itertools import takewhile
 
 from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type, known_fields, names_in, type_in
 from headgate.schema.errors import SchemaError
-from headgate.schema.evolve.changes import Change, DocChanged, FieldMoved, FieldRenamed, TypeRenamed
-from headgate.schema.evolve.diff import diff_values
+from headgate.schema.evolve.changes import Change, DocChanged, FieldMoved, FieldRenamed, TypeRenamed, diff_values
 from headgate.schema.evolve.renames import new_names
 from headgate.schema.evolve.verdicts import Level, Target, Verdict, verdict
-from headgate.schema.paths import Path, Step
+from headgate.schema.names import Path, Step
 from headgate.schema.types import Field
 from headgate.schema.written import WrittenSchema
 

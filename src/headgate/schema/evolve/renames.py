@@ -16,7 +16,7 @@ from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.protobuf import read_files
 from headgate.schema.formats.protobuf.read import NumberedField, numbered_fields
-from headgate.schema.paths import Path, Step
+from headgate.schema.names import Path, Step
 from headgate.schema.written import SchemaFormat, WrittenSchema
 
 

@@ -13,10 +13,10 @@ from typing import NamedTuple, assert_never
 
 from headgate.schema import types as t
 from headgate.schema.evolve import changes as c
-from headgate.schema.evolve.widen import is_number, widen
+from headgate.schema.evolve.merge import is_number, widen
 from headgate.schema.formats.elasticsearch import to_elasticsearch_field
 from headgate.schema.formats.postgres import to_postgres
-from headgate.schema.paths import Path, Step
+from headgate.schema.names import Path, Step
 from headgate.schema.render import print_type
 
 

@@ -21,8 +21,7 @@ from headgate.schema.errors import (
     UnresolvedType,
     UnsupportedType,
 )
-from headgate.schema.names import print_name
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, print_name, value_path
 from headgate.schema.render import print_type
 
 IndexMapping = dict[str, object]

@@ -15,8 +15,7 @@ from typing import assert_never
 from headgate.errors import HeadgateError, raise_all
 from headgate.schema import types as t
 from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, UnresolvedType, UnsupportedType
-from headgate.schema.names import POSTGRES_LIMIT, postgres_too_long, print_name
-from headgate.schema.paths import ROOT, field_path
+from headgate.schema.names import POSTGRES_LIMIT, ROOT, field_path, postgres_too_long, print_name
 
 _TO: dict[type, str] = {
     t.Boolean: "boolean",

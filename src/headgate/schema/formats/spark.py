@@ -11,8 +11,7 @@ from pyspark.sql import types as spark
 
 from headgate.schema import types as t
 from headgate.schema.errors import UnresolvedType, UnsupportedType
-from headgate.schema.names import print_name
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, print_name, value_path
 
 # Spark 4.2 reads and writes columns of the type time, but its SQL accepts the word only with this setting.
 SETTINGS = {"spark.sql.timeType.enabled": "true"}

@@ -19,7 +19,7 @@ from headgate.schema.types import (
     Timestamp,
     TimestampTz,
 )
-from headgate.sql.query.errors import MisplacedFunction, UnknownFunction, UnsupportedQuery, WrongType
+from headgate.sql.errors import MisplacedFunction, UnknownFunction, UnsupportedQuery, WrongType
 from headgate.sql.query.functions import (
     AGGREGATES,
     GENERATORS,

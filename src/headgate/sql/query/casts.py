@@ -13,8 +13,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from headgate.schema.casts import CAST_ERROR
-from headgate.schema.formats.spark_ddl import spark_ddl
-from headgate.schema.render import print_type
+from headgate.schema.render import print_type, spark_ddl
 from headgate.schema.types import (
     MAX_PRECISION,
     Array,
@@ -39,7 +38,7 @@ from headgate.schema.types import (
     Uuid,
     map_named,
 )
-from headgate.sql.query.errors import ImpossibleCast, MalformedQuery, UnsupportedQuery, WrongType
+from headgate.sql.errors import ImpossibleCast, MalformedQuery, UnsupportedQuery, WrongType
 from headgate.sql.query.scope import Scope, Visitor, call, text
 from headgate.sql.query.text import TYPE_MARK
 from headgate.sql.query.types import NULL, Typed, is_numeric, is_text

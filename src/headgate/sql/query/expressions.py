@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from headgate.errors import HeadgateError, Span
 from headgate.schema.types import Boolean, Named, Type
+from headgate.sql.errors import UnsupportedQuery, WrongColumnCount
 from headgate.sql.query import calls, casts, json, operators
 from headgate.sql.query import scope as names
-from headgate.sql.query.errors import UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.scope import Column, RelationReference, Scope
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import Ref

@@ -10,8 +10,8 @@ from sqlglot import exp
 from headgate.errors import HeadgateError, Span
 from headgate.schema.names import Found, find
 from headgate.schema.render import print_type
+from headgate.sql.errors import IncompatibleBranches, MalformedQuery, UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.calls import columns_of, function_name
-from headgate.sql.query.errors import IncompatibleBranches, MalformedQuery, UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.expressions import Expressions
 from headgate.sql.query.operators import require_boolean
 from headgate.sql.query.scope import (

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from headgate.errors import Span
-from headgate.sql.query.errors import MisplacedAggregate, UngroupedColumn
+from headgate.sql.errors import MisplacedAggregate, UngroupedColumn
 from headgate.sql.query.functions import AGGREGATES
 from headgate.sql.query.scope import Scope
 

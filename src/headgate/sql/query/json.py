@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from headgate.schema.render import print_type
 from headgate.schema.types import Json, Text
-from headgate.sql.query.errors import NotJson, UnsupportedQuery
+from headgate.sql.errors import NotJson, UnsupportedQuery
 from headgate.sql.query.scope import Scope, Visitor, call, text
 from headgate.sql.query.types import Typed
 

@@ -19,8 +19,8 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
+from headgate.sql.errors import IncompatibleBranches, NotIndexable, UnsupportedQuery, WrongType
 from headgate.sql.query.casts import cast_to
-from headgate.sql.query.errors import IncompatibleBranches, NotIndexable, UnsupportedQuery, WrongType
 from headgate.sql.query.scope import Scope, Visitor, call, field_of, identifier, text
 from headgate.sql.query.types import NULL, Typed, arithmetic, boolean, common, common_type, is_text
 from headgate.text.cursor import Identifier

@@ -16,7 +16,7 @@ from headgate.errors import HeadgateError, Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, find, print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Type
-from headgate.sql.query.errors import (
+from headgate.sql.errors import (
     AmbiguousColumn,
     DuplicateAlias,
     NotARecord,

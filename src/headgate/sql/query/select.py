@@ -16,9 +16,7 @@ from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Text, Type
-from headgate.sql.query.calls import function_name
-from headgate.sql.query.casts import cast_to
-from headgate.sql.query.errors import (
+from headgate.sql.errors import (
     DuplicateAlias,
     IncompatibleBranches,
     MalformedQuery,
@@ -26,6 +24,8 @@ from headgate.sql.query.errors import (
     UnsupportedQuery,
     WrongColumnCount,
 )
+from headgate.sql.query.calls import function_name
+from headgate.sql.query.casts import cast_to
 from headgate.sql.query.expressions import Expressions, accessed_name, written_name
 from headgate.sql.query.from_clause import FromClause
 from headgate.sql.query.functions import GENERATORS

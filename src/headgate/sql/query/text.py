@@ -27,7 +27,7 @@ from sqlglot.errors import ParseError, TokenError
 from headgate.errors import HeadgateError, Span
 from headgate.schema.parse import read_type
 from headgate.schema.types import Type
-from headgate.sql.query.errors import MalformedQuery, QueryTooDeep
+from headgate.sql.errors import MalformedQuery, QueryTooDeep
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import Token, TokenKind, tokenize
 

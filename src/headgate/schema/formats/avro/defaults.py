@@ -13,8 +13,8 @@ from headgate.schema import types as t
 from headgate.schema.casts import from_json
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.formats.avro import tree
-from headgate.schema.formats.documents import Json
 from headgate.schema.values import dumps, to_json
+from headgate.schema.written import Json
 
 INT_RANGE = range(-(2**31), 2**31)
 LONG_RANGE = range(-(2**63), 2**63)

@@ -15,8 +15,8 @@ from headgate.errors import did_you_mean, similar_names
 from headgate.schema.errors import SchemaTooDeep
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.defaults import default_problems
-from headgate.schema.formats.documents import Json
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
+from headgate.schema.written import Json
 
 SCHEMA_ATTRIBUTES = frozenset(
     ("doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases")

@@ -23,8 +23,8 @@ from headgate.schema.errors import (
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.defaults import neutral_default
 from headgate.schema.formats.avro.parse import MAX_LEVELS, parse_leniently
-from headgate.schema.formats.documents import SizeLimit, check_depth, load_document
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
+from headgate.schema.written import SizeLimit, check_depth, load_document
 
 FORMAT = "avro schema"
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import TypeAlias, assert_never
 
-from headgate.schema.formats.documents import Json, compact
+from headgate.schema.written import Json, compact
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 TYPE_WORDS = frozenset((*PRIMITIVES, "record", "enum", "array", "map", "union", "fixed"))

@@ -20,10 +20,11 @@ from headgate.schema.errors import (
     SchemaTooDeep,
     ValueDoesNotFit,
 )
-from headgate.schema.formats.documents import SizeLimit, check_depth, copy_document, load_document
 from headgate.schema.formats.jsonschema.keywords import (
+    FORMAT,
     LOGICAL_TITLES,
     Keywords,
+    References,
     enum_type,
     integer_type,
     intersect,
@@ -32,9 +33,9 @@ from headgate.schema.formats.jsonschema.keywords import (
     text_type,
     title,
 )
-from headgate.schema.formats.jsonschema.references import FORMAT, References
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.values import dumps, to_json
+from headgate.schema.written import SizeLimit, check_depth, copy_document, load_document
 
 _NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
 
@@ -325,7 +326,7 @@ _NUMBER = (t.Integer, t.Bigint, t.Real, t.Double)
 def join(types: Sequence[t.Type]) -> t.Type:
     """The one type that fits the values of all alternatives, json if no other does. There is at least one alternative.
 
-    Names and docs are kept if the alternatives agree. This is not `evolve.widen`: alternatives of different kinds
+    Names and docs are kept if the alternatives agree. This is not `evolve.merge.widen`: alternatives of different kinds
     must stay apart, so text and integer give json here and text there.
     """
     first = types[0]

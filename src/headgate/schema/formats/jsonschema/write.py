@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from headgate.schema import types as t
 from headgate.schema.errors import SchemaTooDeep
-from headgate.schema.formats.documents import Resolve, unresolved
+from headgate.schema.written import Resolve, unresolved
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 JsonObject = dict[str, object]

@@ -20,7 +20,6 @@ from google.protobuf.message_factory import GetMessageClass
 
 from headgate.errors import similar_names
 from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnknownMessage, UnsupportedType
-from headgate.schema.formats.documents import SizeLimit
 from headgate.schema.formats.protobuf.identifiers import Path, column_of
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.types import (
@@ -46,6 +45,7 @@ from headgate.schema.types import (
     Type,
 )
 from headgate.schema.values import dumps
+from headgate.schema.written import SizeLimit
 
 _F = FieldDescriptorProto
 _SCALARS: Mapping[int, Type] = {
