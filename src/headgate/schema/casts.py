@@ -16,32 +16,10 @@ import re
 import uuid
 from typing import NoReturn, assert_never
 
+from headgate.schema import types as t
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
 from headgate.schema.names import ROOT, field_path, print_name, value_path
 from headgate.schema.render import print_type
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Scalar,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 from headgate.schema.values import BITS, dumps, fits_bits, single, to_json, to_text
 
 # Queries raise this text, followed by the type, where Spark casts a text that does not fit. The runtime finds the text
@@ -77,44 +55,44 @@ def kind_of(value: object) -> str:
             return type(value).__name__
 
 
-def from_json(value: object, type_: Type, path: str = ROOT) -> object:
+def from_json(value: object, type_: t.Type, path: str = ROOT) -> object:
     """The canonical value of the type for a JSON value. Fields that the record does not have are ignored.
 
     Numbers may be int, float or Decimal. With Decimal no digit is lost. A missing field is null.
     """
     match type_:
-        case Array(element, nullable):
+        case t.Array(element, nullable):
             if not isinstance(value, list):
                 _misfit(value, type_, path)
             return [_place(v, element, nullable, f"{path}[{i}]") for i, v in enumerate(value)]
-        case Map(inner, nullable):
+        case t.Map(inner, nullable):
             if not isinstance(value, dict):
                 _misfit(value, type_, path)
             return {_text(k, path): _place(v, inner, nullable, value_path(path)) for k, v in value.items()}
-        case Record():
+        case t.Record():
             return _record(value, type_, path)
-        case Named(parts):
+        case t.Named(parts):
             raise UnresolvedType(path, print_name(parts))
         case _:
             return _scalar(value, type_, path)
 
 
-def widen_value(value: object, old: Type, new: Type, path: str = ROOT) -> object:
+def widen_value(value: object, old: t.Type, new: t.Type, path: str = ROOT) -> object:
     """A canonical value of a type as a value of a wider type (see `evolve.merge.widen`). A missing field is null."""
     if value is None or old == new:
         return value
     match old, new:
-        case _, Json():
+        case _, t.Json():
             return dumps(to_json(value, old))
-        case _, Text():
+        case _, t.Text():
             return to_text(value, old)
-        case Array(), Array():
+        case t.Array(), t.Array():
             assert isinstance(value, list)
             return [widen_value(v, old.element, new.element, f"{path}[{i}]") for i, v in enumerate(value)]
-        case Map(), Map():
+        case t.Map(), t.Map():
             assert isinstance(value, dict)
             return {k: widen_value(v, old.value, new.value, value_path(path)) for k, v in value.items()}
-        case Record(), Record():
+        case t.Record(), t.Record():
             assert isinstance(value, dict)
             types = {field.name: field.type for field in old.fields}
             return {
@@ -125,7 +103,7 @@ def widen_value(value: object, old: Type, new: Type, path: str = ROOT) -> object
             return from_json(to_json(value, old), new, path)
 
 
-def _place(value: object, type_: Type, nullable: bool, path: str) -> object:
+def _place(value: object, type_: t.Type, nullable: bool, path: str) -> object:
     if value is None:
         if not nullable:
             raise ValueDoesNotFit(path, f"{print_type(type_)} not null", "null")
@@ -133,7 +111,7 @@ def _place(value: object, type_: Type, nullable: bool, path: str) -> object:
     return from_json(value, type_, path)
 
 
-def _record(value: object, type_: Record, path: str) -> object:
+def _record(value: object, type_: t.Record, path: str) -> object:
     if not isinstance(value, dict):
         _misfit(value, type_, path)
     made: dict[str, object] = {}
@@ -145,17 +123,17 @@ def _record(value: object, type_: Record, path: str) -> object:
     return made
 
 
-def _scalar(value: object, type_: Scalar, path: str) -> object:
+def _scalar(value: object, type_: t.Scalar, path: str) -> object:
     match type_:
-        case Boolean():
+        case t.Boolean():
             return value if isinstance(value, bool) else _misfit(value, type_, path)
-        case Integer() | Bigint():
+        case t.Integer() | t.Bigint():
             return _integer(value, type_, path)
-        case Real() | Double():
+        case t.Real() | t.Double():
             return _float(value, type_, path)
-        case Decimal():
+        case t.Decimal():
             return _decimal(value, type_, path)
-        case Json():
+        case t.Json():
             return _json(value, path)
         case _:
             if not isinstance(value, str):
@@ -164,25 +142,25 @@ def _scalar(value: object, type_: Scalar, path: str) -> object:
 
 
 def _from_string(
-    value: str, type_: Text | Bytes | Date | Time | Timestamp | TimestampTz | Uuid | Enum, path: str
+    value: str, type_: t.Text | t.Bytes | t.Date | t.Time | t.Timestamp | t.TimestampTz | t.Uuid | t.Enum, path: str
 ) -> object:
     match type_:
-        case Text():
+        case t.Text():
             return value
-        case Enum(symbols, _, default):
+        case t.Enum(symbols, _, default):
             known = value if value in symbols else default
             return known if known is not None else _misfit(value, type_, path, "it is not one of the symbols")
-        case Uuid():
+        case t.Uuid():
             return uuid.UUID(value) if _UUID.match(value) else _misfit(value, type_, path, "it is not a uuid")
-        case Bytes():
+        case t.Bytes():
             return _bytes(value, type_, path)
-        case Date() | Time() | Timestamp() | TimestampTz():
+        case t.Date() | t.Time() | t.Timestamp() | t.TimestampTz():
             return _moment(value, type_, path)
         case _:
             assert_never(type_)
 
 
-def _integer(value: object, type_: Integer | Bigint, path: str) -> int:
+def _integer(value: object, type_: t.Integer | t.Bigint, path: str) -> int:
     """Only exact integers: 1.0 is 1, 1.5 is refused."""
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         _misfit(value, type_, path)
@@ -200,17 +178,17 @@ def _integer(value: object, type_: Integer | Bigint, path: str) -> int:
     return whole
 
 
-def _float(value: object, type_: Real | Double, path: str) -> float:
+def _float(value: object, type_: t.Real | t.Double, path: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         _misfit(value, type_, path)
     try:
-        number = single(float(value)) if isinstance(type_, Real) else float(value)
+        number = single(float(value)) if isinstance(type_, t.Real) else float(value)
     except OverflowError:
         number = math.inf
     return number if math.isfinite(number) else _misfit(value, type_, path, "it is not finite")
 
 
-def _decimal(value: object, type_: Decimal, path: str) -> decimal.Decimal:
+def _decimal(value: object, type_: t.Decimal, path: str) -> decimal.Decimal:
     """From a number, or from a string that contains one, because that is how JSON carries decimals."""
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal | str):
         _misfit(value, type_, path)
@@ -232,24 +210,24 @@ def _json(value: object, path: str) -> str:
     try:
         return dumps(value)
     except RecursionError:
-        _misfit(value, Json(), path, "it is nested too deeply")
+        _misfit(value, t.Json(), path, "it is nested too deeply")
     except ValueDoesNotFit as error:
-        _misfit(value, Json(), path, error.reason)
+        _misfit(value, t.Json(), path, error.reason)
 
 
 def _text(value: object, path: str) -> str:
     """Refuse half of a surrogate pair: it is valid in the escapes of JSON, but no encoding of text has it."""
     if not isinstance(value, str):
-        _misfit(value, Text(), path)
+        _misfit(value, t.Text(), path)
     if not value.isascii():
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            _misfit(value, Text(), path, "it holds half of a surrogate pair")
+            _misfit(value, t.Text(), path, "it holds half of a surrogate pair")
     return value
 
 
-def _bytes(value: str, type_: Bytes, path: str) -> bytes:
+def _bytes(value: str, type_: t.Bytes, path: str) -> bytes:
     try:
         made = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
@@ -259,14 +237,14 @@ def _bytes(value: str, type_: Bytes, path: str) -> bytes:
     return made
 
 
-def _moment(value: str, type_: Date | Time | Timestamp | TimestampTz, path: str) -> object:
-    form = {Date: _DATE, Time: _TIME}.get(type(type_), _TIMESTAMP).match(value)
+def _moment(value: str, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz, path: str) -> object:
+    form = {t.Date: _DATE, t.Time: _TIME}.get(type(type_), _TIMESTAMP).match(value)
     if form is None:
         _misfit(value, type_, path, "it is not written as ISO 8601 has it")
     parts = form.groupdict()
     if len((parts.get("fraction") or "").rstrip("0")) > 6:
         _misfit(value, type_, path, "it is finer than microseconds")
-    if isinstance(type_, Timestamp | TimestampTz) and (parts["zone"] is None) == isinstance(type_, TimestampTz):
+    if isinstance(type_, t.Timestamp | t.TimestampTz) and (parts["zone"] is None) == isinstance(type_, t.TimestampTz):
         _misfit(value, type_, path, "it has no time zone" if parts["zone"] is None else "it has a time zone")
     try:
         return _iso(value, type_)
@@ -274,19 +252,19 @@ def _moment(value: str, type_: Date | Time | Timestamp | TimestampTz, path: str)
         _misfit(value, type_, path, "there is no such moment")
 
 
-def _iso(value: str, type_: Date | Time | Timestamp | TimestampTz) -> object:
+def _iso(value: str, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz) -> object:
     match type_:
-        case Date():
+        case t.Date():
             return dt.date.fromisoformat(value)
-        case Time():
+        case t.Time():
             return dt.time.fromisoformat(value)
-        case Timestamp():
+        case t.Timestamp():
             return dt.datetime.fromisoformat(value.upper())
-        case TimestampTz():
+        case t.TimestampTz():
             return dt.datetime.fromisoformat(value.upper()).astimezone(dt.UTC)
         case _:
             assert_never(type_)
 
 
-def _misfit(value: object, type_: Type, path: str, reason: str = "") -> NoReturn:
+def _misfit(value: object, type_: t.Type, path: str, reason: str = "") -> NoReturn:
     raise ValueDoesNotFit(path, print_type(type_), kind_of(value), reason)

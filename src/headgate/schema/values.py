@@ -17,89 +17,67 @@ import struct
 import uuid
 from typing import assert_never
 
+from headgate.schema import types as t
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
 from headgate.schema.names import ROOT, print_name
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Scalar,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 
-BITS: dict[type, int] = {Integer: 32, Bigint: 64}
+BITS: dict[type, int] = {t.Integer: 32, t.Bigint: 64}
 
 
-def is_value(value: object, type_: Type) -> bool:
+def is_value(value: object, type_: t.Type) -> bool:
     """Whether this is a canonical value of the type, at any depth."""
     match type_:
-        case Array(element, nullable):
+        case t.Array(element, nullable):
             return isinstance(value, list) and all(_is_at(v, element, nullable) for v in value)
-        case Map(inner, nullable):
+        case t.Map(inner, nullable):
             return isinstance(value, dict) and all(
                 isinstance(k, str) and _is_at(v, inner, nullable) for k, v in value.items()
             )
-        case Record(fields):
+        case t.Record(fields):
             return (
                 isinstance(value, dict)
                 and value.keys() == {field.name for field in fields}
                 and all(_is_at(value[field.name], field.type, field.nullable) for field in fields)
             )
-        case Named(parts):
+        case t.Named(parts):
             raise UnresolvedType(ROOT, print_name(parts))
         case _:
             return _is_scalar(value, type_)
 
 
-def _is_at(value: object, type_: Type, nullable: bool) -> bool:
+def _is_at(value: object, type_: t.Type, nullable: bool) -> bool:
     return nullable if value is None else is_value(value, type_)
 
 
-def _is_scalar(value: object, type_: Scalar) -> bool:
+def _is_scalar(value: object, type_: t.Scalar) -> bool:
     match type_:
-        case Boolean():
+        case t.Boolean():
             return isinstance(value, bool)
-        case Integer() | Bigint():
+        case t.Integer() | t.Bigint():
             return isinstance(value, int) and not isinstance(value, bool) and fits_bits(value, BITS[type(type_)])
-        case Real():
+        case t.Real():
             return isinstance(value, float) and (math.isnan(value) or single(value) == value)
-        case Double():
+        case t.Double():
             return isinstance(value, float)
-        case Decimal(precision, scale):
+        case t.Decimal(precision, scale):
             return isinstance(value, decimal.Decimal) and _has_digits(value, precision, scale)
-        case Text():
+        case t.Text():
             return isinstance(value, str)
-        case Json():
+        case t.Json():
             return isinstance(value, str) and _is_json(value)
-        case Enum(symbols):
+        case t.Enum(symbols):
             return value in symbols
-        case Bytes(length):
+        case t.Bytes(length):
             return isinstance(value, bytes) and length in (None, len(value))
-        case Date():
+        case t.Date():
             return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
-        case Time():
+        case t.Time():
             return isinstance(value, dt.time) and value.tzinfo is None
-        case Timestamp():
+        case t.Timestamp():
             return isinstance(value, dt.datetime) and value.tzinfo is None
-        case TimestampTz():
+        case t.TimestampTz():
             return isinstance(value, dt.datetime) and value.tzinfo is dt.UTC
-        case Uuid():
+        case t.Uuid():
             return isinstance(value, uuid.UUID)
         case _:
             assert_never(type_)
@@ -131,31 +109,31 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def to_json(value: object, type_: Type) -> object:
+def to_json(value: object, type_: t.Type) -> object:
     """A canonical value as a JSON value. Types that JSON does not have become strings; json is parsed."""
     if value is None:
         return None
     match type_:
-        case Array(element):
+        case t.Array(element):
             assert isinstance(value, list)
             return [to_json(v, element) for v in value]
-        case Map(inner):
+        case t.Map(inner):
             assert isinstance(value, dict)
             return {key: to_json(v, inner) for key, v in value.items()}
-        case Record(fields):
+        case t.Record(fields):
             assert isinstance(value, dict)
             return {field.name: to_json(value[field.name], field.type) for field in fields}
-        case Json():
+        case t.Json():
             return json.loads(str(value), parse_float=decimal.Decimal)
-        case Boolean() | Integer() | Bigint() | Real() | Double():
+        case t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double():
             return value
         case _:
             return _string(value)
 
 
-def to_text(value: object, type_: Type) -> str:
+def to_text(value: object, type_: t.Type) -> str:
     """A canonical value as text. A string stays as it is; other values are the text of their JSON."""
-    written = value if isinstance(type_, Json) else to_json(value, type_)
+    written = value if isinstance(type_, t.Json) else to_json(value, type_)
     return written if isinstance(written, str) else dumps(written)
 
 

@@ -6,23 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from headgate.schema.types import Type
+from headgate.sql import options as o
+from headgate.sql import statement as s
 from headgate.sql.objects import print_full_type
-from headgate.sql.options import Options, option, print_with_options, with_options
 from headgate.sql.queries import read_expression, read_query, take_emit_changes
-from headgate.sql.statement import (
-    Create,
-    Expression,
-    Kind,
-    Query,
-    block,
-    clauses,
-    column_type,
-    if_not_exists,
-    object_name,
-    print_identifier,
-    print_string,
-    words,
-)
 from headgate.text.cursor import Cursor, Identifier
 
 ColumnRole: TypeAlias = Literal["KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
@@ -42,61 +29,61 @@ StreamFormat: TypeAlias = Literal["avro", "protobuf", "json_sr", "json", "kafka"
 
 
 @dataclass(frozen=True, slots=True)
-class StreamProperties(Options):
+class StreamProperties(o.Options):
     """The properties of a stream or table, with the names of ksqlDB."""
 
     owner: ClassVar[str] = "the stream or table"
     upper: ClassVar[bool] = False
-    kafka_topic: str | None = option()
-    partitions: int | None = option()
-    replicas: int | None = option()
-    retention_ms: int | None = option()
-    format: StreamFormat | None = option()
-    key_format: StreamFormat | None = option()
-    value_format: StreamFormat | None = option()
-    key_schema_id: int | None = option()
-    value_schema_id: int | None = option()
-    key_schema_full_name: str | None = option()
-    value_schema_full_name: str | None = option(aliases=("value_avro_schema_full_name",))
-    wrap_single_value: bool | None = option()
-    key_delimiter: str | None = option()
-    value_delimiter: str | None = option()
-    timestamp: str | None = option()
-    timestamp_format: str | None = option()
-    on_error: Literal["halt", "quarantine", "skip"] = option("halt", aliases=("on_invalid",))
-    on_schema_change: Literal["pin", "follow", "halt"] | None = option()
-    connection: str | None = option()
-    registry: str | None = option()
-    confirm: bool = option(False)
+    kafka_topic: str | None = o.option()
+    partitions: int | None = o.option()
+    replicas: int | None = o.option()
+    retention_ms: int | None = o.option()
+    format: StreamFormat | None = o.option()
+    key_format: StreamFormat | None = o.option()
+    value_format: StreamFormat | None = o.option()
+    key_schema_id: int | None = o.option()
+    value_schema_id: int | None = o.option()
+    key_schema_full_name: str | None = o.option()
+    value_schema_full_name: str | None = o.option(aliases=("value_avro_schema_full_name",))
+    wrap_single_value: bool | None = o.option()
+    key_delimiter: str | None = o.option()
+    value_delimiter: str | None = o.option()
+    timestamp: str | None = o.option()
+    timestamp_format: str | None = o.option()
+    on_error: Literal["halt", "quarantine", "skip"] = o.option("halt", aliases=("on_invalid",))
+    on_schema_change: Literal["pin", "follow", "halt"] | None = o.option()
+    connection: str | None = o.option()
+    registry: str | None = o.option()
+    confirm: bool = o.option(False)
 
 
 @dataclass(frozen=True, slots=True)
-class CreateStream(Create):
-    kind = Kind.STREAM
+class CreateStream(s.Create):
+    kind = s.Kind.STREAM
     columns: tuple[StreamColumn, ...] = ()
     properties: StreamProperties = StreamProperties()
 
     def sql(self) -> str:
-        columns = block([_print_column(column) for column in self.columns]) if self.columns else ""
-        return clauses(words(self.head(), columns), print_with_options(self.properties))
+        columns = s.block([_print_column(column) for column in self.columns]) if self.columns else ""
+        return s.clauses(s.words(self.head(), columns), o.print_with_options(self.properties))
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(CreateStream):
-    kind = Kind.TABLE
+    kind = s.Kind.TABLE
 
 
 @dataclass(frozen=True, slots=True)
-class CreateStreamAs(Create):
-    kind = Kind.STREAM
-    query: Query
+class CreateStreamAs(s.Create):
+    kind = s.Kind.STREAM
+    query: s.Query
     properties: StreamProperties = StreamProperties()
-    partition_by: tuple[Expression, ...] = ()
+    partition_by: tuple[s.Expression, ...] = ()
 
     def sql(self) -> str:
-        given = print_with_options(self.properties)
+        given = o.print_with_options(self.properties)
         partition_by = ", ".join([expression.text for expression in self.partition_by])
-        return clauses(
+        return s.clauses(
             self.head() if given else f"{self.head()} AS",
             f"{given} AS" if given else "",
             self.query.text,
@@ -106,10 +93,10 @@ class CreateStreamAs(Create):
 
 @dataclass(frozen=True, slots=True)
 class CreateTableAs(CreateStreamAs):
-    kind = Kind.TABLE
+    kind = s.Kind.TABLE
 
 
-OPTION_LISTS: dict[str, type[Options]] = {"property": StreamProperties}
+OPTION_LISTS: dict[str, type[o.Options]] = {"property": StreamProperties}
 RULES = {
     "stream column": "<column> <type> [KEY | HEADERS | HEADER (<string>)]",
     "table column": "<column> <type> [PRIMARY KEY | HEADERS | HEADER (<string>)]",
@@ -143,10 +130,10 @@ def create_table(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStrea
 def _create(
     cursor: Cursor, or_replace: bool, plain: type[CreateStream], as_select: type[CreateStreamAs]
 ) -> CreateStream | CreateStreamAs:
-    exists = if_not_exists(cursor, or_replace)
-    name = object_name(cursor)
+    exists = s.if_not_exists(cursor, or_replace)
+    name = s.object_name(cursor)
     columns = _columns(cursor)
-    properties = with_options(cursor, StreamProperties)
+    properties = o.with_options(cursor, StreamProperties)
     if columns or not cursor.take("AS"):
         return plain(name, columns, properties, or_replace=or_replace, if_not_exists=exists)
     query = read_query(cursor, before_partition_by=True)
@@ -167,7 +154,7 @@ def _columns(cursor: Cursor) -> tuple[StreamColumn, ...]:
 
 def _column(cursor: Cursor) -> StreamColumn:
     name = cursor.identifier()
-    type_ = column_type(cursor)
+    type_ = s.column_type(cursor)
     role: ColumnRole | None = None
     header: str | None = None
     if cursor.take("PRIMARY KEY"):
@@ -183,7 +170,7 @@ def _column(cursor: Cursor) -> StreamColumn:
     return StreamColumn(name, type_, role, header)
 
 
-def _partition_by(cursor: Cursor) -> tuple[Expression, ...]:
+def _partition_by(cursor: Cursor) -> tuple[s.Expression, ...]:
     if not cursor.take("PARTITION BY"):
         return ()
     expressions = [read_expression(cursor)]
@@ -193,5 +180,5 @@ def _partition_by(cursor: Cursor) -> tuple[Expression, ...]:
 
 
 def _print_column(node: StreamColumn) -> str:
-    header = f"({print_string(node.header)})" if node.header is not None else ""
-    return words(print_identifier(node.name), print_full_type(node.type), (node.role or "") + header)
+    header = f"({s.print_string(node.header)})" if node.header is not None else ""
+    return s.words(s.print_identifier(node.name), print_full_type(node.type), (node.role or "") + header)

@@ -5,73 +5,50 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from headgate.sql.options import (
-    ChangeOptions,
-    OnError,
-    Options,
-    find_rule,
-    items,
-    option,
-    print_each_option,
-    print_with_options,
-    take_option,
-    with_options,
-)
+from headgate.sql import options as o
+from headgate.sql import statement as s
 from headgate.sql.queries import read_query, take_emit_changes
-from headgate.sql.statement import (
-    Create,
-    Kind,
-    Query,
-    block,
-    clauses,
-    if_not_exists,
-    object_name,
-    optional_columns,
-    print_identifier,
-    print_identifiers,
-    words,
-)
 from headgate.text.cursor import Cursor, Identifier
 
 
 @dataclass(frozen=True, slots=True)
-class MaterializedViewOptions(Options):
+class MaterializedViewOptions(o.Options):
     owner: ClassVar[str] = "the materialized view"
     also: ClassVar[tuple[str, ...]] = ("ASSERT NOT NULL",)
-    on_error: OnError = option("HALT", aliases=("ON INVALID",))
-    confirm: bool = option(False)
+    on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
+    confirm: bool = o.option(False)
 
 
 @dataclass(frozen=True, slots=True)
-class CreateView(Create):
-    kind = Kind.VIEW
-    query: Query
+class CreateView(s.Create):
+    kind = s.Kind.VIEW
+    query: s.Query
     columns: tuple[Identifier, ...] = ()
-    with_options: ChangeOptions = ChangeOptions()
+    with_options: o.ChangeOptions = o.ChangeOptions()
 
     def sql(self) -> str:
-        columns = print_identifiers(self.columns) if self.columns else ""
-        return clauses(words(self.head(), columns, print_with_options(self.with_options), "AS"), self.query.text)
+        columns = s.print_identifiers(self.columns) if self.columns else ""
+        return s.clauses(s.words(self.head(), columns, o.print_with_options(self.with_options), "AS"), self.query.text)
 
 
 @dataclass(frozen=True, slots=True)
-class CreateMaterializedView(Create):
-    kind = Kind.MATERIALIZED_VIEW
-    query: Query
+class CreateMaterializedView(s.Create):
+    kind = s.Kind.MATERIALIZED_VIEW
+    query: s.Query
     columns: tuple[Identifier, ...] = ()
     assert_not_null: tuple[Identifier, ...] = ()
     with_options: MaterializedViewOptions = MaterializedViewOptions()
 
     def sql(self) -> str:
-        head = words(self.head(), print_identifiers(self.columns) if self.columns else "")
-        given = [f"ASSERT NOT NULL {print_identifier(column)}" for column in self.assert_not_null]
-        given += print_each_option(self.with_options)
+        head = s.words(self.head(), s.print_identifiers(self.columns) if self.columns else "")
+        given = [f"ASSERT NOT NULL {s.print_identifier(column)}" for column in self.assert_not_null]
+        given += o.print_each_option(self.with_options)
         if not given:
-            return clauses(f"{head} AS", self.query.text)
-        return clauses(head, f"WITH {block(given)} AS", self.query.text)
+            return s.clauses(f"{head} AS", self.query.text)
+        return s.clauses(head, f"WITH {s.block(given)} AS", self.query.text)
 
 
-OPTION_LISTS: dict[str, type[Options]] = {"plain view option": MaterializedViewOptions}
+OPTION_LISTS: dict[str, type[o.Options]] = {"plain view option": MaterializedViewOptions}
 RULES = {"view option": "{ASSERT NOT NULL <column> | <plain view option>}"}
 SYNOPSES = {
     "CREATE VIEW": (
@@ -88,10 +65,10 @@ SYNOPSES = {
 
 
 def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
-    exists = if_not_exists(cursor, or_replace)
-    name = object_name(cursor)
-    columns = optional_columns(cursor)
-    options = with_options(cursor, ChangeOptions)
+    exists = s.if_not_exists(cursor, or_replace)
+    name = s.object_name(cursor)
+    columns = s.optional_columns(cursor)
+    options = o.with_options(cursor, o.ChangeOptions)
     cursor.expect("AS")
     query = read_query(cursor)
     take_emit_changes(cursor)
@@ -99,9 +76,9 @@ def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
 
 
 def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterializedView:
-    exists = if_not_exists(cursor, or_replace)
-    name = object_name(cursor)
-    columns = optional_columns(cursor)
+    exists = s.if_not_exists(cursor, or_replace)
+    name = s.object_name(cursor)
+    columns = s.optional_columns(cursor)
     asserted, options = _view_options(cursor) if cursor.take("WITH") else ((), MaterializedViewOptions())
     cursor.expect("AS")
     query = read_query(cursor)
@@ -113,16 +90,16 @@ def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], MaterializedV
     """Read ``ASSERT NOT NULL c`` any number of times. After the first, further column names may follow without the words."""
     asserted: list[Identifier] = []
     found: dict[str, Any] = {}
-    for _ in items(cursor):
+    for _ in o.items(cursor):
         if cursor.take("ASSERT NOT NULL"):
             asserted.extend(cursor.identifiers() if cursor.at("(") else (cursor.identifier(),))
         elif asserted and not found and _at_lone_column(cursor):
             asserted.append(cursor.identifier())
         else:
-            take_option(cursor, MaterializedViewOptions, found)
+            o.take_option(cursor, MaterializedViewOptions, found)
     return tuple(asserted), MaterializedViewOptions(**found)
 
 
 def _at_lone_column(cursor: Cursor) -> bool:
-    is_option = find_rule(MaterializedViewOptions, cursor.token.word) is not None
+    is_option = o.find_rule(MaterializedViewOptions, cursor.token.word) is not None
     return cursor.at_name() and not is_option and cursor.tokens[cursor.index + 1].word in (",", ")")

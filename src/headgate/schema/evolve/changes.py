@@ -10,11 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from headgate.schema import types as t
 from headgate.schema.docs import DocumentedPart
 from headgate.schema.evolve.merge import widen
 from headgate.schema.names import Path, Step, print_path
 from headgate.schema.render import print_field, print_type
-from headgate.schema.types import Array, Enum, Field, Map, Record, Type, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class FieldAdded:
     """`index` is its position in the new record. `last` says that no field of the old record follows it."""
 
     path: Path
-    field: Field
+    field: t.Field
     index: int
     last: bool
 
@@ -33,7 +33,7 @@ class FieldAdded:
 @dataclass(frozen=True, slots=True)
 class FieldRemoved:
     path: Path
-    field: Field
+    field: t.Field
 
     def describe(self) -> str:
         return f"{print_path(self.path)} removed"
@@ -67,8 +67,8 @@ class TypeWidened:
     """Every value of the old type is a value of the new one."""
 
     path: Path
-    old: Type
-    new: Type
+    old: t.Type
+    new: t.Type
 
     def describe(self) -> str:
         return f"{print_path(self.path)} widened from {print_type(self.old)} to {print_type(self.new)}"
@@ -79,8 +79,8 @@ class TypeNarrowed:
     """Every value of the new type is a value of the old one, but not the other way round."""
 
     path: Path
-    old: Type
-    new: Type
+    old: t.Type
+    new: t.Type
 
     def describe(self) -> str:
         return f"{print_path(self.path)} narrowed from {print_type(self.old)} to {print_type(self.new)}"
@@ -91,8 +91,8 @@ class TypeChanged:
     """Each type has values that the other one does not have."""
 
     path: Path
-    old: Type
-    new: Type
+    old: t.Type
+    new: t.Type
 
     def describe(self) -> str:
         return f"{print_path(self.path)} changed from {print_type(self.old)} to {print_type(self.new)}"
@@ -194,7 +194,7 @@ Change = (
 Aliases = Mapping[Path, str]
 
 
-def diff(old: Record, new: Record, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
+def diff(old: t.Record, new: t.Record, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
     """All changes from `old` to `new`, in the order of the new record. Within a record, removals come first.
 
     `aliases` gives the old name of a field by its path in the new record. The paths in the changes are those of the
@@ -203,12 +203,12 @@ def diff(old: Record, new: Record, *, aliases: Aliases | None = None) -> tuple[C
     return tuple(_changes_of_record(old, new, (), (), aliases or {}))
 
 
-def diff_values(old: Field, new: Field, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
+def diff_values(old: t.Field, new: t.Field, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
     """All changes from one whole value to another, whatever the two are called. The path of the whole value is empty."""
     return tuple(_changes_of_field(old, replace(new, name=old.name), (), (), aliases or {}))
 
 
-def _changes_of_record(old: Record, new: Record, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+def _changes_of_record(old: t.Record, new: t.Record, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
     yield from _naming(old, new, path)
     before = {field.name: field for field in old.fields}
     origin = {f.name: f.name if f.name in before else None for f in new.fields}
@@ -233,7 +233,7 @@ def _changes_of_record(old: Record, new: Record, path: Path, new_path: Path, ali
         yield from _changes_of_field(before[was], field, (*path, was), inner, aliases)
 
 
-def _in_order(old: Record, kept: list[str]) -> frozenset[str]:
+def _in_order(old: t.Record, kept: list[str]) -> frozenset[str]:
     """The longest list of fields that keep their order, so that as few as possible count as moved."""
     position = {field.name: i for i, field in enumerate(old.fields)}
     ends: list[int] = []  # ends[n]: the smallest last position of all ascending lists of length n + 1
@@ -250,7 +250,7 @@ def _in_order(old: Record, kept: list[str]) -> frozenset[str]:
     return frozenset(staying)
 
 
-def _changes_of_field(old: Field, new: Field, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+def _changes_of_field(old: t.Field, new: t.Field, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
     if old.name != new.name:
         yield FieldRenamed(path, old.name, new.name)
     yield from _nullability(old.nullable, new.nullable, path)
@@ -259,35 +259,35 @@ def _changes_of_field(old: Field, new: Field, path: Path, new_path: Path, aliase
     yield from _changes_of_type(old.type, new.type, path, new_path, aliases)
 
 
-def _changes_of_type(old: Type, new: Type, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+def _changes_of_type(old: t.Type, new: t.Type, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
     if old == new:
         return
     match old, new:
-        case Record(), Record():
+        case t.Record(), t.Record():
             yield from _changes_of_record(old, new, path, new_path, aliases)
-        case Array(), Array():
+        case t.Array(), t.Array():
             inner = (*path, Step.ELEMENT)
             yield from _nullability(old.element_nullable, new.element_nullable, inner)
             yield from _changes_of_type(old.element, new.element, inner, (*new_path, Step.ELEMENT), aliases)
-        case Map(), Map():
+        case t.Map(), t.Map():
             inner = (*path, Step.VALUE)
             yield from _nullability(old.value_nullable, new.value_nullable, inner)
             yield from _changes_of_type(old.value, new.value, inner, (*new_path, Step.VALUE), aliases)
-        case Enum(), Enum():
+        case t.Enum(), t.Enum():
             yield from _enums(old, new, path)
         case _:
             yield _retyped(old, new, path)
 
 
-def _retyped(old: Type, new: Type, path: Path) -> Change:
+def _retyped(old: t.Type, new: t.Type, path: Path) -> Change:
     # Names and docs do not make a type wider: json loses them just as text does.
-    bound = plain(widen(plain(old), plain(new)))
-    if bound == plain(new):
+    bound = t.plain(widen(t.plain(old), t.plain(new)))
+    if bound == t.plain(new):
         return TypeWidened(path, old, new)
-    return TypeNarrowed(path, old, new) if bound == plain(old) else TypeChanged(path, old, new)
+    return TypeNarrowed(path, old, new) if bound == t.plain(old) else TypeChanged(path, old, new)
 
 
-def _enums(old: Enum, new: Enum, path: Path) -> Iterator[Change]:
+def _enums(old: t.Enum, new: t.Enum, path: Path) -> Iterator[Change]:
     yield from _naming(old, new, path)
     removed = tuple(symbol for symbol in old.symbols if symbol not in new.symbols)
     added = tuple(symbol for symbol in new.symbols if symbol not in old.symbols)
@@ -301,7 +301,7 @@ def _enums(old: Enum, new: Enum, path: Path) -> Iterator[Change]:
         yield EnumDefaultChanged(path, old.default, new.default)
 
 
-def _naming(old: Record | Enum, new: Record | Enum, path: Path) -> Iterator[Change]:
+def _naming(old: t.Record | t.Enum, new: t.Record | t.Enum, path: Path) -> Iterator[Change]:
     if old.name != new.name:
         yield TypeRenamed(path, old.name, new.name)
     if old.doc != new.doc:

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from headgate.schema import types as t
-from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
 Number = t.Integer | t.Bigint | t.Real | t.Double | t.Decimal
 
@@ -117,7 +116,7 @@ def _agreed(a: str | None, b: str | None) -> str | None:
     return a if a == b else None
 
 
-def merge(old: Record, new: Record, *, accept: bool = False) -> Record:
+def merge(old: t.Record, new: t.Record, *, accept: bool = False) -> t.Record:
     """The old schema with those changes that FOLLOW adopts. Every old field keeps its name, position and doc.
 
     With `accept`, all changes are adopted: a field whose type FOLLOW would not change becomes text or json.
@@ -129,12 +128,12 @@ def merge(old: Record, new: Record, *, accept: bool = False) -> Record:
     return replace(old, fields=tuple(fields))
 
 
-def merge_fields(known: Field, arriving: Field, *, accept: bool = False) -> Field:
+def merge_fields(known: t.Field, arriving: t.Field, *, accept: bool = False) -> t.Field:
     """As `merge`, for one field. The known field keeps its name, whatever the arriving one is called."""
-    return merge(Record((known,)), Record((replace(arriving, name=known.name),)), accept=accept).fields[0]
+    return merge(t.Record((known,)), t.Record((replace(arriving, name=known.name),)), accept=accept).fields[0]
 
 
-def with_past(present: Field, past: Sequence[Field]) -> Field:
+def with_past(present: t.Field, past: Sequence[t.Field]) -> t.Field:
     """A schema as it reads records of earlier versions too, given oldest first.
 
     A field has the default of the oldest version that has it. If there is none, the field is nullable as soon as a
@@ -145,29 +144,29 @@ def with_past(present: Field, past: Sequence[Field]) -> Field:
     return replace(present, type=_past_type(present.type, [one.type for one in past]), nullable=nullable)
 
 
-def _past_type(type_: Type, past: Sequence[Type]) -> Type:
+def _past_type(type_: t.Type, past: Sequence[t.Type]) -> t.Type:
     match type_:
-        case Record():
-            records = [one for one in past if isinstance(one, Record)]
+        case t.Record():
+            records = [one for one in past if isinstance(one, t.Record)]
             return replace(
                 type_, fields=tuple(_past_field(f, [r.field(f.name) for r in records]) for f in type_.fields)
             )
-        case Array():
-            arrays = [one for one in past if isinstance(one, Array)]
+        case t.Array():
+            arrays = [one for one in past if isinstance(one, t.Array)]
             nullable = type_.element_nullable or any(one.element_nullable for one in arrays)
-            return Array(_past_type(type_.element, [one.element for one in arrays]), nullable)
-        case Map():
-            maps = [one for one in past if isinstance(one, Map)]
+            return t.Array(_past_type(type_.element, [one.element for one in arrays]), nullable)
+        case t.Map():
+            maps = [one for one in past if isinstance(one, t.Map)]
             nullable = type_.value_nullable or any(one.value_nullable for one in maps)
-            return Map(_past_type(type_.value, [one.value for one in maps]), nullable)
+            return t.Map(_past_type(type_.value, [one.value for one in maps]), nullable)
         case _:
-            known: Type = type_
+            known: t.Type = type_
             for one in past:
                 known = _type(known, one, accept=False)
             return known
 
 
-def _past_field(field: Field, versions: Sequence[Field | None]) -> Field:
+def _past_field(field: t.Field, versions: Sequence[t.Field | None]) -> t.Field:
     having = [one for one in versions if one is not None and _fits(field.type, one.type)]
     made = with_past(field, having)
     default = having[0].default if having else field.default
@@ -175,56 +174,56 @@ def _past_field(field: Field, versions: Sequence[Field | None]) -> Field:
     return replace(made, default=default, nullable=made.nullable or (lacking and default is None))
 
 
-def _fits(present: Type, past: Type) -> bool:
+def _fits(present: t.Type, past: t.Type) -> bool:
     match present, past:
-        case Record(), Record():
+        case t.Record(), t.Record():
             return True  # each field is looked at by itself
-        case Array(), Array():
+        case t.Array(), t.Array():
             return _fits(present.element, past.element)
-        case Map(), Map():
+        case t.Map(), t.Map():
             return _fits(present.value, past.value)
         case _:
             return can_hold(_type(present, past, accept=False), past)
 
 
-def _absent_before(field: Field) -> Field:
+def _absent_before(field: t.Field) -> t.Field:
     """A field that earlier records lack. Those have its default."""
     return replace(field, nullable=field.nullable or field.default is None)
 
 
-def _field(old: Field, new: Field | None, accept: bool) -> Field:
+def _field(old: t.Field, new: t.Field | None, accept: bool) -> t.Field:
     if new is None:
         return _absent_before(old)
     type_ = _type(old.type, new.type, accept)
     return replace(old, type=type_, nullable=old.nullable or new.nullable)
 
 
-def _type(old: Type, new: Type, accept: bool) -> Type:
+def _type(old: t.Type, new: t.Type, accept: bool) -> t.Type:
     match old, new:
-        case Record(), Record():
+        case t.Record(), t.Record():
             return merge(old, new, accept=accept)
-        case Array(), Array():
+        case t.Array(), t.Array():
             element = _type(old.element, new.element, accept)
-            return Array(element, old.element_nullable or new.element_nullable)
-        case Map(), Map():
-            return Map(_type(old.value, new.value, accept), old.value_nullable or new.value_nullable)
+            return t.Array(element, old.element_nullable or new.element_nullable)
+        case t.Map(), t.Map():
+            return t.Map(_type(old.value, new.value, accept), old.value_nullable or new.value_nullable)
         case _:
             bound = widen(old, new)
             return bound if accept or (is_number(old) and is_number(bound)) else old
 
 
-def can_hold(want: Type, have: Type) -> bool:
+def can_hold(want: t.Type, have: t.Type) -> bool:
     """Whether every value of the type `have` can be read as a value of `want`. After a merge this holds for the
     merged type."""
     match want, have:
-        case Record(), Record():
+        case t.Record(), t.Record():
             wanted = {field.name: field for field in want.fields}
             return all(f.name in wanted and can_hold(wanted[f.name].type, f.type) for f in have.fields)
-        case Array(), Array():
+        case t.Array(), t.Array():
             return can_hold(want.element, have.element)
-        case Map(), Map():
+        case t.Map(), t.Map():
             return can_hold(want.value, have.value)
-        case Enum(), Enum():
+        case t.Enum(), t.Enum():
             return set(have.symbols) <= set(want.symbols)
         case _:
             return want == have or (is_number(want) and is_number(have) and widen(want, have) == want)

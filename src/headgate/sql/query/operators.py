@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headgate.schema import types as t
 from headgate.schema.render import print_type
-from headgate.schema.types import (
-    Array,
-    Boolean,
-    Bytes,
-    Double,
-    Field,
-    Integer,
-    Map,
-    Record,
-    Text,
-    Timestamp,
-    TimestampTz,
-    Type,
-)
 from headgate.sql.errors import IncompatibleBranches, NotIndexable, UnsupportedQuery, WrongType
 from headgate.sql.query.casts import cast_to
 from headgate.sql.query.scope import Scope, Visitor, call, field_of, identifier, text
@@ -70,11 +57,11 @@ def same_type(visitor: Visitor, node: exp.Unary, scope: Scope) -> Typed:
 
 def power(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
     """`a ^ b`."""
-    return Typed(Double(), any(typed.nullable for typed in visitor.children(node, scope)))
+    return Typed(t.Double(), any(typed.nullable for typed in visitor.children(node, scope)))
 
 
 def require_boolean(typed: Typed, what: str) -> Typed:
-    if typed.type is not None and not isinstance(typed.type, Boolean):
+    if typed.type is not None and not isinstance(typed.type, t.Boolean):
         raise WrongType(what, "a boolean", print_type(typed.type))
     return typed
 
@@ -96,30 +83,30 @@ def comparison(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
     operands = visitor.children(node, scope)
     require_comparable(COMPARISONS[type(node)], operands)
     if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
-        return Typed(Boolean(), False)
+        return Typed(t.Boolean(), False)
     return compared(operands)
 
 
 def compared(operands: list[Typed]) -> Typed:
     """A text that is compared with another type is parsed. Spark takes the result as nullable."""
     texts = {is_text(operand.type) for operand in operands if operand.type is not None}
-    return Typed(Boolean(), len(texts) > 1 or any(operand.nullable for operand in operands))
+    return Typed(t.Boolean(), len(texts) > 1 or any(operand.nullable for operand in operands))
 
 
 def require_comparable(operator: str, operands: list[Typed]) -> None:
     known = [operand.type for operand in operands if operand.type is not None]
     for other in known:
-        if isinstance(other, Map):
+        if isinstance(other, t.Map):
             raise UnsupportedQuery(f"{operator} on maps", "Compare map_entries or the values by key.")
         if not _meet(known[0], other):
             types = print_type(known[0]), print_type(other)
             raise IncompatibleBranches(f"the operands of {operator}", *types)
 
 
-def _meet(left: Type, right: Type) -> bool:
+def _meet(left: t.Type, right: t.Type) -> bool:
     if is_text(left) or is_text(right):
-        return not isinstance(left, Array | Map | Record) and not isinstance(right, Array | Map | Record)
-    if isinstance(left, Record) and isinstance(right, Record):  # by position, whatever the names
+        return not isinstance(left, t.Array | t.Map | t.Record) and not isinstance(right, t.Array | t.Map | t.Record)
+    if isinstance(left, t.Record) and isinstance(right, t.Record):  # by position, whatever the names
         pairs = zip(left.fields, right.fields, strict=False)
         return len(left.fields) == len(right.fields) and all(_meet(a.type, b.type) for a, b in pairs)
     return common_type(left, right) is not None
@@ -147,7 +134,7 @@ def is_(visitor: Visitor, node: exp.Is, scope: Scope) -> Typed:
         require_boolean(operand, f"IS {node.expression.sql()}")
     elif not isinstance(node.expression, exp.Null):
         raise UnsupportedQuery(f"IS {node.expression.sql()}")
-    return Typed(Boolean(), False)
+    return Typed(t.Boolean(), False)
 
 
 def any_of(visitor: Visitor, node: exp.Any | exp.All, scope: Scope) -> Typed:
@@ -155,13 +142,13 @@ def any_of(visitor: Visitor, node: exp.Any | exp.All, scope: Scope) -> Typed:
     word, inner = type(node).__name__.upper(), node.this.unnest()
     if isinstance(inner, exp.Tuple) and isinstance(node.parent, exp.Like | exp.ILike):
         visitor.children(inner, scope)
-        return Typed(Text())
+        return Typed(t.Text())
     if isinstance(inner, exp.Query) or isinstance(node, exp.All) or not isinstance(node.parent, exp.EQ):
         raise UnsupportedQuery(f"{word} like this", "Write IN, EXISTS or an aggregate.")
     typed = visitor.visit(node.this, scope)
     if typed.type is None:
         return Typed(None)
-    if not isinstance(typed.type, Array):
+    if not isinstance(typed.type, t.Array):
         raise WrongType(word, "an array", print_type(typed.type))
     return Typed(typed.type.element)
 
@@ -175,7 +162,7 @@ def membership(visitor: Visitor, node: exp.In, scope: Scope) -> Typed:
     if query is not None:
         visitor.stateful = True
         columns = visitor.subquery(query.this if isinstance(query, exp.Subquery) else query, scope)
-        return Typed(Boolean(), left.nullable or any(c.nullable for c in columns))
+        return Typed(t.Boolean(), left.nullable or any(c.nullable for c in columns))
     operands = [left, *(visitor.visit(e, scope) for e in list(node.expressions))]
     require_comparable("IN", operands)
     return compared(operands)
@@ -186,11 +173,11 @@ def concatenation(visitor: Visitor, node: exp.DPipe, scope: Scope) -> Typed:
     node.set("safe", None)
     nullable = left.nullable or right.nullable
     kinds = [side.type for side in (left, right) if side.type is not None]
-    if not any(isinstance(kind, Array | Map | Record) for kind in kinds):
-        both_bytes = bool(kinds) and all(isinstance(kind, Bytes) for kind in kinds)
-        return Typed(Bytes() if both_bytes else Text(), nullable)
+    if not any(isinstance(kind, t.Array | t.Map | t.Record) for kind in kinds):
+        both_bytes = bool(kinds) and all(isinstance(kind, t.Bytes) for kind in kinds)
+        return Typed(t.Bytes() if both_bytes else t.Text(), nullable)
     shared = common([left, right])
-    if shared is None or isinstance(shared.type, Map | Record):
+    if shared is None or isinstance(shared.type, t.Map | t.Record):
         raise IncompatibleBranches("the operands of ||", print_type(kinds[0]), print_type(kinds[-1]))
     return Typed(shared.type, nullable)
 
@@ -226,14 +213,14 @@ def bracket(visitor: Visitor, node: exp.Bracket, scope: Scope) -> Typed:
     visitor.visit(index, scope)
     index = node.expressions[0]
     match owner.type:
-        case Record() if isinstance(index, exp.Literal) and index.is_string:
+        case t.Record() if isinstance(index, exp.Literal) and index.is_string:
             name, typed = field_of(Identifier(index.name, True), owner)
             node.replace(exp.Dot(this=node.this.copy(), expression=identifier(name)))
             return typed
-        case Array(element, _):
+        case t.Array(element, _):
             node.set("expressions", [_from_zero(index)])
             return Typed(element)
-        case Map(value, _):
+        case t.Map(value, _):
             return Typed(value)
         case None:
             node.set("expressions", [_from_zero(index)])
@@ -256,7 +243,7 @@ def array(visitor: Visitor, node: exp.Array, scope: Scope) -> Typed:
     if any(isinstance(inner, exp.Query) for inner in node.expressions):
         raise UnsupportedQuery("ARRAY of a subquery", "Write (SELECT collect_list(x) FROM …).")
     shared = shared_type("ARRAY", visitor.children(node, scope))
-    return Typed(None if shared.type is None else Array(shared.type, shared.nullable), False)
+    return Typed(None if shared.type is None else t.Array(shared.type, shared.nullable), False)
 
 
 def row(visitor: Visitor, node: exp.Anonymous | exp.Tuple, scope: Scope) -> Typed:
@@ -265,8 +252,8 @@ def row(visitor: Visitor, node: exp.Anonymous | exp.Tuple, scope: Scope) -> Type
     names = [f"f{number}" for number in range(1, len(values) + 1)]
     pairs = [part for name, value in zip(names, node.expressions, strict=True) for part in (text(name), value.copy())]
     node.replace(call("named_struct", *pairs))
-    fields = [Field(n, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type is not None]
-    return Typed(Record(tuple(fields)) if len(fields) == len(values) else None, False)
+    fields = [t.Field(n, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type is not None]
+    return Typed(t.Record(tuple(fields)) if len(fields) == len(values) else None, False)
 
 
 def time_zone(visitor: Visitor, node: exp.AtTimeZone, scope: Scope) -> Typed:
@@ -274,15 +261,15 @@ def time_zone(visitor: Visitor, node: exp.AtTimeZone, scope: Scope) -> Typed:
     typed = visitor.visit(node.this, scope)
     visitor.visit(node.args["zone"], scope)
     zone, utc, operand = node.args["zone"].copy(), text("UTC"), node.this.copy()
-    if isinstance(typed.type, Timestamp):
-        node.replace(cast_to(call("convert_timezone", zone, utc, operand), TimestampTz()))
-        return Typed(TimestampTz(), typed.nullable)
-    if typed.type is not None and not isinstance(typed.type, TimestampTz):
+    if isinstance(typed.type, t.Timestamp):
+        node.replace(cast_to(call("convert_timezone", zone, utc, operand), t.TimestampTz()))
+        return Typed(t.TimestampTz(), typed.nullable)
+    if typed.type is not None and not isinstance(typed.type, t.TimestampTz):
         raise WrongType("AT TIME ZONE", "a timestamp", print_type(typed.type))
-    node.replace(call("convert_timezone", utc, zone, cast_to(operand, Timestamp())))
-    return Typed(Timestamp(), typed.nullable)
+    node.replace(call("convert_timezone", utc, zone, cast_to(operand, t.Timestamp())))
+    return Typed(t.Timestamp(), typed.nullable)
 
 
 def integer(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
     """position('a' in b)."""
-    return Typed(Integer(), any(typed.nullable for typed in visitor.children(node, scope)))
+    return Typed(t.Integer(), any(typed.nullable for typed in visitor.children(node, scope)))

@@ -16,15 +16,7 @@ from headgate.errors import HeadgateError, Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, find, print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Type
-from headgate.sql.errors import (
-    AmbiguousColumn,
-    DuplicateAlias,
-    NotARecord,
-    UnknownAlias,
-    UnknownColumn,
-    UnknownField,
-    UnsupportedQuery,
-)
+from headgate.sql import errors
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import NO_ROWS, Node, Ref
 from headgate.sql.query.types import UNKNOWN, Typed
@@ -202,7 +194,7 @@ class Scope:
 
     def add(self, source: Source) -> None:
         if any(source.alias == other.alias for other in self.sources):
-            raise DuplicateAlias(source.alias, "FROM")
+            raise errors.DuplicateAlias(source.alias, "FROM")
         self.sources.append(source)
 
     def table(self, name: Identifier) -> Relation | None:
@@ -245,10 +237,10 @@ class Scope:
             case Found(exact):
                 same = [(source, c) for source, c in found if c.name == exact]
                 if len(same) > 1:
-                    raise AmbiguousColumn(exact, tuple(print_name((s.alias, exact)) for s, _ in same))
+                    raise errors.AmbiguousColumn(exact, tuple(print_name((s.alias, exact)) for s, _ in same))
                 return same[0]
             case Ambiguous(candidates):
-                raise AmbiguousColumn(name.name, tuple(f'"{c}"' for c in candidates))
+                raise errors.AmbiguousColumn(name.name, tuple(f'"{c}"' for c in candidates))
         if (output := self.output(name)) is not None:
             return None, output
         return self.outer.column(name) if self.outer else None
@@ -262,14 +254,14 @@ class Scope:
     def with_outputs(self, outputs: tuple[Column, ...]) -> Scope:
         return Scope(self.outer, self.sources, self.tables, self.lambdas, outputs)
 
-    def unknown_column(self, name: str) -> UnknownColumn:
+    def unknown_column(self, name: str) -> errors.UnknownColumn:
         every = [c.name for source in self.chain() for c in source.all_columns()]
         advice = next((why for s in self.chain() for n, why in s.hints if n.lower() == name.lower()), None)
         aliases = tuple(dict.fromkeys(f'"{source.alias}"' for source in self.chain() if source.alias))
-        return UnknownColumn(name, aliases, similar_names(name, every), advice, if_few(every))
+        return errors.UnknownColumn(name, aliases, similar_names(name, every), advice, if_few(every))
 
-    def unknown_alias(self, alias: str) -> UnknownAlias:
-        return UnknownAlias(alias, similar_names(alias, (source.alias for source in self.chain())))
+    def unknown_alias(self, alias: str) -> errors.UnknownAlias:
+        return errors.UnknownAlias(alias, similar_names(alias, (source.alias for source in self.chain())))
 
     def chain(self) -> Iterator[Source]:
         scope: Scope | None = self
@@ -284,7 +276,7 @@ def qualified(source: Source, name: Identifier) -> Column:
         case Found(exact):
             return next(c for c in source.all_columns() if c.name == exact)
         case Ambiguous(candidates):
-            raise AmbiguousColumn(name.name, tuple(print_name((source.alias, c)) for c in candidates))
+            raise errors.AmbiguousColumn(name.name, tuple(print_name((source.alias, c)) for c in candidates))
     raise Scope(sources=[source]).unknown_column(name.name)
 
 
@@ -370,7 +362,7 @@ def resolve(parts: list[Identifier], scope: Scope) -> tuple[Source | None, Colum
 
 def column(visitor: Visitor, node: exp.Column, scope: Scope) -> Typed:
     if isinstance(node.this, exp.Star):
-        raise UnsupportedQuery("x.* inside an expression", "Name the columns.")
+        raise errors.UnsupportedQuery("x.* inside an expression", "Name the columns.")
     parts = [name_part(part) for part in node.parts]
     source, found, fields = resolve(parts, scope)
     record_reference(visitor, node, scope.owner(parts))
@@ -408,7 +400,7 @@ def written_span(visitor: Visitor, parts: Sequence[exp.Expr]) -> Span | None:
 def dot(visitor: Visitor, node: exp.Dot, scope: Scope) -> Typed:
     owner = visitor.visit(node.this, scope)
     if not isinstance(node.expression, exp.Identifier):
-        raise UnsupportedQuery("a call after a dot")
+        raise errors.UnsupportedQuery("a call after a dot")
     try:
         field, typed = field_of(name_part(node.expression), owner)
     except HeadgateError as error:
@@ -428,7 +420,7 @@ def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:
     if owner.type is None:
         return part.name, UNKNOWN
     if not isinstance(owner.type, Record):
-        raise NotARecord(part.name, print_type(owner.type))
+        raise errors.NotARecord(part.name, print_type(owner.type))
     names = [field.name for field in owner.type.fields]
     match find(part.name, part.quoted, names):
         case Found(exact):
@@ -436,8 +428,8 @@ def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:
             assert field is not None
             return exact, Typed(field.type, field.nullable or owner.nullable, doc=field.doc)
         case Ambiguous(candidates):
-            raise UnknownField(part.name, "the record", candidates)
-    raise UnknownField(part.name, "the record", similar_names(part.name, names))
+            raise errors.UnknownField(part.name, "the record", candidates)
+    raise errors.UnknownField(part.name, "the record", similar_names(part.name, names))
 
 
 def all_columns(sources: Sequence[Source]) -> list[tuple[exp.Expr, Column]]:
@@ -446,5 +438,5 @@ def all_columns(sources: Sequence[Source]) -> list[tuple[exp.Expr, Column]]:
         names = [column.name for column in source.columns]
         for name in names:
             if names.count(name) > 1:
-                raise AmbiguousColumn(name, (f"one of {names.count(name)} columns of {source.alias}",))
+                raise errors.AmbiguousColumn(name, (f"one of {names.count(name)} columns of {source.alias}",))
     return [(spark_column(s, c), c) for s in sources for c in s.columns if c.name not in s.merged]

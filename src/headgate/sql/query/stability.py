@@ -10,26 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headgate.sql.query.tree import (
-    Aggregate,
-    Distinct,
-    Expr,
-    Filter,
-    Generate,
-    Join,
-    Limit,
-    Node,
-    Project,
-    Ref,
-    Scan,
-    SetOperation,
-    Sort,
-    Subquery,
-    Values,
-    Window,
-    columns_of,
-    inputs_of,
-)
+from headgate.sql.query import tree as n
 
 Functions: TypeAlias = frozenset[str]
 NONE: Functions = frozenset()
@@ -46,73 +27,73 @@ class Unstable:
 class Stability:
     """What every column and the rows of a tree depend on. ``unstable_of`` knows the relations that it reads."""
 
-    def __init__(self, tree: Node, unstable_of: Callable[[str], Unstable]) -> None:
+    def __init__(self, tree: n.Node, unstable_of: Callable[[str], Unstable]) -> None:
         self.unstable_of = unstable_of
-        self.columns: dict[Ref, Functions] = {}
+        self.columns: dict[n.Ref, Functions] = {}
         rows = self._rows(tree)
-        self.result = Unstable(tuple(self.columns.get(ref, NONE) for ref in columns_of(tree)), rows)
+        self.result = Unstable(tuple(self.columns.get(ref, NONE) for ref in n.columns_of(tree)), rows)
 
-    def of(self, expression: Expr) -> Functions:
+    def of(self, expression: n.Expr) -> Functions:
         """The functions that the value of an expression depends on."""
         found = expression.unstable.union(*(self.columns.get(ref, NONE) for ref in expression.uses))
         for subquery in expression.subqueries:
-            found |= self._rows(subquery) | self._any(columns_of(subquery))
+            found |= self._rows(subquery) | self._any(n.columns_of(subquery))
         return found
 
-    def _rows(self, node: Node) -> Functions:
+    def _rows(self, node: n.Node) -> Functions:
         """What the rows depend on. Notes on the way what the columns do, from the bottom up."""
-        rows = NONE.union(*map(self._rows, inputs_of(node)))
+        rows = NONE.union(*map(self._rows, n.inputs_of(node)))
         match node:
-            case Scan():
+            case n.Scan():
                 known = self.unstable_of(node.relation)
                 for output, functions in zip(node.columns, known.columns, strict=False):
                     self.columns[output.ref] = functions
                 return known.rows
-            case Values():
+            case n.Values():
                 for position, ref in enumerate(node.columns):
                     self.columns[ref] = self._all(row[position] for row in node.rows)
-            case Project():
+            case n.Project():
                 for output in node.columns:
                     self.columns[output.ref] = self.of(output.value)
-            case Filter():
+            case n.Filter():
                 return rows | self.of(node.condition)
-            case Generate():
+            case n.Generate():
                 made = self.of(node.call)
                 self.columns |= dict.fromkeys(node.columns, made)
                 return rows | made
-            case Aggregate():
+            case n.Aggregate():
                 for key in node.keys:
                     self.columns[key.ref] = self.of(key.value)
                 for call in node.calls:
                     self.columns[call.ref] = self.of(call.value) | rows
                 return rows | self._any(key.ref for key in node.keys)
-            case Window():
+            case n.Window():
                 for call in node.calls:
                     self.columns[call.ref] = self.of(call.value) | rows
-            case Join():
+            case n.Join():
                 return rows if node.on is None else rows | self.of(node.on)
-            case Distinct():
-                return rows | self._any(columns_of(node))
-            case SetOperation():
-                self._rename(columns_of(node.left), node.columns)
-                self._rename(columns_of(node.right), node.columns)
+            case n.Distinct():
+                return rows | self._any(n.columns_of(node))
+            case n.SetOperation():
+                self._rename(n.columns_of(node.left), node.columns)
+                self._rename(n.columns_of(node.right), node.columns)
                 plain = node.all and node.operator == "union"
                 return rows if plain else rows | self._any(node.columns)
-            case Limit():
-                by = node.input.by if isinstance(node.input, Sort) else ()
+            case n.Limit():
+                by = node.input.by if isinstance(node.input, n.Sort) else ()
                 return rows | self._all(by)
-            case Subquery():
-                self._rename(columns_of(node.input), node.columns)
-            case Sort():
+            case n.Subquery():
+                self._rename(n.columns_of(node.input), node.columns)
+            case n.Sort():
                 pass
         return rows
 
-    def _all(self, expressions: Iterable[Expr]) -> Functions:
+    def _all(self, expressions: Iterable[n.Expr]) -> Functions:
         return NONE.union(*map(self.of, expressions))
 
-    def _any(self, refs: Iterable[Ref]) -> Functions:
+    def _any(self, refs: Iterable[n.Ref]) -> Functions:
         return NONE.union(*(self.columns.get(ref, NONE) for ref in refs))
 
-    def _rename(self, old: Sequence[Ref], new: Sequence[Ref]) -> None:
+    def _rename(self, old: Sequence[n.Ref], new: Sequence[n.Ref]) -> None:
         for a, b in zip(old, new, strict=False):
             self.columns[b] = self.columns.get(b, NONE) | self.columns.get(a, NONE)

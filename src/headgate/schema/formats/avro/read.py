@@ -10,16 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
+from headgate.schema import errors
 from headgate.schema import types as t
-from headgate.schema.errors import (
-    DecimalTooWide,
-    MalformedAvro,
-    NullTypeOnly,
-    RecursiveSchema,
-    UnionColumnClash,
-    UnknownReference,
-    UnsupportedUnion,
-)
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.defaults import neutral_default
 from headgate.schema.formats.avro.parse import MAX_LEVELS, parse_leniently
@@ -84,8 +76,8 @@ def _tree(document: object, names: dict[str, tree.Named], path: str, max_levels:
     parsed = parse_leniently(document, names, path=path, max_levels=max_levels)
     for fault in parsed.faults:
         if fault.unknown is not None:
-            raise UnknownReference(FORMAT, fault.path, fault.unknown, fault.similar)
-        raise MalformedAvro(fault.path, fault.reason)
+            raise errors.UnknownReference(FORMAT, fault.path, fault.unknown, fault.similar)
+        raise errors.MalformedAvro(fault.path, fault.reason)
     names.update(parsed.names)
     return parsed.type
 
@@ -93,7 +85,7 @@ def _tree(document: object, names: dict[str, tree.Named], path: str, max_levels:
 def _load(schema: object) -> object:
     if not isinstance(schema, str) or schema in tree.PRIMITIVES:
         return schema
-    return load_document(schema, FORMAT, MalformedAvro)
+    return load_document(schema, FORMAT, errors.MalformedAvro)
 
 
 class _Reader:
@@ -119,7 +111,7 @@ class _Reader:
         match node:
             case tree.Primitive():
                 if node.kind == "null":
-                    raise NullTypeOnly(FORMAT, path)
+                    raise errors.NullTypeOnly(FORMAT, path)
                 return annotated(node, path)
             case tree.Array():
                 return t.Array(*self._place(node.items, element_path(path)))
@@ -128,7 +120,7 @@ class _Reader:
             case tree.Record() | tree.Enum() | tree.Fixed():
                 return self._named(node, path)
             case tree.Union():
-                raise UnsupportedUnion(path, tuple(map(_label, node.branches)))
+                raise errors.UnsupportedUnion(path, tuple(map(_label, node.branches)))
             case _:
                 assert_never(node)
 
@@ -136,12 +128,12 @@ class _Reader:
         """The type of the elements of an array or the values of a map, and whether they may be null."""
         branches, nullable = _branches(node, path)
         if len(branches) > 1:
-            raise UnsupportedUnion(path, tuple(map(_label, branches)))
+            raise errors.UnsupportedUnion(path, tuple(map(_label, branches)))
         return self.type(branches[0], path), nullable
 
     def _named(self, node: tree.Named, path: str) -> t.Type:
         if id(node) in self._open:
-            raise RecursiveSchema(FORMAT, path, node.name.full)
+            raise errors.RecursiveSchema(FORMAT, path, node.name.full)
         if id(node) in self._read:
             type_, size = self._read[id(node)]
             self._size_limit.count(size, path)
@@ -159,11 +151,11 @@ class _Reader:
                 return t.Record(self._fields(node, path), node.name.full, node.doc)
             case tree.Enum():
                 if not node.symbols:
-                    raise MalformedAvro(path, "an enum has a list of symbols")
+                    raise errors.MalformedAvro(path, "an enum has a list of symbols")
                 return t.Enum(node.symbols, node.name.full, node.default, node.doc)
             case tree.Fixed():
                 if node.size < 1:
-                    raise MalformedAvro(path, "the size of a fixed is a whole number from 1")
+                    raise errors.MalformedAvro(path, "the size of a fixed is a whole number from 1")
                 return annotated_fixed(node, path)
             case _:
                 assert_never(node)
@@ -193,7 +185,7 @@ class _Reader:
         taken: set[str] = set()
         for branch in branches:
             if not isinstance(branch, tree.Record):
-                raise UnsupportedUnion(path, tuple(map(_label, branches)))
+                raise errors.UnsupportedUnion(path, tuple(map(_label, branches)))
             column = t.Field(branch.name.simple, self.type(branch, path), True)
             _claim([column], taken, path)
             fields.append(column)
@@ -204,14 +196,14 @@ def _branches(node: tree.AvroType, path: str) -> tuple[Sequence[tree.AvroType], 
     """The types of a place besides null, at least one, and whether null is among them."""
     branches = tree.values_of(node)
     if not branches:
-        raise NullTypeOnly(FORMAT, path)
+        raise errors.NullTypeOnly(FORMAT, path)
     return branches, len(branches) < len(tree.branches_of(node))
 
 
 def _claim(columns: Iterable[t.Field], taken: set[str], path: str) -> None:
     for column in columns:
         if column.name in taken:
-            raise UnionColumnClash(path, column.name)
+            raise errors.UnionColumnClash(path, column.name)
         taken.add(column.name)
 
 
@@ -296,7 +288,7 @@ def decimal_of(attributes: Mapping[str, object], path: str) -> t.Decimal | None:
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision == 0:
         return None
     if precision > t.MAX_PRECISION:
-        raise DecimalTooWide(path, precision)
+        raise errors.DecimalTooWide(path, precision)
     return t.Decimal(precision, scale)
 
 
