@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.schema.casts import from_json, widen_value
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
 from headgate.schema.evolve.merge import widen
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Field, Map, Record, Type
-from headgate.schema.values import dumps, is_value, to_json, to_text
+from headgate.schema.values import dumps, from_json, is_value, to_json, to_text, widen_value
 from tests.laws import examples
 from tests.schema import strategies as s
 

@@ -6,7 +6,6 @@ import pickle
 
 import pytest
 
-from headgate.schema.casts import from_json
 from headgate.schema.docs import docs, without_docs
 from headgate.schema.errors import NameTooLong
 from headgate.schema.evolve.changes import diff
@@ -17,7 +16,7 @@ from headgate.schema.formats.postgres import columns
 from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.parse import parse_type
 from headgate.schema.types import MAX_DEPTH, Record
-from headgate.schema.values import is_value, to_json
+from headgate.schema.values import from_json, is_value, to_json
 from tests.schema.evolve.applying import apply
 from tests.schema.evolve.evolutions import follows
 

@@ -12,7 +12,6 @@ from headgate.sql import (
     captures,
     connections,
     formats,
-    kafka,
     materializations,
     objects,
     queries,
@@ -20,7 +19,6 @@ from headgate.sql import (
     show,
     sinks,
     sources,
-    streams,
     views,
 )
 from headgate.sql.options import ChangeOptions, Given, Interval, OptionRule, SecretReference, ValueKind, rules
@@ -109,8 +107,8 @@ def options(cls: type[Given], least: int = 0) -> SearchStrategy[Given]:
 
 def kafkas(cls: type[Any]) -> SearchStrategy[Any]:
     return st.one_of(
-        st.builds(kafka.KafkaConnection, names(), options(cls, 1)),
-        st.builds(kafka.KafkaBroker, texts, texts, options(cls)),
+        st.builds(connections.KafkaConnection, names(), options(cls, 1)),
+        st.builds(connections.KafkaBroker, texts, texts, options(cls)),
     )
 
 
@@ -206,17 +204,17 @@ scopes = st.one_of(
 )
 stream_columns = st.one_of(
     st.builds(
-        streams.StreamColumn,
+        views.StreamColumn,
         identifiers,
         schema_types(),
         st.sampled_from([None, "KEY", "PRIMARY KEY", "HEADERS"]),
     ),
-    st.builds(streams.StreamColumn, identifiers, schema_types(), st.just("HEADER"), texts),
+    st.builds(views.StreamColumn, identifiers, schema_types(), st.just("HEADER"), texts),
 )
 # or_replace and if_not_exists, which exclude each other
 replaces = st.sampled_from([(False, False), (True, False), (False, True)])
 origins = st.one_of(
-    st.builds(captures.CaptureKafka, kafkas(kafka.ReadOptions), read_formats),
+    st.builds(captures.CaptureKafka, kafkas(connections.ReadOptions), read_formats),
     st.builds(captures.CapturePostgres, names(), options(captures.TablesOptions, 1)),
     st.builds(captures.CaptureFiles, texts, format_nodes(registry_formats.ReadFormatOptions)),
     st.builds(captures.CaptureHttp, texts),
@@ -296,7 +294,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     sources.CreateSource: creates(
         sources.CreateSource,
         names(),
-        kafkas(kafka.ReadOptions),
+        kafkas(connections.ReadOptions),
         read_formats,
         some(identifiers, 0),
         includes,
@@ -329,7 +327,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         sinks.CreateSink,
         names(),
         names(),
-        kafkas(kafka.WriteOptions),
+        kafkas(connections.WriteOptions),
         write_formats,
         st.none() | st.builds(sinks.SinkKey, some(identifiers), flags),
         st.none() | identifiers,
@@ -340,30 +338,30 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     sinks.AlterSinkFrom: alters(sinks.AlterSinkFrom, Kind.SINK, names(), changes),
     sinks.CreateSinkPolicy: creates(sinks.CreateSinkPolicy, names(), registry_kinds, requirements, scopes),
     sinks.AlterSinkPolicy: alters(sinks.AlterSinkPolicy, Kind.SINK_POLICY, registry_kinds, requirements),
-    streams.CreateStream: replaceable(
-        streams.CreateStream,
+    views.CreateStream: replaceable(
+        views.CreateStream,
         name=names(),
         columns=some(stream_columns, 0),
-        properties=options(streams.StreamProperties),
+        properties=options(views.StreamProperties),
     ),
-    streams.CreateStreamAs: replaceable(
-        streams.CreateStreamAs,
+    views.CreateStreamAs: replaceable(
+        views.CreateStreamAs,
         name=names(),
         query=query_bodies,
-        properties=options(streams.StreamProperties),
+        properties=options(views.StreamProperties),
         partition_by=some(expressions, 0),
     ),
-    streams.CreateTable: replaceable(
-        streams.CreateTable,
+    views.CreateTable: replaceable(
+        views.CreateTable,
         name=names(),
         columns=some(stream_columns, 0),
-        properties=options(streams.StreamProperties),
+        properties=options(views.StreamProperties),
     ),
-    streams.CreateTableAs: replaceable(
-        streams.CreateTableAs,
+    views.CreateTableAs: replaceable(
+        views.CreateTableAs,
         name=names(),
         query=query_bodies,
-        properties=options(streams.StreamProperties),
+        properties=options(views.StreamProperties),
         partition_by=some(expressions, 0),
     ),
     captures.CreateCollection: st.builds(

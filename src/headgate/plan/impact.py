@@ -28,9 +28,8 @@ from headgate.plan.source import plan_source
 from headgate.plan.views import derive_growth, view_columns
 from headgate.resolve.context import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
-from headgate.schema.evolve.arriving import arriving
 from headgate.schema.evolve.changes import FieldRemoved, diff
-from headgate.schema.evolve.verdicts import Level, Target, verdict
+from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json

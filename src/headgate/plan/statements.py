@@ -58,8 +58,7 @@ from headgate.resolve.objects import find_object, named_object
 from headgate.resolve.statements import object_id
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
-from headgate.sql.kafka import KafkaConnection
+from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret, KafkaConnection
 from headgate.sql.objects import (
     ChangeTaskState,
     CommentOn,

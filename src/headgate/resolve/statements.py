@@ -17,8 +17,14 @@ from headgate.catalog.objects import definition_of
 from headgate.errors import InternalError
 from headgate.resolve.errors import ConnectionOfOtherKind
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.connections import ConnectionSystem, CreateConnection
-from headgate.sql.kafka import Kafka, KafkaConnection, ReadOptions, WriteOptions
+from headgate.sql.connections import (
+    ConnectionSystem,
+    CreateConnection,
+    Kafka,
+    KafkaConnection,
+    ReadOptions,
+    WriteOptions,
+)
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource

@@ -1,25 +1,32 @@
-"""The canonical Python value of each type, and how it is written as JSON and as text.
+"""The canonical Python value of each type, and how it is written as JSON and as text;
+and checked casts, of parsed JSON values to a type and of values of a type to a wider type.
 
 boolean is bool; integer and bigint are int; real and double are float; decimal is decimal.Decimal with exactly its
 scale; text and enum are str; json is str (the JSON text); bytes is bytes; date and time are datetime.date and
 datetime.time; timestamp is datetime without zone; timestamptz is datetime in UTC; uuid is uuid.UUID; array is list;
 map and record are dict. Null is None, where the type allows it.
+
+No cast fails silently, and none rounds, except that a decimal number becomes the nearest binary one. A value that does not
+fit raises ValueDoesNotFit with its path, the expected type and the kind of the value, never the value itself.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
 import datetime as dt
 import decimal
 import json
 import math
+import re
 import struct
 import uuid
-from typing import assert_never
+from typing import NoReturn, assert_never
 
 from headgate.schema import types as t
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
-from headgate.schema.names import ROOT, print_name
+from headgate.schema.names import ROOT, field_path, print_name, value_path
+from headgate.schema.render import print_type
 
 BITS: dict[type, int] = {t.Integer: 32, t.Bigint: 64}
 
@@ -166,3 +173,256 @@ def dumps(value: object) -> str:
             return json.dumps(value, ensure_ascii=False)
         case _:
             raise ValueDoesNotFit(ROOT, "json", type(value).__name__, "it is not a json value")
+
+
+# Checked casts
+
+
+# Queries raise this text, followed by the type, where Spark casts a text that does not fit. The runtime finds the text
+# in Spark's error and may show it, because it holds nothing of the value.
+CAST_ERROR = "a text cannot be cast to "
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.A)
+_CLOCK = r"\d{2}:\d{2}:\d{2}(?:\.(?P<fraction>\d+))?"
+_TIME = re.compile(_CLOCK + r"\Z", re.A)
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]" + _CLOCK + r"(?P<zone>[Zz]|[+-]\d{2}:\d{2})?\Z", re.A)
+_UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,4})?\Z", re.A)
+
+
+def kind_of(value: object) -> str:
+    """The kind of a JSON value, in JSON's words."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float() | decimal.Decimal():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case _:
+            return type(value).__name__
+
+
+def from_json(value: object, type_: t.Type, path: str = ROOT) -> object:
+    """The canonical value of the type for a JSON value. Fields that the record does not have are ignored.
+
+    Numbers may be int, float or Decimal. With Decimal no digit is lost. A missing field is null.
+    """
+    match type_:
+        case t.Array(element, nullable):
+            if not isinstance(value, list):
+                _misfit(value, type_, path)
+            return [_checked_place(v, element, nullable, f"{path}[{i}]") for i, v in enumerate(value)]
+        case t.Map(inner, nullable):
+            if not isinstance(value, dict):
+                _misfit(value, type_, path)
+            return {
+                _checked_text(k, path): _checked_place(v, inner, nullable, value_path(path)) for k, v in value.items()
+            }
+        case t.Record():
+            return _checked_record(value, type_, path)
+        case t.Named(parts):
+            raise UnresolvedType(path, print_name(parts))
+        case _:
+            return _checked_scalar(value, type_, path)
+
+
+def widen_value(value: object, old: t.Type, new: t.Type, path: str = ROOT) -> object:
+    """A canonical value of a type as a value of a wider type (see `evolve.merge.widen`). A missing field is null."""
+    if value is None or old == new:
+        return value
+    match old, new:
+        case _, t.Json():
+            return dumps(to_json(value, old))
+        case _, t.Text():
+            return to_text(value, old)
+        case t.Array(), t.Array():
+            assert isinstance(value, list)
+            return [widen_value(v, old.element, new.element, f"{path}[{i}]") for i, v in enumerate(value)]
+        case t.Map(), t.Map():
+            assert isinstance(value, dict)
+            return {k: widen_value(v, old.value, new.value, value_path(path)) for k, v in value.items()}
+        case t.Record(), t.Record():
+            assert isinstance(value, dict)
+            types = {field.name: field.type for field in old.fields}
+            return {
+                f.name: widen_value(value.get(f.name), types.get(f.name, f.type), f.type, field_path(path, f.name))
+                for f in new.fields
+            }
+        case _:
+            return from_json(to_json(value, old), new, path)
+
+
+def _checked_place(value: object, type_: t.Type, nullable: bool, path: str) -> object:
+    if value is None:
+        if not nullable:
+            raise ValueDoesNotFit(path, f"{print_type(type_)} not null", "null")
+        return None
+    return from_json(value, type_, path)
+
+
+def _checked_record(value: object, type_: t.Record, path: str) -> object:
+    if not isinstance(value, dict):
+        _misfit(value, type_, path)
+    made: dict[str, object] = {}
+    for field in type_.fields:
+        inner = field_path(path, field.name)
+        if field.name not in value and not field.nullable:
+            raise ValueDoesNotFit(inner, f"{print_type(field.type)} not null", "nothing")
+        made[field.name] = _checked_place(value.get(field.name), field.type, field.nullable, inner)
+    return made
+
+
+def _checked_scalar(value: object, type_: t.Scalar, path: str) -> object:
+    match type_:
+        case t.Boolean():
+            return value if isinstance(value, bool) else _misfit(value, type_, path)
+        case t.Integer() | t.Bigint():
+            return _integer(value, type_, path)
+        case t.Real() | t.Double():
+            return _float(value, type_, path)
+        case t.Decimal():
+            return _decimal(value, type_, path)
+        case t.Json():
+            return _checked_json(value, path)
+        case _:
+            if not isinstance(value, str):
+                _misfit(value, type_, path)
+            return _from_string(_checked_text(value, path), type_, path)
+
+
+def _from_string(
+    value: str, type_: t.Text | t.Bytes | t.Date | t.Time | t.Timestamp | t.TimestampTz | t.Uuid | t.Enum, path: str
+) -> object:
+    match type_:
+        case t.Text():
+            return value
+        case t.Enum(symbols, _, default):
+            known = value if value in symbols else default
+            return known if known is not None else _misfit(value, type_, path, "it is not one of the symbols")
+        case t.Uuid():
+            return uuid.UUID(value) if _UUID_TEXT.match(value) else _misfit(value, type_, path, "it is not a uuid")
+        case t.Bytes():
+            return _bytes(value, type_, path)
+        case t.Date() | t.Time() | t.Timestamp() | t.TimestampTz():
+            return _moment(value, type_, path)
+        case _:
+            assert_never(type_)
+
+
+def _integer(value: object, type_: t.Integer | t.Bigint, path: str) -> int:
+    """Only exact integers: 1.0 is 1, 1.5 is refused."""
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        _misfit(value, type_, path)
+    if isinstance(value, int):
+        whole = value
+    else:
+        # Tested before the conversion, because int(Decimal("1e999999")) would take minutes and megabytes.
+        if not math.isfinite(value) or not -(1 << 64) < value < 1 << 64:
+            _misfit(value, type_, path, "it is out of range")
+        whole = int(value)
+        if whole != value:
+            _misfit(value, type_, path, "it has a fraction")
+    if not fits_bits(whole, BITS[type(type_)]):
+        _misfit(value, type_, path, "it is out of range")
+    return whole
+
+
+def _float(value: object, type_: t.Real | t.Double, path: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        _misfit(value, type_, path)
+    try:
+        number = single(float(value)) if isinstance(type_, t.Real) else float(value)
+    except OverflowError:
+        number = math.inf
+    return number if math.isfinite(number) else _misfit(value, type_, path, "it is not finite")
+
+
+def _decimal(value: object, type_: t.Decimal, path: str) -> decimal.Decimal:
+    """From a number, or from a string that contains one, because that is how JSON carries decimals."""
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal | str):
+        _misfit(value, type_, path)
+    if isinstance(value, str) and not _NUMBER.match(value):
+        _misfit(value, type_, path, "it is not a number")
+    number = decimal.Decimal(repr(value) if isinstance(value, float) else value)
+    if not number.is_finite():
+        _misfit(value, type_, path, "it is not finite")
+    if number and number.adjusted() >= type_.precision - type_.scale:
+        _misfit(value, type_, path, "it has too many digits before the point")
+    try:
+        exact = decimal.Context(prec=type_.precision + 1, traps=[decimal.Inexact, decimal.InvalidOperation])
+        return number.quantize(decimal.Decimal((0, (1,), -type_.scale)), context=exact)
+    except (decimal.Inexact, decimal.InvalidOperation):
+        _misfit(value, type_, path, "it has too many digits after the point")
+
+
+def _checked_json(value: object, path: str) -> str:
+    try:
+        return dumps(value)
+    except RecursionError:
+        _misfit(value, t.Json(), path, "it is nested too deeply")
+    except ValueDoesNotFit as error:
+        _misfit(value, t.Json(), path, error.reason)
+
+
+def _checked_text(value: object, path: str) -> str:
+    """Refuse half of a surrogate pair: it is valid in the escapes of JSON, but no encoding of text has it."""
+    if not isinstance(value, str):
+        _misfit(value, t.Text(), path)
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            _misfit(value, t.Text(), path, "it holds half of a surrogate pair")
+    return value
+
+
+def _bytes(value: str, type_: t.Bytes, path: str) -> bytes:
+    try:
+        made = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        _misfit(value, type_, path, "it is not base64")
+    if type_.length not in (None, len(made)):
+        _misfit(value, type_, path, "it has another length")
+    return made
+
+
+def _moment(value: str, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz, path: str) -> object:
+    form = {t.Date: _DATE, t.Time: _TIME}.get(type(type_), _TIMESTAMP).match(value)
+    if form is None:
+        _misfit(value, type_, path, "it is not written as ISO 8601 has it")
+    parts = form.groupdict()
+    if len((parts.get("fraction") or "").rstrip("0")) > 6:
+        _misfit(value, type_, path, "it is finer than microseconds")
+    if isinstance(type_, t.Timestamp | t.TimestampTz) and (parts["zone"] is None) == isinstance(type_, t.TimestampTz):
+        _misfit(value, type_, path, "it has no time zone" if parts["zone"] is None else "it has a time zone")
+    try:
+        return _iso(value, type_)
+    except (ValueError, OverflowError):
+        _misfit(value, type_, path, "there is no such moment")
+
+
+def _iso(value: str, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz) -> object:
+    match type_:
+        case t.Date():
+            return dt.date.fromisoformat(value)
+        case t.Time():
+            return dt.time.fromisoformat(value)
+        case t.Timestamp():
+            return dt.datetime.fromisoformat(value.upper())
+        case t.TimestampTz():
+            return dt.datetime.fromisoformat(value.upper()).astimezone(dt.UTC)
+        case _:
+            assert_never(type_)
+
+
+def _misfit(value: object, type_: t.Type, path: str, reason: str = "") -> NoReturn:
+    raise ValueDoesNotFit(path, print_type(type_), kind_of(value), reason)

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.sql import options as o
 from headgate.sql import statement as s
+from headgate.sql.connections import Kafka, ReadOptions, kafka, print_kafka
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Format, Formats, format_, formats, print_format, print_formats
-from headgate.sql.kafka import Kafka, ReadOptions, kafka, print_kafka
 from headgate.sql.objects import Target
 from headgate.sql.queries import read_query, take_emit_changes
 from headgate.sql.registry_formats import ReadFormatOptions

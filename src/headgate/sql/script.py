@@ -16,14 +16,12 @@ from headgate.sql import (
     captures,
     connections,
     formats,
-    kafka,
     materializations,
     objects,
     queries,
     show,
     sinks,
     sources,
-    streams,
     views,
 )
 from headgate.sql.errors import EmptyStatement, ReplaceNotSupported, SeveralStatements, UnknownStatement
@@ -110,8 +108,8 @@ CREATE: dict[Kind, Parse] = {
 CREATE_OR_REPLACE: dict[Kind, Callable[[Cursor, bool], Statement]] = {
     Kind.VIEW: views.create_view,
     Kind.MATERIALIZED_VIEW: views.create_materialized_view,
-    Kind.STREAM: streams.create_stream,
-    Kind.TABLE: streams.create_table,
+    Kind.STREAM: views.create_stream,
+    Kind.TABLE: views.create_table,
 }
 _STREAM_ACTIONS: tuple[Action, ...] = (sources.accept_schema_change, change_state, rename)
 ALTER: dict[Kind, tuple[Action, ...]] = {
@@ -194,7 +192,7 @@ STATEMENTS: dict[str, Parse] = {
 # The families of statements, in the order of the docs. A family may have SYNOPSES, RULES that these refer to, and
 # OPTION_LISTS, whose rules are made from the declarations of the options.
 _FAMILIES = (
-    objects, connections, sources, views, sinks, streams, captures, materializations, queries, show, formats, kafka,
+    objects, connections, sources, views, sinks, captures, materializations, queries, show, formats,
 )  # fmt: skip
 
 # Placeholders for what the user writes; everything else in angle brackets is a rule.

@@ -19,7 +19,6 @@ from headgate.sql import (
     captures,
     connections,
     formats,
-    kafka,
     materializations,
     objects,
     options,
@@ -29,7 +28,6 @@ from headgate.sql import (
     sinks,
     sources,
     statement,
-    streams,
     views,
 )
 from headgate.sql.errors import InvalidStatementJson
@@ -39,8 +37,8 @@ from headgate.text.cursor import Identifier
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _MODULES = (
-    captures, connections, formats, kafka, materializations, objects, options, queries,
-    registry_formats, show, sinks, sources, statement, streams, views,
+    captures, connections, formats, materializations, objects, options, queries,
+    registry_formats, show, sinks, sources, statement, views,
 )  # fmt: skip
 _NODES: dict[str, type] = {
     cls.__name__: cls

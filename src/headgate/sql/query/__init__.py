@@ -3,7 +3,7 @@
 In: the exact text of a query and the relations that it may name (``select.analyse``). Out: a ``scope.AnalysedQuery`` with its
 output columns (types, nullability, docs), the relations it reads, and the Spark SQL that computes it. ``text`` prepares the
 text so that sqlglot sees grammar only; ``select``, ``from_clause`` and ``grouping`` walk the clauses; ``expressions`` calls the
-handlers in ``operators``, ``calls``, ``casts`` and ``json``; ``scope`` finds what names mean; ``types`` and ``functions`` have
+handlers in ``operators``, ``calls`` and ``casts``; ``scope`` finds what names mean; ``types`` and ``functions`` have
 Spark's typing rules.
 
 Pure: no I/O. Imports only ``headgate.errors``, ``headgate.text`` and ``headgate.schema``.

@@ -18,8 +18,7 @@ from headgate.sql.query.functions import (
     result_type,
     spark_functions,
 )
-from headgate.sql.query.json import from_lambda
-from headgate.sql.query.operators import row, shared_type
+from headgate.sql.query.operators import from_lambda, row, shared_type
 from headgate.sql.query.scope import Column, Notes, Scope, Visitor, all_columns, call, note
 from headgate.sql.query.text import FUNCTION_MARK
 from headgate.sql.query.types import UNKNOWN, Typed

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from headgate.schema import types as t
-from headgate.schema.casts import CAST_ERROR
 from headgate.schema.render import print_type, spark_ddl
+from headgate.schema.values import CAST_ERROR
 from headgate.sql.errors import ImpossibleCast, MalformedQuery, UnsupportedQuery, WrongType
 from headgate.sql.query.scope import Scope, Visitor, call, text
 from headgate.sql.query.text import TYPE_MARK

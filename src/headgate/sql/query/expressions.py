@@ -16,7 +16,7 @@ from sqlglot import exp
 from headgate.errors import HeadgateError, Span
 from headgate.schema.types import Boolean, Named, Type
 from headgate.sql.errors import UnsupportedQuery, WrongColumnCount
-from headgate.sql.query import calls, casts, json, operators
+from headgate.sql.query import calls, casts, operators
 from headgate.sql.query import scope as names
 from headgate.sql.query.scope import Column, RelationReference, Scope
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
@@ -201,8 +201,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.AtTimeZone: operators.time_zone,
     exp.Cast: casts.cast,
     exp.TryCast: casts.cast,
-    exp.JSONExtract: json.json_access,
-    exp.JSONExtractScalar: json.json_access,
+    exp.JSONExtract: operators.json_access,
+    exp.JSONExtractScalar: operators.json_access,
     exp.Anonymous: calls.function,
     exp.Window: calls.window,
     exp.Filter: calls.modifier,

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from headgate.sql.query import tree as n
 from headgate.sql.query.functions import CLOCK
-from headgate.sql.query.stability import Stability, Unstable
+from headgate.sql.query.tree import Stability, Unstable
 
 # A join of relations with many keys has the product of them. A few are enough to find one that is kept.
 MAX_KEYS = 8

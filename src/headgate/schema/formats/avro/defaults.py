@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from typing import assert_never, cast
 
 from headgate.schema import types as t
-from headgate.schema.casts import from_json
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.formats.avro import tree
-from headgate.schema.values import dumps, to_json
+from headgate.schema.values import dumps, from_json, to_json
 from headgate.schema.written import Json
 
 INT_RANGE = range(-(2**31), 2**31)

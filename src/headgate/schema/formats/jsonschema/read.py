@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from headgate.schema import errors
 from headgate.schema import types as t
-from headgate.schema.casts import from_json
 from headgate.schema.formats.jsonschema.keywords import (
     FORMAT,
     LOGICAL_TITLES,
@@ -28,7 +27,7 @@ from headgate.schema.formats.jsonschema.keywords import (
     title,
 )
 from headgate.schema.names import ROOT, element_path, field_path, value_path
-from headgate.schema.values import dumps, to_json
+from headgate.schema.values import dumps, from_json, to_json
 from headgate.schema.written import SizeLimit, check_depth, copy_document, load_document
 
 _NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
