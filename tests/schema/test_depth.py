@@ -16,9 +16,10 @@ from headgate.schema.formats.postgres import columns
 from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.parse import parse_type
 from headgate.schema.types import MAX_DEPTH, Record
-from headgate.schema.values import from_json, is_value, to_json
+from headgate.schema.values import from_json, to_json
 from tests.schema.evolve.applying import apply
 from tests.schema.evolve.evolutions import follows
+from tests.schema.values import is_value
 
 pytestmark = pytest.mark.unit
 

@@ -12,8 +12,6 @@ record or an enum stand before the parenthesis, so that the comment of a field c
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from headgate.errors import InternalError
 from headgate.schema import types as t
 from headgate.schema.names import RESERVED, force_quotes, quote_identifier, quote_literal
@@ -62,13 +60,8 @@ def print_type(type_: t.Type, *, full: bool = False) -> str:
             return f"record{_about(type_.name, None, type_.doc) if full else ''}({fields})"
         case t.Named():
             return _print_named(type_)
-        case (
-            t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double() | t.Text() | t.Date() | t.Time() | t.Timestamp()
-            | t.TimestampTz() | t.Uuid() | t.Json()
-        ):  # fmt: skip
-            return WORDS[type(type_)]
         case _:
-            assert_never(type_)
+            return WORDS[type(type_)]
 
 
 def print_field(field: t.Field, *, full: bool = False) -> str:
@@ -128,13 +121,8 @@ def spark_ddl(type_: t.Type) -> str:
             return f"STRUCT<{', '.join(f'{spark_identifier(f.name)}: {spark_ddl(f.type)}' for f in fields)}>"
         case t.Named(parts):
             raise InternalError(f"type {'.'.join(parts)} was not resolved")
-        case (
-            t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double() | t.Text() | t.Bytes() | t.Date() | t.Time() | t.Timestamp()
-            | t.TimestampTz() | t.Uuid() | t.Json() | t.Enum()
-        ):  # fmt: skip
-            return _SCALARS[type(type_)]
         case _:
-            assert_never(type_)
+            return _SCALARS[type(type_)]
 
 
 def spark_identifier(name: str) -> str:

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from headgate.errors import Span, similar_names
+from headgate.errors import similar_names
 from headgate.sql import (
     captures,
     connections,
@@ -30,7 +30,7 @@ from headgate.sql.options import OptionRule, Options, ValueKind, rules
 from headgate.sql.statement import Kind, Statement
 from headgate.text.cursor import Cursor
 from headgate.text.errors import InvalidUtf8
-from headgate.text.lexer import Token, TokenKind, describe_token, tokenize
+from headgate.text.lexer import TokenKind, describe_token, tokenize
 
 
 def decode_source(source: bytes) -> str:
@@ -66,21 +66,6 @@ def parse_statement(text: str) -> Statement:
     if cursor.token.kind is not TokenKind.END:
         raise SeveralStatements().at(cursor.token.span)
     return found
-
-
-def statement_spans(text: str) -> tuple[Span, ...]:
-    """The spans of the statements of a script, without semicolons. Does not parse them: it is for shells and editors."""
-    spans: list[Span] = []
-    first: Token | None = None
-    last: Token | None = None
-    for token in tokenize(text):
-        if token.word == ";" or token.kind is TokenKind.END:
-            if first is not None and last is not None:
-                spans.append(Span(first.start, last.end))
-            first = None
-        else:
-            first, last = first or token, token
-    return tuple(spans)
 
 
 def _one_statement(cursor: Cursor) -> Statement:

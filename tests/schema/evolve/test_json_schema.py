@@ -14,11 +14,12 @@ from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Decimal, Field, Record, Type
-from headgate.schema.values import from_json, to_json, widen_value
+from headgate.schema.values import from_json, to_json
 from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.evolve.evolutions import changed_records, follows
 from tests.schema.records import record_type
+from tests.schema.values import widen_value
 
 pytestmark = pytest.mark.unit
 

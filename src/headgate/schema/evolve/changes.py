@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from headgate.schema import types as t
 from headgate.schema.docs import DocumentedPart
@@ -18,10 +19,21 @@ from headgate.schema.render import print_field, print_type
 
 
 @dataclass(frozen=True, slots=True)
-class FieldAdded:
-    """`index` is its position in the new record. `last` says that no field of the old record follows it."""
+class _Change:
+    """The base of all changes. ``text`` says what happened to the part of the schema at the path."""
 
     path: Path
+    text: ClassVar[str] = ""
+
+    def describe(self) -> str:
+        """The change as a clause for people, such as `$.a removed`."""
+        return f"{print_path(self.path)} {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldAdded(_Change):
+    """`index` is its position in the new record. `last` says that no field of the old record follows it."""
+
     field: t.Field
     index: int
     last: bool
@@ -31,19 +43,15 @@ class FieldAdded:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRemoved:
-    path: Path
+class FieldRemoved(_Change):
     field: t.Field
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} removed"
+    text = "removed"
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRenamed:
+class FieldRenamed(_Change):
     """`path` is the old one. Without an alias, a renamed field is one removed and another one added."""
 
-    path: Path
     old: str
     new: str
 
@@ -52,10 +60,9 @@ class FieldRenamed:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldMoved:
+class FieldMoved(_Change):
     """`index` is the field's position in the new record."""
 
-    path: Path
     index: int
 
     def describe(self) -> str:
@@ -63,60 +70,47 @@ class FieldMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeWidened:
+class _Retyped(_Change):
+    old: t.Type
+    new: t.Type
+
+    def describe(self) -> str:
+        return f"{print_path(self.path)} {self.text} from {print_type(self.old)} to {print_type(self.new)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeWidened(_Retyped):
     """Every value of the old type is a value of the new one."""
 
-    path: Path
-    old: t.Type
-    new: t.Type
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} widened from {print_type(self.old)} to {print_type(self.new)}"
+    text = "widened"
 
 
 @dataclass(frozen=True, slots=True)
-class TypeNarrowed:
+class TypeNarrowed(_Retyped):
     """Every value of the new type is a value of the old one, but not the other way round."""
 
-    path: Path
-    old: t.Type
-    new: t.Type
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} narrowed from {print_type(self.old)} to {print_type(self.new)}"
+    text = "narrowed"
 
 
 @dataclass(frozen=True, slots=True)
-class TypeChanged:
+class TypeChanged(_Retyped):
     """Each type has values that the other one does not have."""
 
-    path: Path
-    old: t.Type
-    new: t.Type
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} changed from {print_type(self.old)} to {print_type(self.new)}"
+    text = "changed"
 
 
 @dataclass(frozen=True, slots=True)
-class NullabilityRelaxed:
-    path: Path
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} became nullable"
+class NullabilityRelaxed(_Change):
+    text = "became nullable"
 
 
 @dataclass(frozen=True, slots=True)
-class NullabilityTightened:
-    path: Path
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} became not null"
+class NullabilityTightened(_Change):
+    text = "became not null"
 
 
 @dataclass(frozen=True, slots=True)
-class EnumSymbolsAdded:
-    path: Path
+class EnumSymbolsAdded(_Change):
     symbols: tuple[str, ...]
 
     def describe(self) -> str:
@@ -124,10 +118,9 @@ class EnumSymbolsAdded:
 
 
 @dataclass(frozen=True, slots=True)
-class EnumSymbolsRemoved:
+class EnumSymbolsRemoved(_Change):
     """`default` is the symbol of the new enum that stands for unknown ones."""
 
-    path: Path
     symbols: tuple[str, ...]
     default: str | None
 
@@ -136,21 +129,17 @@ class EnumSymbolsRemoved:
 
 
 @dataclass(frozen=True, slots=True)
-class EnumReordered:
+class EnumReordered(_Change):
     """`symbols` are all symbols in the new order."""
 
-    path: Path
     symbols: tuple[str, ...]
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} lists its symbols in another order"
+    text = "lists its symbols in another order"
 
 
 @dataclass(frozen=True, slots=True)
-class EnumDefaultChanged:
+class EnumDefaultChanged(_Change):
     """The symbol that stands for unknown ones is another."""
 
-    path: Path
     old: str | None
     new: str | None
 
@@ -159,10 +148,9 @@ class EnumDefaultChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeRenamed:
+class TypeRenamed(_Change):
     """A record or enum has another full name in its original format."""
 
-    path: Path
     old: str | None
     new: str | None
 
@@ -171,10 +159,9 @@ class TypeRenamed:
 
 
 @dataclass(frozen=True, slots=True)
-class DocChanged:
+class DocChanged(_Change):
     """The doc of a field or of a type is new, gone or different."""
 
-    path: Path
     of: DocumentedPart
     old: str | None
     new: str | None

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import takewhile
 from typing import NamedTuple, assert_never
 
@@ -73,20 +73,10 @@ def verdict(change: c.Change, target: Target) -> Verdict:
     return _row(change)[_COLUMNS.index(target)]
 
 
-def _safe(reason: str) -> Verdict:
-    return Verdict(Level.SAFE, reason)
-
-
-def _in_place(reason: str) -> Verdict:
-    return Verdict(Level.IN_PLACE, reason)
-
-
-def _rebuild(reason: str) -> Verdict:
-    return Verdict(Level.REBUILD, reason)
-
-
-def _breaking(reason: str) -> Verdict:
-    return Verdict(Level.BREAKING, reason)
+_safe = partial(Verdict, Level.SAFE)
+_in_place = partial(Verdict, Level.IN_PLACE)
+_rebuild = partial(Verdict, Level.REBUILD)
+_breaking = partial(Verdict, Level.BREAKING)
 
 
 def _unseen(path: Path, target: Target) -> Verdict | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never, cast
+from typing import cast
 
 from headgate.errors import HeadgateError, raise_all
 from headgate.schema import errors
@@ -102,7 +102,7 @@ class _Writer:
             case t.Named(parts):
                 raise errors.UnresolvedType(path, print_name(parts))
             case _:
-                return _scalar(type_)
+                return dict(_SCALARS[type(type_)])
 
     def _decimal(self, type_: t.Decimal, path: str) -> IndexMapping:
         if self.options.decimal is DecimalAs.KEYWORD:
@@ -133,45 +133,21 @@ def _is_open(type_: t.Type) -> bool:
     return isinstance(type_, t.Map | t.Record | t.Json)
 
 
-def _scalar(
-    type_: t.Boolean
-    | t.Integer
-    | t.Bigint
-    | t.Real
-    | t.Double
-    | t.Text
-    | t.Bytes
-    | t.Date
-    | t.Time
-    | t.Timestamp
-    | t.TimestampTz
-    | t.Uuid
-    | t.Enum,
-) -> IndexMapping:
-    match type_:
-        case t.Boolean():
-            return {"type": "boolean"}
-        case t.Integer():
-            return {"type": "integer"}
-        case t.Bigint():
-            return {"type": "long"}
-        case t.Real():
-            return {"type": "float"}
-        case t.Double():
-            return {"type": "double"}
-        case t.Text():
-            keyword = {"type": "keyword", "ignore_above": LONGEST_KEYWORD}
-            return {"type": "text", "fields": {"keyword": keyword}}
-        case t.Bytes():
-            return {"type": "binary"}
-        case t.Date():
-            return {"type": "date", "format": DATE_FORMAT}
-        case t.Timestamp() | t.TimestampTz():
-            return {"type": "date", "format": TIMESTAMP_FORMAT}
-        case t.Time() | t.Uuid() | t.Enum():
-            return {"type": "keyword"}
-        case _:
-            assert_never(type_)
+_SCALARS: Mapping[type, IndexMapping] = {
+    t.Boolean: {"type": "boolean"},
+    t.Integer: {"type": "integer"},
+    t.Bigint: {"type": "long"},
+    t.Real: {"type": "float"},
+    t.Double: {"type": "double"},
+    t.Text: {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": LONGEST_KEYWORD}}},
+    t.Bytes: {"type": "binary"},
+    t.Date: {"type": "date", "format": DATE_FORMAT},
+    t.Timestamp: {"type": "date", "format": TIMESTAMP_FORMAT},
+    t.TimestampTz: {"type": "date", "format": TIMESTAMP_FORMAT},
+    t.Time: {"type": "keyword"},
+    t.Uuid: {"type": "keyword"},
+    t.Enum: {"type": "keyword"},
+}
 
 
 def _bad_names(type_: t.Type, path: str) -> Iterator[HeadgateError]:

@@ -51,10 +51,6 @@ class Expr:
     column: Ref | None = None  # set if the expression is nothing but this column
     literal: str | int | None = None  # set if it is nothing but this text or whole number
 
-    @property
-    def deterministic(self) -> bool:
-        return not self.unstable
-
 
 @dataclass(frozen=True, slots=True)
 class Output:

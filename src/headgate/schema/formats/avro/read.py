@@ -30,16 +30,6 @@ def from_avro(schema: object, references: Sequence[object] = ()) -> t.Type:
     return read_schema(schema, references)[0]
 
 
-def columns_of(schema: object, references: Sequence[object] = (), column: str = "value") -> tuple[t.Field, ...]:
-    """The columns of a Kafka key or value: a record's fields, or the one column of anything else."""
-    type_, nullable = read_schema(schema, references)
-    if not isinstance(type_, t.Record):
-        return (t.Field(column, type_, nullable),)
-    if not nullable:
-        return type_.fields
-    return tuple(t.Field(field.name, field.type, True, field.doc) for field in type_.fields)
-
-
 def read_schema(schema: object, references: Sequence[object] = ()) -> tuple[t.Type, bool]:
     """The type of a schema, and whether the whole may be null."""
     names: dict[str, tree.Named] = {}

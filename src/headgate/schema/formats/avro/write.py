@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import assert_never
 
 from headgate.schema import types as t
 from headgate.schema.errors import InvalidAvroName, SchemaTooDeep
@@ -17,7 +16,7 @@ from headgate.schema.formats.avro.defaults import avro_default
 from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Name, Primitive, to_json
 from headgate.schema.names import avro_name, avro_names
-from headgate.schema.written import Resolve, unresolved
+from headgate.schema.written import Json, Resolve, unresolved
 
 NAMESPACE = "com.headgate.sink"
 
@@ -98,8 +97,8 @@ class _Writer:
                 return tree.Map(self._place(value, nullable, space, path, depth + 1))
             case t.Record() | t.Named():
                 return self._named(type_, space, path, depth)
-            case t.Enum():
-                return self._named(type_, space, path, depth) if _expressible(type_) else Primitive("string")
+            case t.Enum() if _expressible(type_):
+                return self._named(type_, space, path, depth)
             case t.Bytes(int(length)):
                 full, known = self.names.fixed(length)
                 return self.defined[full] if known else self._define(tree.Fixed(Name.of(full), length))
@@ -164,40 +163,29 @@ class _Writer:
         raise SchemaTooDeep("avro schema", "$")
 
 
-def _scalar(type_: t.Type) -> Primitive:
-    match type_:
-        case t.Boolean():
-            return Primitive("boolean")
-        case t.Integer():
-            return Primitive("int")
-        case t.Bigint():
-            return Primitive("long")
-        case t.Real():
-            return Primitive("float")
-        case t.Double():
-            return Primitive("double")
-        case t.Decimal(precision, scale):
-            return Primitive("bytes", {"logicalType": "decimal", "precision": precision, "scale": scale})
-        case t.Text():
-            return Primitive("string")
-        case t.Bytes():
-            return Primitive("bytes")
-        case t.Date():
-            return Primitive("int", {"logicalType": "date"})
-        case t.Time():
-            return Primitive("long", {"logicalType": "time-micros"})
-        case t.Timestamp():
-            return Primitive("long", {"logicalType": "local-timestamp-micros"})
-        case t.TimestampTz():
-            return Primitive("long", {"logicalType": "timestamp-micros"})
-        case t.Uuid():
-            return Primitive("string", {"logicalType": "uuid"})
-        case t.Json():
-            return Primitive("string", {"connect.name": "io.debezium.data.Json"})
-        case t.Enum() | t.Array() | t.Map() | t.Record() | t.Named():
-            raise AssertionError(type_)
-        case _:
-            assert_never(type_)
+_SCALARS: Mapping[type, tuple[str, Mapping[str, Json]]] = {
+    t.Boolean: ("boolean", {}),
+    t.Integer: ("int", {}),
+    t.Bigint: ("long", {}),
+    t.Real: ("float", {}),
+    t.Double: ("double", {}),
+    t.Text: ("string", {}),
+    t.Enum: ("string", {}),  # one whose symbols are not names in Avro
+    t.Bytes: ("bytes", {}),
+    t.Date: ("int", {"logicalType": "date"}),
+    t.Time: ("long", {"logicalType": "time-micros"}),
+    t.Timestamp: ("long", {"logicalType": "local-timestamp-micros"}),
+    t.TimestampTz: ("long", {"logicalType": "timestamp-micros"}),
+    t.Uuid: ("string", {"logicalType": "uuid"}),
+    t.Json: ("string", {"connect.name": "io.debezium.data.Json"}),
+}
+
+
+def _scalar(type_: t.Scalar) -> Primitive:
+    if isinstance(type_, t.Decimal):
+        return Primitive("bytes", {"logicalType": "decimal", "precision": type_.precision, "scale": type_.scale})
+    kind, attributes = _SCALARS[type(type_)]
+    return Primitive(kind, dict(attributes))
 
 
 def _enum(enum: t.Enum, full: str) -> tree.Enum:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import assert_never
 
 from google.protobuf import descriptor_pb2 as pb
 
@@ -150,7 +149,7 @@ class _Writer:
             case t.Named():
                 raise UnresolvedType(value.path, ".".join(value.type.parts))
             case _:
-                field.type, field.type_name = _scalar(value.type)
+                field.type, field.type_name = _SCALARS[type(value.type)]
                 if field.type_name:
                     self.imports.add(FILES[field.type_name])
                 else:
@@ -226,32 +225,20 @@ def _add_synthetic_oneofs(message: pb.DescriptorProto) -> None:
             message.oneof_decl.add(name=name)
 
 
-def _scalar(type_: t.Scalar) -> tuple[_F.Type.ValueType, str]:
-    match type_:
-        case t.Boolean():
-            return _F.TYPE_BOOL, ""
-        case t.Integer():
-            return _F.TYPE_INT32, ""
-        case t.Bigint():
-            return _F.TYPE_INT64, ""
-        case t.Real():
-            return _F.TYPE_FLOAT, ""
-        case t.Double():
-            return _F.TYPE_DOUBLE, ""
-        case t.Text() | t.Decimal() | t.Timestamp() | t.Uuid() | t.Enum():
-            return _F.TYPE_STRING, ""
-        case t.Bytes():
-            return _F.TYPE_BYTES, ""
-        case t.Date():
-            return _F.TYPE_MESSAGE, ".google.type.Date"
-        case t.Time():
-            return _F.TYPE_MESSAGE, ".google.type.TimeOfDay"
-        case t.TimestampTz():
-            return _F.TYPE_MESSAGE, ".google.protobuf.Timestamp"
-        case t.Json():
-            return _F.TYPE_MESSAGE, ".google.protobuf.Value"
-        case _:
-            assert_never(type_)
+# The field type of each scalar, and the message that is written for it.
+_SCALARS: Mapping[type, tuple[_F.Type.ValueType, str]] = {
+    t.Boolean: (_F.TYPE_BOOL, ""),
+    t.Integer: (_F.TYPE_INT32, ""),
+    t.Bigint: (_F.TYPE_INT64, ""),
+    t.Real: (_F.TYPE_FLOAT, ""),
+    t.Double: (_F.TYPE_DOUBLE, ""),
+    **dict.fromkeys((t.Text, t.Decimal, t.Timestamp, t.Uuid, t.Enum), (_F.TYPE_STRING, "")),
+    t.Bytes: (_F.TYPE_BYTES, ""),
+    t.Date: (_F.TYPE_MESSAGE, ".google.type.Date"),
+    t.Time: (_F.TYPE_MESSAGE, ".google.type.TimeOfDay"),
+    t.TimestampTz: (_F.TYPE_MESSAGE, ".google.protobuf.Timestamp"),
+    t.Json: (_F.TYPE_MESSAGE, ".google.protobuf.Value"),
+}
 
 
 class Made:
