@@ -18,7 +18,7 @@ from headgate.schema.values import CAST_ERROR
 from headgate.sql.errors import ImpossibleCast, MalformedQuery, UnsupportedQuery, WrongType
 from headgate.sql.query.scope import Scope, Visitor, call, text
 from headgate.sql.query.text import TYPE_MARK
-from headgate.sql.query.types import NULL, Typed, is_numeric, is_text
+from headgate.sql.query.types import Typed, is_numeric, is_text
 from headgate.text.lexer import shortened
 
 _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?\Z", re.ASCII)
@@ -58,23 +58,6 @@ def negative(visitor: Visitor, node: exp.Neg, scope: Scope) -> Typed:
     if typed.type is not None and not is_numeric(typed.type):
         raise WrongType("-", "a number", print_type(typed.type))
     return Typed(typed.type, typed.nullable) if typed.literal is None else whole(-typed.literal)
-
-
-def null(_visitor: Visitor, _node: exp.Null, _scope: Scope) -> Typed:
-    return NULL
-
-
-def text_result(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
-    """A call or literal whose result is text: `'a' 'b'`, which is one string, `N'x'`, trim, substring."""
-    return Typed(t.Text(), any(typed.nullable for typed in visitor.children(node, scope)))
-
-
-def hexadecimal(_visitor: Visitor, _node: exp.HexString, _scope: Scope) -> Typed:
-    return Typed(t.Bytes(), False)
-
-
-def interval(_visitor: Visitor, _node: exp.Interval, _scope: Scope) -> Typed:
-    return Typed(None, False, interval=True)
 
 
 def typed_literal(node: exp.Cast, kind: str) -> Typed:

@@ -38,10 +38,6 @@ BITWISE = (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
-def paren(visitor: Visitor, node: exp.Paren, scope: Scope) -> Typed:
-    return visitor.visit(node.this, scope)
-
-
 def numbers(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
     left, right = visitor.visit(node.this, scope), visitor.visit(node.expression, scope)
     for flag in ("typed", "safe"):  # Spark's division, not PostgreSQL's: 7 / 2 is 3.5
@@ -61,11 +57,6 @@ def shift(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
 def same_type(visitor: Visitor, node: exp.Unary, scope: Scope) -> Typed:
     typed = visitor.visit(node.this, scope)
     return Typed(typed.type, typed.nullable)
-
-
-def power(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
-    """`a ^ b`."""
-    return Typed(t.Double(), any(typed.nullable for typed in visitor.children(node, scope)))
 
 
 def require_boolean(typed: Typed, what: str) -> Typed:
@@ -130,10 +121,6 @@ def matches_any_case(visitor: Visitor, node: exp.RegexpILike, scope: Scope) -> T
     pattern = exp.DPipe(this=text("(?i)"), expression=exp.Paren(this=node.expression.copy()))
     node.replace(exp.RegexpLike(this=node.this.copy(), expression=exp.Paren(this=pattern)))
     return typed
-
-
-def escaped(visitor: Visitor, node: exp.Escape, scope: Scope) -> Typed:
-    return visitor.visit(node.this, scope)
 
 
 def is_(visitor: Visitor, node: exp.Is, scope: Scope) -> Typed:
@@ -276,11 +263,6 @@ def time_zone(visitor: Visitor, node: exp.AtTimeZone, scope: Scope) -> Typed:
         raise WrongType("AT TIME ZONE", "a timestamp", print_type(typed.type))
     node.replace(call("convert_timezone", utc, zone, cast_to(operand, t.Timestamp())))
     return Typed(t.Timestamp(), typed.nullable)
-
-
-def integer(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
-    """position('a' in b)."""
-    return Typed(t.Integer(), any(typed.nullable for typed in visitor.children(node, scope)))
 
 
 # JSON access

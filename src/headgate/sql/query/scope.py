@@ -6,9 +6,9 @@ of expressions need of the walk that calls them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from sqlglot import exp
 
@@ -58,6 +58,7 @@ class Relation:
     withheld: tuple[tuple[str, HeadgateError], ...] = ()
 
 
+Item = TypeVar("Item")
 FindRelation: TypeAlias = Callable[[tuple[Identifier, ...]], Relation]
 
 
@@ -199,16 +200,12 @@ class Scope:
 
     def table(self, name: Identifier) -> Relation | None:
         """The common table expression of this name, in this query or an outer one."""
-        match find(name.name, name.quoted, self.tables):
-            case Found(exact):
-                return self.tables[exact]
-        return self.outer.table(name) if self.outer else None
+        found = _named(name, self.tables.items())
+        return found if found is not None or self.outer is None else self.outer.table(name)
 
     def source(self, alias: Identifier) -> Source | None:
-        match find(alias.name, alias.quoted, (s.alias for s in self.sources)):
-            case Found(exact):
-                return next(s for s in self.sources if s.alias == exact)
-        return self.outer.source(alias) if self.outer else None
+        found = _named(alias, ((s.alias, s) for s in self.sources))
+        return found if found is not None or self.outer is None else self.outer.source(alias)
 
     def owner(self, parts: Sequence[Identifier]) -> tuple[Source, int] | None:
         """The source that the first parts of a dotted name mean, and how many of them do."""
@@ -223,10 +220,7 @@ class Scope:
 
     def variable(self, name: Identifier) -> Column | None:
         """The parameter of an enclosing lambda."""
-        match find(name.name, name.quoted, self.lambdas):
-            case Found(exact):
-                return self.lambdas[exact]
-        return None
+        return _named(name, self.lambdas.items())
 
     def column(self, name: Identifier) -> tuple[Source | None, Column] | None:
         """The column that an unqualified name means: a lambda's variable, one of this scope, or of an outer one."""
@@ -246,10 +240,7 @@ class Scope:
         return self.outer.column(name) if self.outer else None
 
     def output(self, name: Identifier) -> Column | None:
-        match find(name.name, name.quoted, (c.name for c in self.outputs)):
-            case Found(exact):
-                return next(c for c in self.outputs if c.name == exact)
-        return None
+        return _named(name, ((c.name, c) for c in self.outputs))
 
     def with_outputs(self, outputs: tuple[Column, ...]) -> Scope:
         return Scope(self.outer, self.sources, self.tables, self.lambdas, outputs)
@@ -268,6 +259,15 @@ class Scope:
         while scope is not None:
             yield from scope.sources
             scope = scope.outer
+
+
+def _named(name: Identifier, candidates: Iterable[tuple[str, Item]]) -> Item | None:
+    """The one candidate that the name means, or None. The first counts if several have exactly this name."""
+    listed = list(candidates)
+    match find(name.name, name.quoted, (key for key, _ in listed)):
+        case Found(exact):
+            return next(item for key, item in listed if key == exact)
+    return None
 
 
 def qualified(source: Source, name: Identifier) -> Column:

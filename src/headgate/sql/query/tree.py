@@ -252,27 +252,18 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
 
 def expressions_of(node: Node) -> tuple[Expr, ...]:
     """The expressions that the node itself computes."""
-    match node:
-        case Scan() | Project():
-            return tuple(output.value for output in node.columns)
-        case Values():
-            return tuple(value for row in node.rows for value in row)
-        case Filter():
-            return (node.condition,)
-        case Generate():
-            return (node.call,)
-        case Aggregate():
-            return (*(key.value for key in node.keys), *(call.value for call in node.calls))
-        case Window():
-            return tuple(call.value for call in node.calls)
-        case Join():
-            return () if node.on is None else (node.on,)
-        case Sort():
-            return node.by
-        case Limit():
-            return tuple(each for each in (node.count, node.offset) if each is not None)
-        case Distinct() | SetOperation() | Subquery():
-            return ()
+    return tuple(found for name in node.__match_args__ for found in _expressions(getattr(node, name)))
+
+
+def _expressions(value: object) -> Iterator[Expr]:
+    match value:
+        case Expr():
+            yield value
+        case Output() | Call():
+            yield value.value
+        case tuple():
+            for each in value:
+                yield from _expressions(each)
 
 
 def walk(node: Node) -> Iterator[Node]:

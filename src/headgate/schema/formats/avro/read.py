@@ -228,7 +228,7 @@ _LOGICAL: Mapping[tuple[str, str], t.Type] = {
 
 # Debezium counts timestamps of columns without a zone from the epoch as if they were in UTC: they have no zone. Connect's
 # own Timestamp is an instant.
-_CONNECT: Mapping[tuple[str, str], t.Type] = {
+CONNECT_TYPES: Mapping[tuple[str, str], t.Type] = {
     ("string", "io.debezium.data.Json"): t.Json(),
     ("string", "io.debezium.data.Uuid"): t.Uuid(),
     ("int", "io.debezium.time.Date"): t.Date(),
@@ -241,7 +241,7 @@ _CONNECT: Mapping[tuple[str, str], t.Type] = {
     ("int", "org.apache.kafka.connect.data.Time"): t.Time(),
     ("long", "org.apache.kafka.connect.data.Timestamp"): t.TimestampTz(),
 }
-_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
 
 def annotated(node: tree.Primitive, path: str) -> t.Type:
@@ -254,7 +254,7 @@ def annotated(node: tree.Primitive, path: str) -> t.Type:
     if node.kind == "bytes":
         return decimal_of(node.attributes, path) or t.Bytes()
     logical, connect = _text(node.attributes, "logicalType"), _text(node.attributes, "connect.name")
-    return _CONNECT.get((node.kind, connect)) or _LOGICAL.get((node.kind, logical)) or PRIMITIVES[node.kind]
+    return CONNECT_TYPES.get((node.kind, connect)) or _LOGICAL.get((node.kind, logical)) or PRIMITIVES[node.kind]
 
 
 def annotated_fixed(node: tree.Fixed, path: str) -> t.Type:
@@ -270,7 +270,7 @@ def decimal_of(attributes: Mapping[str, object], path: str) -> t.Decimal | None:
     """The decimal that the attributes declare, or None if they declare no valid one."""
     if attributes.get("logicalType") == "decimal":
         precision, scale = attributes.get("precision"), attributes.get("scale", 0)
-    elif attributes.get("connect.name") == _CONNECT_DECIMAL:
+    elif attributes.get("connect.name") == CONNECT_DECIMAL:
         precision, scale = connect_decimal(attributes)
     else:
         return None

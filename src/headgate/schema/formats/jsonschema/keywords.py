@@ -15,7 +15,7 @@ from urllib.parse import unquote, urljoin
 from headgate.errors import similar_names
 from headgate.schema import types as t
 from headgate.schema.errors import DecimalTooWide, MalformedJsonSchema, UnknownReference
-from headgate.schema.formats.avro.read import connect_decimal
+from headgate.schema.formats.avro.read import CONNECT_DECIMAL, CONNECT_TYPES, connect_decimal
 
 Number = int | float
 _ALTERNATIVES = ("anyOf", "oneOf", "if", "dependentSchemas", "dependencies")
@@ -250,23 +250,9 @@ _BY_FORMAT: Mapping[str, t.Type] = {
 }
 
 # Connect names its logical types in the title.
-_CONNECT_INTEGERS: Mapping[str, t.Type] = {
-    "org.apache.kafka.connect.data.Date": t.Date(),
-    "org.apache.kafka.connect.data.Time": t.Time(),
-    "org.apache.kafka.connect.data.Timestamp": t.TimestampTz(),
-    "io.debezium.time.Date": t.Date(),
-    "io.debezium.time.Time": t.Time(),
-    "io.debezium.time.MicroTime": t.Time(),
-    "io.debezium.time.Timestamp": t.Timestamp(),
-    "io.debezium.time.MicroTimestamp": t.Timestamp(),
-}
-_CONNECT_TEXTS: Mapping[str, t.Type] = {
-    "io.debezium.data.Json": t.Json(),
-    "io.debezium.data.Uuid": t.Uuid(),
-    "io.debezium.time.ZonedTimestamp": t.TimestampTz(),
-}
-_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
-LOGICAL_TITLES = frozenset((*_CONNECT_INTEGERS, *_CONNECT_TEXTS, _CONNECT_DECIMAL))
+_CONNECT_TEXTS = {name: type_ for (kind, name), type_ in CONNECT_TYPES.items() if kind == "string"}
+_CONNECT_INTEGERS = {name: type_ for (kind, name), type_ in CONNECT_TYPES.items() if kind != "string"}
+LOGICAL_TITLES = frozenset((*_CONNECT_INTEGERS, *_CONNECT_TEXTS, CONNECT_DECIMAL))
 
 
 def text_type(keywords: Keywords, path: str) -> t.Type:
@@ -278,7 +264,7 @@ def text_type(keywords: Keywords, path: str) -> t.Type:
 
 
 def number_type(keywords: Keywords, path: str) -> t.Type:
-    if title(keywords) == _CONNECT_DECIMAL:
+    if title(keywords) == CONNECT_DECIMAL:
         precision, scale = connect_decimal({"connect.parameters": keywords.connect_parameters})
         return _decimal(t.MAX_PRECISION if precision is None else precision, scale or 0, path)
     return t.Real() if keywords.connect_type == "float32" or keywords.format == "float" else t.Double()
