@@ -1,7 +1,7 @@
 """How the bytes of a record's key or value are read, and the type that they have.
 
-An encoding is plain data. It is made from the FORMAT clause of a statement, with the schemas that were frozen into it, and
-the runtime builds a decoder from it.
+An encoding is plain data. It is made from the FORMAT clause of a statement, with the schemas that were frozen into it,
+and the runtime builds a decoder from it.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class RegexEncoding:
 class SchemaEncoding:
     """The bytes are an Avro, Protobuf or JSON Schema value.
 
-    ``schemas`` begins with the schema that was frozen at creation. The schemas that were followed since come after it, in
-    the order in which they arrived. ``framed`` values begin with the id of the schema that they were written with.
-    ``message`` names the message of a Protobuf file; None stands for the first one. ``past`` are the earlier versions of
-    the subject that matter for the fields of the frozen schema: for their names and defaults, and for whether they may be
-    null. ``fills`` says that a field which a record lacks has its default or is null, also where the rules of the format
-    would refuse the record.
+    ``schemas`` begins with the schema that was frozen at creation. The schemas that were followed since come after it,
+    in the order in which they arrived. ``framed`` values begin with the id of the schema that they were written with.
+    ``message`` names the message of a Protobuf file; None stands for the first one. ``past`` are the earlier versions
+    of the subject that matter for the fields of the frozen schema: for their names and defaults, and for whether they
+    may be null. ``fills`` says that a field which a record lacks has its default or is null, also where the rules of
+    the format would refuse the record.
     """
 
     format: SchemaFormat

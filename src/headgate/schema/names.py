@@ -3,8 +3,9 @@
 Names keep the case they were written in. A name without quotes matches a candidate in any case if there is only one;
 otherwise it must match exactly. A name in quotes always matches exactly.
 
-The path of a part of a type is made of names: `$.a.b` is a field, `$.a[]` the elements of an array, `$.m{}` the values of
-a map. Code that takes a path apart uses `Path`, a tuple of steps. Code that only shows paths makes their text step by step.
+The path of a part of a type is made of names: `$.a.b` is a field, `$.a[]` the elements of an array, `$.m{}` the values
+of a map. Code that takes a path apart uses `Path`, a tuple of steps. Code that only shows paths makes their text step
+by step.
 """
 
 from __future__ import annotations

@@ -44,10 +44,7 @@ REFUSED = {
 # By the first word, because most types are one word and are read often.
 _OF_SEVERAL_WORDS: dict[str, tuple[tuple[str, t.Type], ...]] = {
     "DOUBLE": (("DOUBLE PRECISION", t.Double()),),
-    "TIMESTAMP": (
-        ("TIMESTAMP WITH TIME ZONE", t.TimestampTz()),
-        ("TIMESTAMP WITHOUT TIME ZONE", t.Timestamp()),
-    ),
+    "TIMESTAMP": (("TIMESTAMP WITH TIME ZONE", t.TimestampTz()), ("TIMESTAMP WITHOUT TIME ZONE", t.Timestamp())),
     "TIME": (("TIME WITHOUT TIME ZONE", t.Time()),),
     "CHARACTER": (("CHARACTER VARYING", t.Text()),),
 }
@@ -225,7 +222,8 @@ class _Parser:
                 return self._unlimited(type_, start)
 
     def _unlimited(self, type_: t.Type, start: int) -> t.Type:
-        """Refuse limits that we would not keep, such as `varchar(20)` and `timestamp(3)`; `timestamp(6)` is what we keep."""
+        """Refuse limits that we would not keep, such as `varchar(20)` and `timestamp(3)`; `timestamp(6)` is what we
+        keep."""
         written = self.cursor.text[start : self.cursor.span_from(start).end]
         if isinstance(type_, t.Text | t.Time | t.Timestamp | t.TimestampTz) and self.cursor.at("("):
             numbers = self._numbers(1)

@@ -7,7 +7,8 @@ record or an enum stand before the parenthesis, so that the comment of a field c
     record "shop.Order" comment 'one order' (id bigint not null comment 'from the till', size enum "shop.Size"
     default 's' ('s', 'm'))
 
-`spark_ddl` prints a type in the words of Spark SQL, for CAST. (`formats/spark.py` makes Spark's objects, and needs Spark.)
+`spark_ddl` prints a type in the words of Spark SQL, for CAST. (`formats/spark.py` makes Spark's objects, and needs
+Spark.)
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ class Map:
 class Field:
     """A field of a record, or a column.
 
-    ``default`` is the value that the field has in records that were written without it, as JSON text. None stands for no
-    default and for null: the value is null then, and the field is nullable. It does not make another type.
+    ``default`` is the value that the field has in records that were written without it, as JSON text. None stands for
+    no default and for null: the value is null then, and the field is nullable. It does not make another type.
     """
 
     name: str

@@ -6,8 +6,8 @@ scale; text and enum are str; json is str (the JSON text); bytes is bytes; date 
 datetime.time; timestamp is datetime without zone; timestamptz is datetime in UTC; uuid is uuid.UUID; array is list;
 map and record are dict. Null is None, where the type allows it.
 
-No cast fails silently, and none rounds, except that a decimal number becomes the nearest binary one. A value that does not
-fit raises ValueDoesNotFit with its path, the expected type and the kind of the value, never the value itself.
+No cast fails silently, and none rounds, except that a decimal number becomes the nearest binary one. A value that does
+not fit raises ValueDoesNotFit with its path, the expected type and the kind of the value, never the value itself.
 """
 
 from __future__ import annotations

@@ -77,6 +77,20 @@ class CompatibilityLevel(StrEnum):
         return self.value.startswith(("FORWARD", "FULL"))
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A field of a record in one schema, and the fields of the record that it holds, also in an array or a map.
+
+    A later version of the schema may call it by another name. Avro then lists its earlier names as ``aliases``, and
+    Protobuf keeps its ``number``.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    number: int | None = None
+    inner: tuple[Member, ...] = ()
+
+
 # JSON documents
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"

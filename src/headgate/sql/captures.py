@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from headgate.sql import options as o
 from headgate.sql import statement as s
@@ -23,15 +23,13 @@ class CaptureKafka:
 
 
 @dataclass(frozen=True, slots=True)
-class TablesOptions(o.Options):
-    owner: ClassVar[str] = "the postgres capture"
+class TablesOptions(o.Options, owner="the postgres capture"):
     tables: tuple[str, ...] | None = o.option()
     schemas: tuple[str, ...] | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
-class CaptureOptions(o.Options):
-    owner: ClassVar[str] = "the capture"
+class CaptureOptions(o.Options, owner="the capture"):
     auto_discover: bool | None = o.option()
     add_new_bindings: bool | None = o.option()
     on_key_change: Literal["RESET", "HALT"] | None = o.option()
@@ -108,8 +106,7 @@ class DiscoverCapture(s.Alter):
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionOptions(o.Options):
-    owner: ClassVar[str] = "the collection"
+class CollectionOptions(o.Options, owner="the collection"):
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
     complexity_limit: int | None = o.option()
 
@@ -186,23 +183,17 @@ RULES = {
     "capture target": "{<name> | (<string> -> <name> [, ...]) | SCHEMA <schema>}",
 }
 SYNOPSES = {
-    "CREATE CAPTURE": (
-        "CREATE CAPTURE [IF NOT EXISTS] <name> FROM <capture origin> INTO <capture target>"
-        " [WITH (<capture option> [, ...])]"
-    ),
-    "ALTER CAPTURE": (
-        "ALTER CAPTURE [IF EXISTS] <name> {<task state> [BINDING <string>] | DISCOVER | RENAME TO <new name>}"
-    ),
-    "CREATE COLLECTION": (
-        "CREATE COLLECTION [IF NOT EXISTS] <name> KEY (<pointer> [, ...])"
-        " [SCHEMA <string> | WRITE SCHEMA <string> READ SCHEMA <string>] [PARTITION BY (<pointer> [, ...])]"
-        " [WITH (<collection option> [, ...])] [AS <query> [EMIT CHANGES]]"
-    ),
-    "ALTER COLLECTION": (
-        "ALTER COLLECTION [IF EXISTS] <name> {RESET [KEY (<pointer> [, ...])] [PARTITION BY (<pointer> [, ...])]"
-        " [WITH (<change option>)]"
-        " | SET {WRITE SCHEMA <string> | READ SCHEMA <string>} [WITH (<change option>)] | RENAME TO <new name>}"
-    ),
+    "CREATE CAPTURE": "CREATE CAPTURE [IF NOT EXISTS] <name> FROM <capture origin> INTO <capture target>"
+    " [WITH (<capture option> [, ...])]",
+    "ALTER CAPTURE": "ALTER CAPTURE [IF EXISTS] <name> {<task state> [BINDING <string>] | DISCOVER"
+    " | RENAME TO <new name>}",
+    "CREATE COLLECTION": "CREATE COLLECTION [IF NOT EXISTS] <name> KEY (<pointer> [, ...])"
+    " [SCHEMA <string> | WRITE SCHEMA <string> READ SCHEMA <string>] [PARTITION BY (<pointer> [, ...])]"
+    " [WITH (<collection option> [, ...])] [AS <query> [EMIT CHANGES]]",
+    "ALTER COLLECTION": "ALTER COLLECTION [IF EXISTS] <name> {RESET [KEY (<pointer> [, ...])]"
+    " [PARTITION BY (<pointer> [, ...])]"
+    " [WITH (<change option>)]"
+    " | SET {WRITE SCHEMA <string> | READ SCHEMA <string>} [WITH (<change option>)] | RENAME TO <new name>}",
 }
 
 

@@ -17,10 +17,10 @@ from headgate.text.errors import UnexpectedToken
 
 
 @dataclass(frozen=True, slots=True)
-class ReadOptions(o.Options):
-    """How a topic is read. ``seed_offset`` holds the offsets that START OFFSET and START TIMESTAMP meant at creation."""
+class ReadOptions(o.Options, owner="the topic"):
+    """How a topic is read. ``seed_offset`` holds the offsets that START OFFSET and START TIMESTAMP meant at
+    creation."""
 
-    owner: ClassVar[str] = "the topic"
     topic: str | None = o.option()
     start_offset: o.Offsets | None = o.option()
     start_timestamp: o.Timestamp | None = o.option()
@@ -28,10 +28,9 @@ class ReadOptions(o.Options):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOptions(o.Options):
+class WriteOptions(o.Options, owner="the topic"):
     """How a topic is written, and how it is created if it does not exist."""
 
-    owner: ClassVar[str] = "the topic"
     topic: str | None = o.option()
     partition_by: s.Expression | None = o.option()
     topic_partition_count: int | None = o.option()
@@ -85,8 +84,7 @@ def print_kafka(node: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str:
             return f"KAFKA CONNECTION {s.print_name(connection)} {o.print_options(given)}"
         case KafkaBroker(broker, topic, given):
             return s.words(
-                f"KAFKA BROKER {s.print_string(broker)} TOPIC {s.print_string(topic)}",
-                o.print_options(given),
+                f"KAFKA BROKER {s.print_string(broker)} TOPIC {s.print_string(topic)}", o.print_options(given)
             )
         case _:
             assert_never(node)
@@ -137,8 +135,7 @@ class AlterSecret(s.Alter):
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaConnectionOptions(o.Options):
-    owner: ClassVar[str] = "the kafka connection"
+class KafkaConnectionOptions(o.Options, owner="the kafka connection"):
     system: ClassVar[ConnectionSystem] = "KAFKA"
     broker: str | None = o.option()
     brokers: tuple[str, ...] | None = o.option()
@@ -152,8 +149,7 @@ class KafkaConnectionOptions(o.Options):
 
 
 @dataclass(frozen=True, slots=True)
-class RegistryConnectionOptions(o.Options):
-    owner: ClassVar[str] = "the registry connection"
+class RegistryConnectionOptions(o.Options, owner="the registry connection"):
     system: ClassVar[ConnectionSystem] = "CONFLUENT SCHEMA REGISTRY"
     url: str | None = o.option()
     username: o.Secret | None = o.option(aliases=("USER",))
@@ -164,8 +160,7 @@ class RegistryConnectionOptions(o.Options):
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresConnectionOptions(o.Options):
-    owner: ClassVar[str] = "the postgres connection"
+class PostgresConnectionOptions(o.Options, owner="the postgres connection"):
     system: ClassVar[ConnectionSystem] = "POSTGRES"
     host: str | None = o.option()
     port: int | None = o.option()
@@ -180,8 +175,7 @@ class PostgresConnectionOptions(o.Options):
 
 
 @dataclass(frozen=True, slots=True)
-class ElasticsearchConnectionOptions(RegistryConnectionOptions):
-    owner: ClassVar[str] = "the elasticsearch connection"
+class ElasticsearchConnectionOptions(RegistryConnectionOptions, owner="the elasticsearch connection"):
     system: ClassVar[ConnectionSystem] = "ELASTICSEARCH"
 
 
@@ -191,13 +185,12 @@ ConnectionOptions: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class AnyConnectionOptions(o.Options):
+class AnyConnectionOptions(o.Options, owner="the connection"):
     """ALTER does not name the system of the connection, so it takes the options of all systems.
 
     It takes no aliases: they would clash, because USER of a database is USERNAME of a registry.
     """
 
-    owner: ClassVar[str] = "the connection"
     broker: str | None = o.option()
     brokers: tuple[str, ...] | None = o.option()
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] | None = o.option()
@@ -218,8 +211,7 @@ class AnyConnectionOptions(o.Options):
 
 
 @dataclass(frozen=True, slots=True)
-class ValidateOptions(o.Options):
-    owner: ClassVar[str] = "the statement"
+class ValidateOptions(o.Options, owner="the statement"):
     validate: bool = o.option(True)
 
 
@@ -288,18 +280,14 @@ RULES = {"secret value": "{AS <string> | FROM ENV <string> | FROM FILE <string>}
 SYNOPSES = {
     "CREATE SECRET": "CREATE SECRET [IF NOT EXISTS] <name> <secret value>",
     "ALTER SECRET": "ALTER SECRET [IF EXISTS] <name> {<secret value> | RENAME TO <new name>}",
-    "CREATE CONNECTION": (
-        "CREATE CONNECTION [IF NOT EXISTS] <name> TO {KAFKA (<kafka connection option> [, ...])"
-        " | CONFLUENT SCHEMA REGISTRY (<registry connection option> [, ...])"
-        " | POSTGRES (<postgres connection option> [, ...])"
-        " | ELASTICSEARCH (<elasticsearch connection option> [, ...])}"
-        " [WITH (<validate option>)]"
-    ),
-    "ALTER CONNECTION": (
-        "ALTER CONNECTION [IF EXISTS] <name>"
-        " {SET (<connection option> [, ...]) [RESET (<option name> [, ...])] [WITH (<validate option>)]"
-        " | RESET (<option name> [, ...]) [WITH (<validate option>)] | RENAME TO <new name>}"
-    ),
+    "CREATE CONNECTION": "CREATE CONNECTION [IF NOT EXISTS] <name> TO {KAFKA (<kafka connection option> [, ...])"
+    " | CONFLUENT SCHEMA REGISTRY (<registry connection option> [, ...])"
+    " | POSTGRES (<postgres connection option> [, ...])"
+    " | ELASTICSEARCH (<elasticsearch connection option> [, ...])}"
+    " [WITH (<validate option>)]",
+    "ALTER CONNECTION": "ALTER CONNECTION [IF EXISTS] <name>"
+    " {SET (<connection option> [, ...]) [RESET (<option name> [, ...])] [WITH (<validate option>)]"
+    " | RESET (<option name> [, ...]) [WITH (<validate option>)] | RENAME TO <new name>}",
     "VALIDATE CONNECTION": "VALIDATE CONNECTION <name>",
 }
 

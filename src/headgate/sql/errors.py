@@ -1,5 +1,6 @@
-"""What can be wrong with the text of a statement: SQL-02xx from the parser, SQL-03xx for stored statements, SQL-04xx for
-queries, found before anything runs. (SQL-01xx come from the lexer: `text/errors.py`.) The texts of string literals never appear in an error, because any of them may be a secret."""
+"""What can be wrong with the text of a statement: SQL-02xx from the parser, SQL-03xx for stored statements, SQL-04xx
+for queries, found before anything runs. (SQL-01xx come from the lexer: `text/errors.py`.) The texts of string literals
+never appear in an error, because any of them may be a secret."""
 
 from __future__ import annotations
 

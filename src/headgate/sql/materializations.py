@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from headgate.schema.types import Type
 from headgate.sql import options as o
@@ -14,20 +14,17 @@ from headgate.text.cursor import Cursor, Identifier
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions(o.Options):
-    owner: ClassVar[str] = "the postgres target"
+class TableOptions(o.Options, owner="the postgres target"):
     table: str | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
-class IndexOptions(o.Options):
-    owner: ClassVar[str] = "the elasticsearch target"
+class IndexOptions(o.Options, owner="the elasticsearch target"):
     index: str | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
-class MaterializationOptions(o.Options):
-    owner: ClassVar[str] = "the materialization"
+class MaterializationOptions(o.Options, owner="the materialization"):
     on_incompatible_schema_change: Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"] | None = o.option()
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
     nested: Literal["FLATTEN", "TABLES", "JSON"] | None = o.option()
@@ -65,7 +62,8 @@ class ObjectType:
 
 @dataclass(frozen=True, slots=True)
 class MaterializedField:
-    """``pointer``: where the value is in the row; by default the field's name. ``native``: a type in the target's words."""
+    """``pointer``: where the value is in the row; by default the field's name. ``native``: a type in the target's
+    words."""
 
     name: Identifier
     type: Type | ObjectType
@@ -147,14 +145,11 @@ RULES = {
     " [FROM <pointer>] [NULL] [REQUIRED] [AS <string>]",
 }
 SYNOPSES = {
-    "CREATE MATERIALIZATION": (
-        "CREATE MATERIALIZATION [IF NOT EXISTS] <name> FROM <name> INTO <materialization target> [FIELDS <fields>]"
-        " [WITH (<materialization option> [, ...])]"
-    ),
-    "ALTER MATERIALIZATION": (
-        "ALTER MATERIALIZATION [IF EXISTS] <name> {BACKFILL | <task state>"
-        " | SET FIELDS <fields> [WITH (<change option>)] | RENAME TO <new name>}"
-    ),
+    "CREATE MATERIALIZATION": "CREATE MATERIALIZATION"
+    " [IF NOT EXISTS] <name> FROM <name> INTO <materialization target> [FIELDS <fields>]"
+    " [WITH (<materialization option> [, ...])]",
+    "ALTER MATERIALIZATION": "ALTER MATERIALIZATION [IF EXISTS] <name> {BACKFILL | <task state>"
+    " | SET FIELDS <fields> [WITH (<change option>)] | RENAME TO <new name>}",
 }
 
 

@@ -1,10 +1,11 @@
-"""Statements for objects of every kind: COMMENT, RENAME, PAUSE, RESUME and DROP; and CREATE DATABASE, SCHEMA and TYPE."""
+"""Statements for objects of every kind: COMMENT, RENAME, PAUSE, RESUME and DROP; and CREATE DATABASE, SCHEMA and
+TYPE."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from headgate.schema.render import print_type
 from headgate.schema.types import Text, Type
@@ -111,8 +112,7 @@ class CreateType(s.Create):
 
 
 @dataclass(frozen=True, slots=True)
-class DropOptions(Options):
-    owner: ClassVar[str] = "the statement"
+class DropOptions(Options, owner="the statement"):
     drop_target: bool = option(False)
 
 
@@ -150,10 +150,7 @@ def longest_first(words: tuple[str, ...]) -> tuple[str, ...]:
 _KINDS = {kind.words: kind for kind in s.Kind}
 _KIND_PHRASES = longest_first(tuple(_KINDS))
 
-RULES = {
-    "kind": "{" + " | ".join(_KINDS) + "}",
-    "task state": "{PAUSE | RESUME | DISABLE | ENABLE}",
-}
+RULES = {"kind": "{" + " | ".join(_KINDS) + "}", "task state": "{PAUSE | RESUME | DISABLE | ENABLE}"}
 
 
 def kind(cursor: Cursor) -> s.Kind:
@@ -229,14 +226,10 @@ SYNOPSES = {
     "ALTER DATABASE": "ALTER DATABASE [IF EXISTS] <database> RENAME TO <new name>",
     "ALTER SCHEMA": "ALTER SCHEMA [IF EXISTS] <schema> RENAME TO <new name>",
     "COMMENT ON": "COMMENT ON {COLUMN <name>.<column> | <kind> <name>} IS {<string> | NULL}",
-    "DROP": (
-        "DROP {<kind> [IF EXISTS] <name> [CASCADE] | {STREAM | TABLE} [IF EXISTS] <name> [DELETE TOPIC] [CASCADE]"
-        " | MATERIALIZATION [IF EXISTS] <name> [CASCADE] [WITH (<drop option>)]}"
-    ),
-    "CREATE TYPE": (
-        "CREATE TYPE [IF NOT EXISTS] <name> AS {(<column> <type> [NOT NULL] [, ...])"
-        " | LIST (ELEMENT TYPE = <type>) | MAP ([KEY TYPE = text,] VALUE TYPE = <type>) | <type>}"
-    ),
+    "DROP": "DROP {<kind> [IF EXISTS] <name> [CASCADE] | {STREAM | TABLE} [IF EXISTS] <name> [DELETE TOPIC] [CASCADE]"
+    " | MATERIALIZATION [IF EXISTS] <name> [CASCADE] [WITH (<drop option>)]}",
+    "CREATE TYPE": "CREATE TYPE [IF NOT EXISTS] <name> AS {(<column> <type> [NOT NULL] [, ...])"
+    " | LIST (ELEMENT TYPE = <type>) | MAP ([KEY TYPE = text,] VALUE TYPE = <type>) | <type>}",
     "ALTER TYPE": "ALTER TYPE [IF EXISTS] <name> RENAME TO <new name>",
 }
 
@@ -287,8 +280,9 @@ def create_type(cursor: Cursor) -> CreateType:
 
 
 def _type_body(cursor: Cursor) -> TypeBody:
-    if cursor.take("("):
-        return _type_record(cursor)
+    if cursor.at("("):
+        return RecordBody(cursor.in_parentheses(_type_field))
+    cursor.expecting("(")
     if cursor.at("LIST", "("):
         cursor.expect("LIST (")
         element = _named_type(cursor, "ELEMENT TYPE")
@@ -298,14 +292,6 @@ def _type_body(cursor: Cursor) -> TypeBody:
         cursor.expect("MAP (")
         return _type_map(cursor)
     return OtherBody(s.column_type(cursor))
-
-
-def _type_record(cursor: Cursor) -> RecordBody:
-    fields = [_type_field(cursor)]
-    while cursor.take(","):
-        fields.append(_type_field(cursor))
-    cursor.expect(")")
-    return RecordBody(tuple(fields))
 
 
 def _type_field(cursor: Cursor) -> TypeField:

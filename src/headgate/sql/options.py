@@ -1,9 +1,9 @@
 """Options: ``NAME [=] value``, separated by commas, in parentheses.
 
-The options of one list are declared once, as the fields of a frozen dataclass below ``Options``. The declaration gives the
-parser, the printer, the synopsis in the docs, and typed access. The name of a field is the name of its option
-(``on_error`` is ``ON ERROR``), its annotation says how the value is read, and its default is what holds if the option is
-not given. An option with its default is not printed.
+The options of one list are declared once, as the fields of a frozen dataclass below ``Options``. The declaration gives
+the parser, the printer, the synopsis in the docs, and typed access. The name of a field is the name of its option
+(``on_error`` is ``ON ERROR``), its annotation says how the value is read, and its default is what holds if the option
+is not given. An option with its default is not printed.
 
 In a statement ``_`` and a blank are the same in a name, and the longest name that matches counts.
 """
@@ -16,18 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import NoneType
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    NewType,
-    NoReturn,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ClassVar, Literal, NewType, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from headgate.errors import HeadgateError, InternalError, Span, similar_names
 from headgate.sql import errors
@@ -60,20 +49,23 @@ def option(default: Any = None, *, aliases: tuple[str, ...] = (), sensitive: boo
 class Options:
     """The base of all lists of options.
 
-    ``owner`` is the list's name in errors, ``also`` are other items that the list can hold, and ``upper`` says whether names
-    are printed as keywords or as they are declared.
+    ``owner`` is the list's name in errors, ``also`` are other items that the list can hold, and ``upper`` says whether
+    names are printed as keywords or as they are declared.
     """
 
     owner: ClassVar[str]
     also: ClassVar[tuple[str, ...]] = ()
     upper: ClassVar[bool] = True
 
+    def __init_subclass__(cls, *, owner: str = "") -> None:
+        # A dataclass with slots is made twice, the second time without arguments.
+        cls.owner = owner or cls.owner
+
 
 @dataclass(frozen=True, slots=True)
-class ChangeOptions(Options):
+class ChangeOptions(Options, owner="the change"):
     """A change that narrows a type or rewrites data needs CONFIRM."""
 
-    owner: ClassVar[str] = "the change"
     confirm: bool = option(False)
 
 
@@ -237,6 +229,7 @@ def _words(name: str) -> tuple[str, ...]:
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}\Z")  # Python refuses to read longer numbers
 _LARGEST_OFFSET = 2**63 - 1
+_ENDS: tuple[Literal["EARLIEST", "LATEST"], ...] = ("EARLIEST", "LATEST")
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,15 +333,14 @@ class _Value:
         return str(s.object_name(self.cursor)) if self.cursor.at_name() else self._string()
 
     def _offsets(self) -> Offsets:
-        match self.cursor.choose("EARLIEST", "LATEST"):
-            case "EARLIEST":
-                return "EARLIEST"
-            case "LATEST":
-                return "LATEST"
+        found = self.cursor.choose(*_ENDS)
+        if found is not None:
+            return found
         return self._list(self._offset) if self._opens_list() else self._offset()
 
     def _offset(self) -> int:
-        """Read an offset from 0 on. Kafka's -1 and -2 are written LATEST and EARLIEST; as numbers they would silently mean the start."""
+        """Read an offset from 0 on. Kafka's -1 and -2 are written LATEST and EARLIEST; as numbers they would silently
+        mean the start."""
         start = self.cursor.token
         number = self._number()
         if not 0 <= number <= _LARGEST_OFFSET:
@@ -360,11 +352,9 @@ class _Value:
 
     def _list(self, item: Callable[[], Item]) -> tuple[Item, ...]:
         close = ")" if self.cursor.step().word == "(" else "]"
-        found = [item()]
-        while self.cursor.take(","):
-            found.append(item())
+        found = self.cursor.several(lambda _: item())
         self.cursor.expect(close)
-        return tuple(found)
+        return found
 
     def _refuse(self) -> NoReturn:
         raise self._wrong()
@@ -385,11 +375,9 @@ def read_map(cursor: Cursor) -> Map:
     cursor.expect("[")
     if cursor.take("]"):
         return ()
-    entries = [_entry(cursor)]
-    while cursor.take(","):
-        entries.append(_entry(cursor))
+    entries = cursor.several(_entry)
     cursor.expect("]")
-    return tuple(entries)
+    return entries
 
 
 def _entry(cursor: Cursor) -> tuple[str, str]:

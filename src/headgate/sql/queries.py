@@ -1,6 +1,7 @@
 """SELECT, SUBSCRIBE, INSERT and SET search_path, and where the body of a query ends.
 
-The statement parser does not read a query, it only finds its end. It counts brackets, so ten thousand of them need no stack.
+The statement parser does not read a query, it only finds its end. It counts brackets, so ten thousand of them need no
+stack.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from headgate.text.lexer import Token, TokenKind, shortened
 
 @dataclass(frozen=True, slots=True)
 class Select(s.Statement):
-    """A query that runs once or, with ``emit_changes``, until ``limit`` changes have been returned or the client stops."""
+    """A query that runs once or, with ``emit_changes``, until ``limit`` changes have been returned or the client
+    stops."""
 
     words = "SELECT"
     query: s.Query
@@ -97,7 +99,8 @@ STARTS = ("SELECT", "WITH", "VALUES", "(")
 
 
 def read_query(cursor: Cursor, *, before_partition_by: bool = False) -> s.Query:
-    """Read the query that begins here. It ends with the statement, before EMIT CHANGES, or before an outer PARTITION BY."""
+    """Read the query that begins here. It ends with the statement, before EMIT CHANGES, or before an outer PARTITION
+    BY."""
     if not at_query(cursor):
         raise cursor.unexpected()
     first = _skip(cursor, stop_at=_PARTITION if before_partition_by else _NOTHING)
@@ -114,7 +117,8 @@ def at_query(cursor: Cursor) -> bool:
 
 
 def read_expression(cursor: Cursor) -> s.Expression:
-    """Read the expression that begins here. It ends before a comma, a closing bracket, EMIT CHANGES or the statement's end."""
+    """Read the expression that begins here. It ends before a comma, a closing bracket, EMIT CHANGES or the statement's
+    end."""
     first = _skip(cursor, stop_at=_ITEM_ENDS)
     if cursor.index == first:
         cursor.expecting("an expression")
@@ -169,7 +173,8 @@ def _ends(tokens: list[Token], index: int, stop_at: frozenset[str], open_: list[
 
 
 def _at_emit_changes(tokens: list[Token], index: int) -> bool:
-    """Whether EMIT CHANGES here is the clause: the statement's end or LIMIT must follow. Otherwise the words are names."""
+    """Whether EMIT CHANGES here is the clause: the statement's end or LIMIT must follow. Otherwise the words are
+    names."""
     if tokens[index + 1].word != "CHANGES":
         return False
     after = tokens[index + 2]
@@ -217,10 +222,7 @@ def insert(cursor: Cursor) -> InsertValues | InsertQuery:
     relation = s.object_name(cursor)
     columns = _columns(cursor)
     if cursor.take("VALUES"):
-        rows = [_row(cursor)]
-        while cursor.take(","):
-            rows.append(_row(cursor))
-        return InsertValues(relation, tuple(rows), columns)
+        return InsertValues(relation, cursor.several(_row), columns)
     query = read_query(cursor)
     take_emit_changes(cursor)
     return InsertQuery(relation, query, columns)
@@ -235,12 +237,7 @@ def _columns(cursor: Cursor) -> tuple[Identifier, ...]:
 
 
 def _row(cursor: Cursor) -> tuple[s.Expression, ...]:
-    cursor.expect("(")
-    values = [read_expression(cursor)]
-    while cursor.take(","):
-        values.append(read_expression(cursor))
-    cursor.expect(")")
-    return tuple(values)
+    return cursor.in_parentheses(read_expression)
 
 
 def set_(cursor: Cursor) -> SetSearchPath:
@@ -252,10 +249,7 @@ def set_(cursor: Cursor) -> SetSearchPath:
         cursor.expect("TO")
     if cursor.take("DEFAULT"):
         return SetSearchPath(())
-    path = [_schema(cursor)]
-    while cursor.take(","):
-        path.append(_schema(cursor))
-    return SetSearchPath(tuple(path))
+    return SetSearchPath(cursor.several(_schema))
 
 
 def _schema(cursor: Cursor) -> s.ObjectName:

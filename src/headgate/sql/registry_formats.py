@@ -12,9 +12,9 @@ from headgate.sql.errors import MissingRegistry, RegistryGivenTwice, RepeatedCla
 from headgate.text.cursor import Cursor
 
 Side: TypeAlias = Literal["KEY", "VALUE"]
-
-
 RegistryKind: TypeAlias = Literal["AVRO", "PROTOBUF", "JSON SCHEMA"]
+SIDES: tuple[Side, ...] = ("KEY", "VALUE")
+REGISTRY_KINDS: tuple[RegistryKind, ...] = ("AVRO", "PROTOBUF", "JSON SCHEMA")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class PendingId:
 class FrozenSchema:
     """A schema as the registry returned it: ``SEED KEY SCHEMA ID 3 '…'``.
 
-    ``references`` are pairs of name and schema. A schema comes after those that it needs. ``past`` marks an earlier version
-    than the one that the source was created with; it is kept for the defaults of its fields. The id is pending only
-    between planning and doing; the catalog never stores a pending one.
+    ``references`` are pairs of name and schema. A schema comes after those that it needs. ``past`` marks an earlier
+    version than the one that the source was created with; it is kept for the defaults of its fields. The id is pending
+    only between planning and doing; the catalog never stores a pending one.
     """
 
     side: Side
@@ -91,8 +91,7 @@ Level: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class InlineFormatOptions(o.Options):
-    owner: ClassVar[str] = "the format"
+class InlineFormatOptions(o.Options, owner="the format"):
     confluent_wire_format: bool = o.option(True)
 
 
@@ -102,8 +101,7 @@ class ReadFormatOptions(InlineFormatOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteFormatOptions(o.Options):
-    owner: ClassVar[str] = "the format"
+class WriteFormatOptions(o.Options, owner="the format"):
     also: ClassVar[tuple[str, ...]] = (
         "DOC ON TYPE", "DOC ON COLUMN", "KEY DOC ON TYPE", "KEY DOC ON COLUMN", "VALUE DOC ON TYPE",
         "VALUE DOC ON COLUMN", *_SEEDS,
@@ -128,7 +126,8 @@ class RegistryUrl:
 
 @dataclass(frozen=True, slots=True)
 class RegistryFormat:
-    """A format whose schemas are in a registry, given by connection or URL. ``message`` picks one of a Protobuf file."""
+    """A format whose schemas are in a registry, given by connection or URL. ``message`` picks one of a Protobuf
+    file."""
 
     kind: RegistryKind
     registry: s.ObjectName | RegistryUrl = field(metadata=s.names(s.Kind.CONNECTION))
@@ -149,22 +148,11 @@ class RegistryFormat:
 
 
 def registry_kind(cursor: Cursor) -> RegistryKind:
-    match cursor.choose("AVRO", "PROTOBUF", "JSON SCHEMA"):
-        case "AVRO":
-            return "AVRO"
-        case "PROTOBUF":
-            return "PROTOBUF"
-        case "JSON SCHEMA":
-            return "JSON SCHEMA"
-        case _:
-            raise cursor.unexpected()
+    return cursor.one_of(REGISTRY_KINDS)
 
 
 def side(cursor: Cursor) -> Side:
-    if cursor.take("KEY"):
-        return "KEY"
-    cursor.expect("VALUE")
-    return "VALUE"
+    return cursor.one_of(SIDES)
 
 
 def registry_format(

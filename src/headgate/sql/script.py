@@ -12,18 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headgate.errors import similar_names
-from headgate.sql import (
-    captures,
-    connections,
-    formats,
-    materializations,
-    objects,
-    queries,
-    show,
-    sinks,
-    sources,
-    views,
-)
+from headgate.sql import captures, connections, formats, materializations, objects, queries, show, sinks, sources, views
 from headgate.sql.errors import EmptyStatement, ReplaceNotSupported, SeveralStatements, UnknownStatement
 from headgate.sql.objects import Action, alter, change_state, kind, rename
 from headgate.sql.options import OptionRule, Options, ValueKind, rules

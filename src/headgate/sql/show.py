@@ -59,13 +59,29 @@ class ShowCreate(s.Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class ShowLineage(s.Statement):
-    words = "SHOW LINEAGE"
+class AboutObject(s.Statement):
+    """A statement of the form ``… FOR [kind] name``."""
+
     name: s.ObjectName
     kind: s.Kind | None = None
 
     def sql(self) -> str:
-        return s.words("SHOW LINEAGE FOR", self.kind.words if self.kind else "", s.print_name(self.name))
+        return s.words(f"{self.words} FOR", self.kind.words if self.kind else "", s.print_name(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowLineage(AboutObject):
+    words = "SHOW LINEAGE"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSchemaHistory(AboutObject):
+    words = "SHOW SCHEMA HISTORY"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayQuarantine(AboutObject):
+    words = "REPLAY QUARANTINE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +98,6 @@ class ShowCollectionSchema(s.Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class ShowSchemaHistory(s.Statement):
-    words = "SHOW SCHEMA HISTORY"
-    name: s.ObjectName
-    kind: s.Kind | None = None
-
-    def sql(self) -> str:
-        return s.words("SHOW SCHEMA HISTORY FOR", self.kind.words if self.kind else "", s.print_name(self.name))
-
-
-@dataclass(frozen=True, slots=True)
 class Describe(s.Statement):
     words = "DESCRIBE"
     name: s.ObjectName
@@ -105,16 +111,6 @@ class Describe(s.Statement):
             self.kind.words if self.kind else "",
             s.print_name(self.name),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayQuarantine(s.Statement):
-    words = "REPLAY QUARANTINE"
-    name: s.ObjectName
-    kind: s.Kind | None = None
-
-    def sql(self) -> str:
-        return s.words("REPLAY QUARANTINE FOR", self.kind.words if self.kind else "", s.print_name(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +196,8 @@ SYNOPSES = {
     "REPLAY QUARANTINE": "REPLAY QUARANTINE FOR [<kind>] <name>",
     "EXPLAIN": "EXPLAIN {<query> | <create statement> | <insert statement> | <kind> <name>}",
     "EXPLAIN SCHEMA": "EXPLAIN {KEY | VALUE} SCHEMA [AS JSON] FOR {SINK <name> | <create sink statement>}",
-    "EXPLAIN CHANGE": (
-        "EXPLAIN CHANGE {<alter statement> | <create or replace statement> | SUBJECT <string> TO <string>}"
-    ),
+    "EXPLAIN CHANGE": "EXPLAIN CHANGE {<alter statement> | <create or replace statement>"
+    " | SUBJECT <string> TO <string>}",
 }
 
 
@@ -219,10 +214,10 @@ def show(cursor: Cursor) -> s.Statement:
         return ShowSchemaHistory(s.object_name(cursor), kind_or_none)
     if cursor.take("SEARCH_PATH"):
         return ShowSearchPath()
-    for which in _SCHEMAS:
-        if cursor.take(which):
-            cursor.expect("SCHEMA FOR COLLECTION")
-            return ShowCollectionSchema(which, s.object_name(cursor))
+    which = cursor.choose(*_SCHEMAS)
+    if which is not None:
+        cursor.expect("SCHEMA FOR COLLECTION")
+        return ShowCollectionSchema(which, s.object_name(cursor))
     return _show_objects(cursor)
 
 
@@ -266,7 +261,8 @@ ParseStatement = Callable[[Cursor], s.Statement]
 
 
 def explain(cursor: Cursor, statement: ParseStatement) -> s.Statement:
-    """Read EXPLAIN. ``statement`` is the parser of a nested statement; it is passed in, because that module imports this one."""
+    """Read EXPLAIN. ``statement`` is the parser of a nested statement; it is passed in, because that module imports
+    this one."""
     cursor.expect("EXPLAIN")
     if cursor.at("KEY", "SCHEMA") or cursor.at("VALUE", "SCHEMA"):
         return _schema(cursor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from headgate.sql import options as o
 from headgate.sql import statement as s
@@ -35,8 +35,7 @@ class SinkKey:
 
 
 @dataclass(frozen=True, slots=True)
-class SinkOptions(o.Options):
-    owner: ClassVar[str] = "the sink"
+class SinkOptions(o.Options, owner="the sink"):
     key_in_value: bool = o.option(True)
     snapshot: bool = o.option(True)
     delivery: Literal["at least once", "exactly once"] = o.option("at least once")
@@ -152,22 +151,15 @@ RULES = {
     "requirement": "REQUIRE DOCUMENTATION FOR ALL {FIELDS | TYPES}",
 }
 SYNOPSES = {
-    "CREATE SINK": (
-        "CREATE SINK [IF NOT EXISTS] [<name>] FROM <name> INTO <kafka target>"
-        " [KEY (<column> [, ...]) [NOT ENFORCED]] [HEADERS <column>] <write formats>"
-        " [ENVELOPE {UPSERT | DEBEZIUM | NONE}] [WITH (<sink option> [, ...])]"
-    ),
-    "ALTER SINK": (
-        "ALTER SINK [IF EXISTS] <name> {FORMAT <schema format> (<doc change> [, ...])"
-        " | SET FROM <name> [WITH (<change option>)] | <task state> | RENAME TO <new name>}"
-    ),
-    "CREATE SINK POLICY": (
-        "CREATE SINK POLICY [IF NOT EXISTS] <name> FORMAT <schema format> (<requirement> [, ...])"
-        " [ON {SCHEMA <schema> | DATABASE <database>}]"
-    ),
-    "ALTER SINK POLICY": (
-        "ALTER SINK POLICY [IF EXISTS] <name> {FORMAT <schema format> (<requirement> [, ...]) | RENAME TO <new name>}"
-    ),
+    "CREATE SINK": "CREATE SINK [IF NOT EXISTS] [<name>] FROM <name> INTO <kafka target>"
+    " [KEY (<column> [, ...]) [NOT ENFORCED]] [HEADERS <column>] <write formats>"
+    " [ENVELOPE {UPSERT | DEBEZIUM | NONE}] [WITH (<sink option> [, ...])]",
+    "ALTER SINK": "ALTER SINK [IF EXISTS] <name> {FORMAT <schema format> (<doc change> [, ...])"
+    " | SET FROM <name> [WITH (<change option>)] | <task state> | RENAME TO <new name>}",
+    "CREATE SINK POLICY": "CREATE SINK POLICY [IF NOT EXISTS] <name> FORMAT <schema format> (<requirement> [, ...])"
+    " [ON {SCHEMA <schema> | DATABASE <database>}]",
+    "ALTER SINK POLICY": "ALTER SINK POLICY [IF EXISTS] <name> {FORMAT <schema format> (<requirement> [, ...])"
+    " | RENAME TO <new name>}",
 }
 
 
@@ -184,7 +176,7 @@ def create_sink(cursor: Cursor) -> CreateSink:
         key=_key(cursor),
         headers=cursor.identifier() if cursor.take("HEADERS") else None,
         formats=formats(cursor, WriteFormatOptions),
-        envelope=_envelope(cursor),
+        envelope=cursor.one_of(_ENVELOPES) if cursor.take("ENVELOPE") else None,
         with_options=o.with_options(cursor, SinkOptions),
         if_not_exists=exists,
     )
@@ -201,15 +193,6 @@ def _key(cursor: Cursor) -> SinkKey | None:
         return None
     cursor.expect("KEY")
     return SinkKey(cursor.identifiers(), not cursor.take("NOT ENFORCED"))
-
-
-def _envelope(cursor: Cursor) -> SinkEnvelope | None:
-    if not cursor.take("ENVELOPE"):
-        return None
-    for envelope in _ENVELOPES:
-        if cursor.take(envelope):
-            return envelope
-    raise cursor.unexpected()
 
 
 def alter_sink_docs(cursor: Cursor, target: Target) -> AlterSinkDocs | None:

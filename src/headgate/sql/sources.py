@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from headgate.sql import options as o
 from headgate.sql import statement as s
@@ -42,7 +42,8 @@ class NoneEnvelope:
 
 @dataclass(frozen=True, slots=True)
 class UpsertEnvelope:
-    """``key``: columns of the value that form the key instead of the record's key. ``inline_errors_as`` needs ``inline_errors``."""
+    """``key``: columns of the value that form the key instead of the record's key. ``inline_errors_as`` needs
+    ``inline_errors``."""
 
     key: tuple[Identifier, ...] = ()
     inline_errors: bool = False
@@ -58,10 +59,9 @@ SourceEnvelope: TypeAlias = NoneEnvelope | UpsertEnvelope | DebeziumEnvelope
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOptions(o.Options):
+class SourceOptions(o.Options, owner="the source"):
     """Without ON SCHEMA CHANGE, the format decides."""
 
-    owner: ClassVar[str] = "the source"
     on_schema_change: o.OnSchemaChange | None = o.option()
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
 
@@ -119,14 +119,10 @@ RULES = {
     "upsert option": "{KEY (<column> [, ...]) | VALUE DECODING ERRORS = INLINE [AS <column>]}",
 }
 SYNOPSES = {
-    "CREATE SOURCE": (
-        "CREATE SOURCE [IF NOT EXISTS] <name> [(<column> [, ...])] FROM <kafka origin> <read formats>"
-        " [INCLUDE <include> [, ...]] [ENVELOPE <source envelope>] [WITH (<source option> [, ...])]"
-    ),
-    "ALTER SOURCE": (
-        "ALTER SOURCE [IF EXISTS] <name> {ACCEPT SCHEMA CHANGE [WITH (<change option>)]"
-        " | RENAME COLUMN <column> TO <column> | RENAME TO <new name>}"
-    ),
+    "CREATE SOURCE": "CREATE SOURCE [IF NOT EXISTS] <name> [(<column> [, ...])] FROM <kafka origin> <read formats>"
+    " [INCLUDE <include> [, ...]] [ENVELOPE <source envelope>] [WITH (<source option> [, ...])]",
+    "ALTER SOURCE": "ALTER SOURCE [IF EXISTS] <name> {ACCEPT SCHEMA CHANGE [WITH (<change option>)]"
+    " | RENAME COLUMN <column> TO <column> | RENAME TO <new name>}",
 }
 
 
@@ -166,9 +162,9 @@ def _has_key(found: list[Include]) -> bool:
 
 
 def _include_item(cursor: Cursor) -> Include:
-    for what in _METADATA:
-        if cursor.take(what):
-            return IncludeMetadata(what, cursor.identifier() if cursor.take("AS") else None)
+    what = cursor.choose(*_METADATA)
+    if what is not None:
+        return IncludeMetadata(what, cursor.identifier() if cursor.take("AS") else None)
     cursor.expect("HEADER")
     header = cursor.string()
     cursor.expect("AS")

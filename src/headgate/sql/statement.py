@@ -1,8 +1,8 @@
 """What all statements share: the base class, kinds of objects, names, slices of the text, and how these are printed;
 and `rewrite`, which changes parts of a statement wherever they are.
 
-All nodes of statements are frozen dataclasses. Two statements are equal if they mean the same: spans are kept for errors
-but not compared.
+All nodes of statements are frozen dataclasses. Two statements are equal if they mean the same: spans are kept for
+errors but not compared.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class Expression:
 
 
 class Kind(enum.StrEnum):
-    """The kinds of objects, for statements and for the catalog. The value is used in messages, ``words`` in statements."""
+    """The kinds of objects, for statements and for the catalog. The value is used in messages, ``words`` in
+    statements."""
 
     DATABASE = "database"
     SCHEMA = "schema"
@@ -238,12 +239,7 @@ def optional_columns(cursor: Cursor) -> tuple[Identifier, ...]:
 
 def strings(cursor: Cursor) -> tuple[str, ...]:
     """Read strings in parentheses."""
-    cursor.expect("(")
-    found = [cursor.string()]
-    while cursor.take(","):
-        found.append(cursor.string())
-    cursor.expect(")")
-    return tuple(found)
+    return cursor.in_parentheses(Cursor.string)
 
 
 def column_type(cursor: Cursor) -> Type:

@@ -14,8 +14,7 @@ from headgate.text.cursor import Cursor, Identifier
 
 
 @dataclass(frozen=True, slots=True)
-class MaterializedViewOptions(o.Options):
-    owner: ClassVar[str] = "the materialized view"
+class MaterializedViewOptions(o.Options, owner="the materialized view"):
     also: ClassVar[tuple[str, ...]] = ("ASSERT NOT NULL",)
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
     confirm: bool = o.option(False)
@@ -50,7 +49,8 @@ class CreateMaterializedView(s.Create):
         return s.clauses(head, f"WITH {s.block(given)} AS", self.query.text)
 
 
-ColumnRole: TypeAlias = Literal["KEY", "PRIMARY KEY", "HEADERS", "HEADER"]
+ColumnRole: TypeAlias = Literal["PRIMARY KEY", "KEY", "HEADERS", "HEADER"]
+_ROLES: tuple[ColumnRole, ...] = ("PRIMARY KEY", "KEY", "HEADERS", "HEADER")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,9 @@ StreamFormat: TypeAlias = Literal["avro", "protobuf", "json_sr", "json", "kafka"
 
 
 @dataclass(frozen=True, slots=True)
-class StreamProperties(o.Options):
+class StreamProperties(o.Options, owner="the stream or table"):
     """The properties of a stream or table, with the names of ksqlDB."""
 
-    owner: ClassVar[str] = "the stream or table"
     upper: ClassVar[bool] = False
     kafka_topic: str | None = o.option()
     partitions: int | None = o.option()
@@ -143,25 +142,19 @@ RULES = {
 _AS = " [WITH (<property> [, ...])] AS <query> [PARTITION BY <expression>] [EMIT CHANGES]"
 _ALTER = "{ACCEPT SCHEMA CHANGE [WITH (<change option>)] | <task state> | RENAME TO <new name>}"
 SYNOPSES = {
-    "CREATE VIEW": (
-        "CREATE {VIEW [IF NOT EXISTS] | OR REPLACE VIEW} <name> [(<column> [, ...])] [WITH (<change option>)]"
-        " AS <query> [EMIT CHANGES]"
-    ),
-    "CREATE MATERIALIZED VIEW": (
-        "CREATE {MATERIALIZED VIEW [IF NOT EXISTS] | OR REPLACE MATERIALIZED VIEW} <name> [(<column> [, ...])]"
-        " [WITH (<view option> [, ...])] AS <query> [EMIT CHANGES]"
-    ),
+    "CREATE VIEW": "CREATE {VIEW [IF NOT EXISTS] | OR REPLACE VIEW} <name> [(<column> [, ...])]"
+    " [WITH (<change option>)]"
+    " AS <query> [EMIT CHANGES]",
+    "CREATE MATERIALIZED VIEW": "CREATE {MATERIALIZED VIEW [IF NOT EXISTS]"
+    " | OR REPLACE MATERIALIZED VIEW} <name> [(<column> [, ...])]"
+    " [WITH (<view option> [, ...])] AS <query> [EMIT CHANGES]",
     "ALTER VIEW": "ALTER VIEW [IF EXISTS] <name> RENAME TO <new name>",
     "ALTER MATERIALIZED VIEW": "ALTER MATERIALIZED VIEW [IF EXISTS] <name> {<task state> | RENAME TO <new name>}",
-    "CREATE STREAM": (
-        "CREATE {STREAM [IF NOT EXISTS] | OR REPLACE STREAM} <name> [(<stream column> [, ...])]"
-        " [WITH (<property> [, ...])]"
-    ),
+    "CREATE STREAM": "CREATE {STREAM [IF NOT EXISTS] | OR REPLACE STREAM} <name> [(<stream column> [, ...])]"
+    " [WITH (<property> [, ...])]",
     "CREATE STREAM AS SELECT": "CREATE {STREAM [IF NOT EXISTS] | OR REPLACE STREAM} <name>" + _AS,
-    "CREATE TABLE": (
-        "CREATE {TABLE [IF NOT EXISTS] | OR REPLACE TABLE} <name> [(<table column> [, ...])]"
-        " [WITH (<property> [, ...])]"
-    ),
+    "CREATE TABLE": "CREATE {TABLE [IF NOT EXISTS] | OR REPLACE TABLE} <name> [(<table column> [, ...])]"
+    " [WITH (<property> [, ...])]",
     "CREATE TABLE AS SELECT": "CREATE {TABLE [IF NOT EXISTS] | OR REPLACE TABLE} <name>" + _AS,
     "ALTER STREAM": "ALTER STREAM [IF EXISTS] <name> " + _ALTER,
     "ALTER TABLE": "ALTER TABLE [IF EXISTS] <name> " + _ALTER,
@@ -191,7 +184,8 @@ def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterial
 
 
 def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], MaterializedViewOptions]:
-    """Read ``ASSERT NOT NULL c`` any number of times. After the first, further column names may follow without the words."""
+    """Read ``ASSERT NOT NULL c`` any number of times. After the first, further column names may follow without the
+    words."""
     asserted: list[Identifier] = []
     found: dict[str, Any] = {}
     for _ in o.items(cursor):
@@ -227,46 +221,28 @@ def _create_stream(
     if columns or not cursor.take("AS"):
         return plain(name, columns, properties, or_replace=or_replace, if_not_exists=exists)
     query = read_query(cursor, before_partition_by=True)
-    partition_by = _partition_by(cursor)
+    partition_by = cursor.several(read_expression) if cursor.take("PARTITION BY") else ()
     take_emit_changes(cursor)
     return as_select(name, query, properties, partition_by, or_replace=or_replace, if_not_exists=exists)
 
 
 def _columns(cursor: Cursor) -> tuple[StreamColumn, ...]:
-    if not cursor.take("("):
-        return ()
-    columns = [_column(cursor)]
-    while cursor.take(","):
-        columns.append(_column(cursor))
-    cursor.expect(")")
-    return tuple(columns)
+    if cursor.at("("):
+        return cursor.in_parentheses(_column)
+    cursor.expecting("(")
+    return ()
 
 
 def _column(cursor: Cursor) -> StreamColumn:
     name = cursor.identifier()
     type_ = s.column_type(cursor)
-    role: ColumnRole | None = None
+    role = cursor.choose(*_ROLES)
     header: str | None = None
-    if cursor.take("PRIMARY KEY"):
-        role = "PRIMARY KEY"
-    elif cursor.take("KEY"):
-        role = "KEY"
-    elif cursor.take("HEADERS"):
-        role = "HEADERS"
-    elif cursor.take("HEADER"):
+    if role == "HEADER":
         cursor.expect("(")
-        role, header = "HEADER", cursor.string()
+        header = cursor.string()
         cursor.expect(")")
     return StreamColumn(name, type_, role, header)
-
-
-def _partition_by(cursor: Cursor) -> tuple[s.Expression, ...]:
-    if not cursor.take("PARTITION BY"):
-        return ()
-    expressions = [read_expression(cursor)]
-    while cursor.take(","):
-        expressions.append(read_expression(cursor))
-    return tuple(expressions)
 
 
 def _print_column(node: StreamColumn) -> str:

@@ -1,8 +1,8 @@
 """Tokens, and the lexer that makes them from text in one linear pass.
 
-It knows all that Headgate's SQL contains: "x" and `x` identifiers, '…' and E'…' strings, $$x$$ and $tag$x$tag$ quotes, nested
-comments. Every token has its offsets, so that a query body can be cut out of the text exactly. Blanks and comments are not
-tokens.
+It knows all that Headgate's SQL contains: "x" and `x` identifiers, '…' and E'…' strings, $$x$$ and $tag$x$tag$ quotes,
+nested comments. Every token has its offsets, so that a query body can be cut out of the text exactly. Blanks and
+comments are not tokens.
 """
 
 from __future__ import annotations

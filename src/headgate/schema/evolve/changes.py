@@ -191,7 +191,8 @@ def diff(old: t.Record, new: t.Record, *, aliases: Aliases | None = None) -> tup
 
 
 def diff_values(old: t.Field, new: t.Field, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
-    """All changes from one whole value to another, whatever the two are called. The path of the whole value is empty."""
+    """All changes from one whole value to another, whatever the two are called. The path of the whole value is
+    empty."""
     return tuple(_changes_of_field(old, replace(new, name=old.name), (), (), aliases or {}))
 
 

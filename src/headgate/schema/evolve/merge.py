@@ -4,14 +4,14 @@
 
     integer -> bigint -> decimal        integer, real -> double        decimal -> wider decimal -> text -> json
 
-It is idempotent, associative and commutative, except for the order of a record's fields, which is that of the first. So the
-types of many documents can be joined in any order and in any parts. `formats/jsonschema/read.join` is another lattice on
-purpose: there, text and integer give json, because the alternatives of a schema must stay apart.
+It is idempotent, associative and commutative, except for the order of a record's fields, which is that of the first. So
+the types of many documents can be joined in any order and in any parts. `formats/jsonschema/read.join` is another
+lattice on purpose: there, text and integer give json, because the alternatives of a schema must stay apart.
 
-`merge` is what a reader does under ON SCHEMA CHANGE = FOLLOW. New fields are added at the end, nullable unless they have a
-default. Numbers widen. Columns become nullable. A removed field keeps its column, which has the field's default from then
-on, or becomes nullable. Every other change leaves the column as it was: its verdict is BREAKING, and tasks that use the
-column halt until the change is accepted.
+`merge` is what a reader does under ON SCHEMA CHANGE = FOLLOW. New fields are added at the end, nullable unless they
+have a default. Numbers widen. Columns become nullable. A removed field keeps its column, which has the field's default
+from then on, or becomes nullable. Every other change leaves the column as it was: its verdict is BREAKING, and tasks
+that use the column halt until the change is accepted.
 """
 
 from __future__ import annotations
@@ -25,12 +25,7 @@ Number = t.Integer | t.Bigint | t.Real | t.Double | t.Decimal
 
 # Digits that a number needs as a decimal, before and after the point. A double may have more of both. Its column is the
 # widest that still has room for a bigint; a value that does not fit is refused when it is read, not rounded.
-_DIGITS: dict[type, tuple[int, int]] = {
-    t.Integer: (10, 0),
-    t.Bigint: (19, 0),
-    t.Real: (20, 18),
-    t.Double: (20, 18),
-}
+_DIGITS: dict[type, tuple[int, int]] = {t.Integer: (10, 0), t.Bigint: (19, 0), t.Real: (20, 18), t.Double: (20, 18)}
 
 
 def widen(a: t.Type, b: t.Type, *, exact: bool = False) -> t.Type:

@@ -4,9 +4,9 @@ A verdict is about the field that changed. The planner knows whether a view or a
 of a field that nothing uses breaks nothing. `_ROWS` is the table: one row per change, one column per target. A
 change of a type depends on both types, so each target has a function for it.
 
-`arriving` judges a whole schema that arrives with a record: what it changes for the side that reads it, and whether the side
-follows. This is the one answer to "may this change be followed?". The engine asks it when a record has a new schema, and
-the planner asks it before a schema is taken into a source.
+`arriving` judges a whole schema that arrives with a record: what it changes for the side that reads it, and whether the
+side follows. This is the one answer to "may this change be followed?". The engine asks it when a record has a new
+schema, and the planner asks it before a schema is taken into a source.
 """
 
 from __future__ import annotations
@@ -356,8 +356,8 @@ class ArrivingSchema:
         return Level.SAFE < self.level < Level.BREAKING
 
     def breaking_fields(self) -> tuple[FieldPath, ...]:
-        """The fields that cannot be read if the schema is not followed, from the outermost record inwards. These include
-        fields that could be followed alone but do not fit the present type."""
+        """The fields that cannot be read if the schema is not followed, from the outermost record inwards. These
+        include fields that could be followed alone but do not fit the present type."""
         if not self.breaks:
             return ()
         paths = [_field_path(change.path) for change, found in self.changes if found.level > Level.SAFE]

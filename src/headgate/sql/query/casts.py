@@ -1,7 +1,7 @@
 """Literals and casts: their types, and how they are written for Spark.
 
-A literal has the type that Spark gives it. No cast is silent: a text that is not JSON, not a UUID or not a symbol of an enum
-is an error, in the statement if it is a literal and otherwise in the row.
+A literal has the type that Spark gives it. No cast is silent: a text that is not JSON, not a UUID or not a symbol of an
+enum is an error, in the statement if it is a literal and otherwise in the row.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def negative(visitor: Visitor, node: exp.Neg, scope: Scope) -> Typed:
 
 
 def typed_literal(node: exp.Cast, kind: str) -> Typed:
-    """DATE '2026-11-15' and the like. sqlglot reads them as casts; as literals, Spark checks them when it analyses the query."""
+    """DATE '2026-11-15' and the like. sqlglot reads them as casts; as literals, Spark checks them when it analyses the
+    query."""
     type_ = TYPED_LITERALS[kind]
     written = text(node.this.name).sql(dialect="spark")
     node.replace(exp.Var(this=f"{spark_ddl(type_)} {written}"))
@@ -142,7 +143,8 @@ _TARGETS: dict[type, tuple[type, ...]] = {
 
 
 def _check_text(node: exp.Cast, source: Typed, type_: t.Type, lenient: bool) -> bool:
-    """Cast to a type that is a string in Spark: the value becomes JSON, or is checked, now if it is a literal and otherwise in every row."""
+    """Cast to a type that is a string in Spark: the value becomes JSON, or is checked, now if it is a literal and
+    otherwise in every row."""
     if isinstance(type_, t.Json) and isinstance(source.type, t.Array | t.Map | t.Record):
         node.replace(call("to_json", node.this.copy()))
         return True

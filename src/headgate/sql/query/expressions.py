@@ -135,15 +135,7 @@ _NAMED: dict[type, str] = {
 }
 
 
-_SAME_AS_INNER = (
-    exp.Cast,
-    exp.Paren,
-    exp.Window,
-    exp.Filter,
-    exp.WithinGroup,
-    exp.IgnoreNulls,
-    exp.RespectNulls,
-)
+_SAME_AS_INNER = (exp.Cast, exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def written_name(node: exp.Expr) -> str | None:

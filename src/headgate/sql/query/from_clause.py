@@ -184,7 +184,8 @@ class FromClause:
     def _point(
         self, node: exp.Table, relation: Relation, name: str, columns: tuple[Column, ...], span: Span | None
     ) -> None:
-        """Put the name of Spark's view. Columns are renamed in a subquery, because Spark's own column list would have to name the hidden ones too."""
+        """Put the name of Spark's view. Columns are renamed in a subquery, because Spark's own column list would have
+        to name the hidden ones too."""
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", identifier(relation.spark_name))

@@ -1,4 +1,5 @@
-"""GROUP BY: which expressions are allowed beside aggregates. Works on expressions that are already rewritten for Spark."""
+"""GROUP BY: which expressions are allowed beside aggregates. Works on expressions that are already rewritten for
+Spark."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """Rows come, change and go, and the columns at these positions tell them apart. Without any there is at most one row."""
+    """Rows come, change and go, and the columns at these positions tell them apart. Without any there is at most one
+    row."""
 
     key: tuple[int, ...]
 

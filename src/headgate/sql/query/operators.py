@@ -1,9 +1,9 @@
 """Operators: the types of their operands and results, and how those that Spark lacks are written for it.
 
-`->` and `->>` take a part of a JSON value, as JSON or as text. A chain of them becomes one look-up. Numbers must keep their
-digits, and Spark's get_json_object changes them. So every scalar of the document is first turned into a string with a
-marker letter in front: `s` for a string, `n` for a number, `z` for a null. The look-up then returns a marked string, and the
-marker is removed from the result. All of it is built from Spark's own functions.
+`->` and `->>` take a part of a JSON value, as JSON or as text. A chain of them becomes one look-up. Numbers must keep
+their digits, and Spark's get_json_object changes them. So every scalar of the document is first turned into a string
+with a marker letter in front: `s` for a string, `n` for a number, `z` for a null. The look-up then returns a marked
+string, and the marker is removed from the result. All of it is built from Spark's own functions.
 """
 
 from __future__ import annotations
@@ -20,14 +20,7 @@ from headgate.sql.query.scope import Scope, Visitor, call, field_of, identifier,
 from headgate.sql.query.types import NULL, Typed, arithmetic, boolean, common, common_type, is_text
 from headgate.text.cursor import Identifier
 
-ARITHMETIC: dict[type, str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-    exp.IntDiv: "DIV",
-}
+ARITHMETIC: dict[type, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "DIV"}
 LOGIC: dict[type, str] = {exp.And: "AND", exp.Or: "OR", exp.Not: "NOT"}
 COMPARISONS: dict[type, str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.Between: "BETWEEN",
@@ -225,7 +218,8 @@ def bracket(visitor: Visitor, node: exp.Bracket, scope: Scope) -> Typed:
 
 
 def _from_zero(index: exp.Expr) -> exp.Expr:
-    """Undo what sqlglot does to an index: it takes it as PostgreSQL's, from 1, and subtracts 1. Ours are Spark's, from 0."""
+    """Undo what sqlglot does to an index: it takes it as PostgreSQL's, from 1, and subtracts 1. Ours are Spark's, from
+    0."""
     if isinstance(index, exp.Literal) and not index.is_string:
         return exp.Literal.number(int(index.name) + 1)
     if isinstance(index, exp.Neg) and isinstance(index.this, exp.Literal):
@@ -301,7 +295,8 @@ def _part(part: exp.Expr) -> Step:
 
 
 def from_lambda(node: exp.Lambda) -> exp.Expr:
-    """Turn `f(a -> 'b')` back into an access. sqlglot reads every arrow in a call as a lambda, and what follows as its body."""
+    """Turn `f(a -> 'b')` back into an access. sqlglot reads every arrow in a call as a lambda, and what follows as its
+    body."""
     left = node.expressions[0]
     column = exp.column(left.copy()) if isinstance(left, exp.Identifier) else left.copy()
     body = exp.Paren(this=node.this.copy())
@@ -339,10 +334,7 @@ def part_as_json(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
     found = exp.column(_FOUND)
     listed = call("to_json", call("array", _without_marker(found)))
     inside = call(
-        "substr",
-        listed,
-        exp.Literal.number(2),
-        exp.Sub(this=_length(listed), expression=exp.Literal.number(2)),
+        "substr", listed, exp.Literal.number(2), exp.Sub(this=_length(listed), expression=exp.Literal.number(2))
     )
     return _decode_result(_found(document, steps), {"s": inside, "n": _without_marker(found), "z": text("null")})  # fmt: skip
 
@@ -393,7 +385,8 @@ def _by_strings(document: exp.Expr, outside: exp.Expr, inside: exp.Expr, quote: 
 
 
 def _decode_result(found: exp.Expr, scalars: dict[str, exp.Expr]) -> exp.Expr:
-    """Decode what was found by its marker. True, false and nested values have none. A lambda computes the look-up only once."""
+    """Decode what was found by its marker. True, false and nested values have none. A lambda computes the look-up only
+    once."""
     decoded = _by_marker(exp.column(_FOUND), scalars, _unmark_scalars(exp.column(_FOUND)))
     each = exp.Lambda(this=decoded, expressions=[exp.to_identifier(_FOUND)])
     return call("element_at", call("transform", call("array", found), each), exp.Literal.number(1))

@@ -1,7 +1,7 @@
 """What the names in a query mean: relations, sources of a FROM clause, scopes, columns and fields.
 
-The classes at the top are what enters and leaves an analysis (`Relation`, `AnalysedQuery`). `Visitor` is what the handlers
-of expressions need of the walk that calls them.
+The classes at the top are what enters and leaves an analysis (`Relation`, `AnalysedQuery`). `Visitor` is what the
+handlers of expressions need of the walk that calls them.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class AnalysedQuery:
 
     ``relations`` are the names of the relations that it reads, each once. A column without a type is the result of a
     function that is not in our table; Spark types it later. ``row_by_row`` is true if every output row depends on one
-    input row of one relation. ``references`` and ``types`` are in the order of the text. ``tree`` is the same query node
-    by node; its columns are those of the query, in their order.
+    input row of one relation. ``references`` and ``types`` are in the order of the text. ``tree`` is the same query
+    node by node; its columns are those of the query, in their order.
     """
 
     columns: tuple[Column, ...]
@@ -183,8 +183,8 @@ class FromEntry:
 class Scope:
     """The sources of one SELECT, its common table expressions, and the scope around it.
 
-    ``outputs`` are the columns of the result. HAVING, GROUP BY and ORDER BY look for a name in the inputs first and then
-    in these.
+    ``outputs`` are the columns of the result. HAVING, GROUP BY and ORDER BY look for a name in the inputs first and
+    then in these.
     """
 
     outer: Scope | None = None
@@ -292,8 +292,8 @@ def _same_name(known: Sequence[Identifier], written: Sequence[Identifier]) -> bo
 class Visitor(Protocol):
     """The walk over the expressions of one query, as its handlers see it.
 
-    A handler sets ``stateful`` if the result depends on more than one row, and adds to ``references``, which are keyed by
-    their start offset.
+    A handler sets ``stateful`` if the result depends on more than one row, and adds to ``references``, which are keyed
+    by their start offset.
     """
 
     normalised: Normalised
@@ -330,7 +330,8 @@ def name_part(node: exp.Expr) -> Identifier:
 
 
 def spark_column(source: Source | None, column: Column) -> exp.Expr:
-    """The column for Spark, with its exact name and source. A column merged by USING is the first one that is not NULL."""
+    """The column for Spark, with its exact name and source. A column merged by USING is the first one that is not
+    NULL."""
     if source is None:
         return _referring(exp.column(identifier(column.name)), column.ref)
     owners = source.merges.get(column.name, ((source.alias, column.ref),))
@@ -346,7 +347,8 @@ def _referring(node: exp.Expr, ref: Ref | None) -> exp.Expr:
 
 
 def resolve(parts: list[Identifier], scope: Scope) -> tuple[Source | None, Column, list[Identifier]]:
-    """Find the column of a dotted name: `alias.column[.field …]` if there is such an alias, otherwise `column[.field …]`.
+    """Find the column of a dotted name: `alias.column[.field …]` if there is such an alias, otherwise `column[.field
+    …]`.
 
     Returns its source, the column, and the parts that are fields.
     """
@@ -416,7 +418,8 @@ def variable(_visitor: Visitor, node: exp.Identifier, scope: Scope) -> Typed:
 
 
 def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:
-    """The exact name and the type of a field of a record. It is nullable if the record is, because a NULL record has NULL fields."""
+    """The exact name and the type of a field of a record. It is nullable if the record is, because a NULL record has
+    NULL fields."""
     if owner.type is None:
         return part.name, UNKNOWN
     if not isinstance(owner.type, Record):

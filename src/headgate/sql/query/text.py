@@ -252,8 +252,8 @@ def with_room(depth: int, work: Callable[[], Result]) -> Result:
     """Do the work on a stack that is deep enough for a query of this depth.
 
     sqlglot and our own walk recurse once per level. A deep query therefore runs in a thread with a large stack: with a
-    higher recursion limit alone, a long chain of operators overflows the 1 MB stack of an ordinary thread on some systems
-    and kills the process.
+    higher recursion limit alone, a long chain of operators overflows the 1 MB stack of an ordinary thread on some
+    systems and kills the process.
     """
     if depth <= _SHALLOW:
         try:

@@ -4,9 +4,9 @@ Every column of every node has a `Ref` that is unique within the tree, and expre
 node can be understood, moved and printed without the names of the query around it. A subquery of an expression may use
 columns of the nodes around the expression: it is correlated then.
 
-`Stability` finds which functions with changing results, such as rand and now, the columns and the rows of a tree depend on.
-A column depends on what it is computed from, by way of subqueries and other columns. The rows depend on what decides
-whether a row is there: conditions, groups, and the columns of DISTINCT.
+`Stability` finds which functions with changing results, such as rand and now, the columns and the rows of a tree depend
+on. A column depends on what it is computed from, by way of subqueries and other columns. The rows depend on what
+decides whether a row is there: conditions, groups, and the columns of DISTINCT.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """``equal`` are pairs of a left and a right column that the condition compares. A lateral right side uses columns of the left."""
+    """``equal`` are pairs of a left and a right column that the condition compares. A lateral right side uses columns
+    of the left."""
 
     left: Node
     right: Node

@@ -16,14 +16,7 @@ from headgate.schema import types as t
 from headgate.sql.query import tree as n
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.scope import Column, FromEntry, call, identifier, notes, text
-from headgate.sql.query.tree_select import (
-    SelectBuilder,
-    order_items,
-    outermost,
-    point_at_output,
-    ref_column,
-    ref_of,
-)
+from headgate.sql.query.tree_select import SelectBuilder, order_items, outermost, point_at_output, ref_column, ref_of
 from headgate.sql.query.tree_sql import quoted, spark_sql
 from headgate.sql.query.types import UNKNOWN, Typed, is_numeric
 

@@ -97,7 +97,8 @@ class SelectBuilder:
         return None if ref is None else self.by_ref.get(ref)
 
     def _order(self) -> tuple[list[exp.Expr], bool]:
-        """The items of ORDER BY, and whether all are outputs: then the order is that of the result, otherwise of its rows before."""
+        """The items of ORDER BY, and whether all are outputs: then the order is that of the result, otherwise of its
+        rows before."""
         items: list[exp.Expr] = [exp.Paren(this=item) for item in order_items(self.node)]
         texts = {holder.this.sql(): ref for ref, holder in self.by_ref.items()} if items else {}
         for item in items:

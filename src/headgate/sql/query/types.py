@@ -15,7 +15,8 @@ MIN_SCALE_KEPT = 6  # Spark gives up scale for digits before the point, but keep
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The type of an expression. ``type`` is None if only Spark knows it. ``null`` marks the literal NULL, which takes any type."""
+    """The type of an expression. ``type`` is None if only Spark knows it. ``null`` marks the literal NULL, which takes
+    any type."""
 
     type: t.Type | None
     nullable: bool = True
@@ -55,7 +56,8 @@ def as_decimal(operand: Typed) -> t.Decimal | None:
 
 
 def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
-    """The type of `left operator right` for + - * / % and DIV. Unknown for a date and an interval, which Spark types."""
+    """The type of `left operator right` for + - * / % and DIV. Unknown for a date and an interval, which Spark
+    types."""
     nullable = left.nullable or right.nullable or operator in ("/", "%", "DIV")
     if (moment := _moved(operator, left, right)) is not None:
         return Typed(moment, nullable)
@@ -78,7 +80,8 @@ def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
 
 
 def _moved(operator: str, left: Typed, right: Typed) -> t.Type | None:
-    """The type of a timestamp plus an interval, or a date plus days. Unknown for a date and an interval, which Spark types."""
+    """The type of a timestamp plus an interval, or a date plus days. Unknown for a date and an interval, which Spark
+    types."""
     if operator == "+" and left.interval:
         left, right = right, left
     if operator not in ("+", "-"):

@@ -1,7 +1,7 @@
 """JSON -> the tree of an Avro schema, by the rules of the Avro 1.12 specification.
 
-A type may use the names of types that are defined before it, of itself, and of the schemas that it refers to. The parser
-collects every fault with its path before the caller decides what to raise.
+A type may use the names of types that are defined before it, of itself, and of the schemas that it refers to. The
+parser collects every fault with its path before the caller decides what to raise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _BROKEN = "null"  # takes the place of a type that could not be read, so that th
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong, and where. ``unknown`` is the name of a type that is not defined; ``similar`` are names that are."""
+    """What is wrong, and where. ``unknown`` is the name of a type that is not defined; ``similar`` are names that
+    are."""
 
     path: str
     reason: str
@@ -56,11 +57,7 @@ def parse(definition: Json, known: Mapping[str, tree.Named] | None = None) -> Pa
 
 
 def parse_leniently(
-    definition: object,
-    known: Mapping[str, tree.Named] | None = None,
-    *,
-    path: str = ROOT,
-    max_levels: int = MAX_LEVELS,
+    definition: object, known: Mapping[str, tree.Named] | None = None, *, path: str = ROOT, max_levels: int = MAX_LEVELS
 ) -> Parsed:
     """The schema as far as reading records needs it. Paths lead to the values that it describes: ``$.orders[].id``.
 

@@ -1,8 +1,8 @@
 """Avro schema -> neutral type.
 
 The fields of a record become the fields of a record. A field whose union has several types besides null becomes one
-nullable column per type, `f1`, `f2`, …, of which one has the value. Annotations are logical types and the names that Kafka
-Connect and Debezium write.
+nullable column per type, `f1`, `f2`, …, of which one has the value. Annotations are logical types and the names that
+Kafka Connect and Debezium write.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def load_tree(schema: object, references: Sequence[object] = ()) -> tree.AvroTyp
 def _referred(
     references: Sequence[object], names: dict[str, tree.Named], max_levels: int
 ) -> Iterator[tuple[str, tree.AvroType]]:
-    """The trees of the schemas that another one refers to; ``names`` gets what they define. A list is several schemas."""
+    """The trees of the schemas that another one refers to; ``names`` gets what they define. A list is several
+    schemas."""
     for number, reference in enumerate(references):
         path, document = f"references[{number}]", _load(reference)
         for part in document if isinstance(document, list) else [document]:
@@ -247,7 +248,8 @@ CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 def annotated(node: tree.Primitive, path: str) -> t.Type:
     """The type of a primitive with these attributes.
 
-    An annotation that is unknown, stands on the wrong type or is not valid in itself is ignored, as the specification asks.
+    An annotation that is unknown, stands on the wrong type or is not valid in itself is ignored, as the specification
+    asks.
     """
     if not node.attributes:
         return PRIMITIVES[node.kind]

@@ -204,9 +204,9 @@ def _expressible(enum: t.Enum) -> bool:
 class TypeNames:
     """Gives full names to the records, enums and fixed of one schema, in the order in which they are written.
 
-    A type of the catalog is called by the last part of its SQL name. An imported type keeps its full name. Any other type
-    is numbered. A clash gets the smallest free number. No other type takes the name of an imported one, even if the
-    imported type comes later.
+    A type of the catalog is called by the last part of its SQL name. An imported type keeps its full name. Any other
+    type is numbered. A clash gets the smallest free number. No other type takes the name of an imported one, even if
+    the imported type comes later.
     """
 
     def __init__(self, outermost: str, frozen: Mapping[tuple[str, ...], str]) -> None:
@@ -299,10 +299,10 @@ def _valid(full_name: str) -> str:
 def next_version(old: tree.AvroType, new: tree.AvroType, defaults: t.Type | None = None) -> tree.AvroType:
     """The new schema as the next version of the old one.
 
-    Everything that the old schema has keeps the docs that it was published with. A field that the old schema lacks brings
-    its own doc, and the default that it has in ``defaults``, which is the same type with the defaults of its fields;
-    otherwise the default null. Without a default no reader of the new schema could read older records, and a registry with
-    the level BACKWARD refuses the schema.
+    Everything that the old schema has keeps the docs that it was published with. A field that the old schema lacks
+    brings its own doc, and the default that it has in ``defaults``, which is the same type with the defaults of its
+    fields; otherwise the default null. Without a default no reader of the new schema could read older records, and a
+    registry with the level BACKWARD refuses the schema.
     """
     match old, new:
         case tree.Record(), tree.Record():

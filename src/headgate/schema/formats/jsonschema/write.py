@@ -43,10 +43,7 @@ class _Writer:
             case t.Array(element, nullable):
                 return {"type": "array", "items": self._nullable_type(element, nullable, depth + 1)}
             case t.Map(value, nullable):
-                return {
-                    "type": "object",
-                    "additionalProperties": self._nullable_type(value, nullable, depth + 1),
-                }
+                return {"type": "object", "additionalProperties": self._nullable_type(value, nullable, depth + 1)}
             case t.Record():
                 return self._record(type_, depth + 1)
             case t.Named():

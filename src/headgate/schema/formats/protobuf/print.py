@@ -63,10 +63,7 @@ class _Printer:
 
     def _head(self) -> list[Lines]:
         file = self._file
-        kinds = {
-            **dict.fromkeys(file.public_dependency, "public "),
-            **dict.fromkeys(file.weak_dependency, "weak "),
-        }
+        kinds = {**dict.fromkeys(file.public_dependency, "public "), **dict.fromkeys(file.weak_dependency, "weak ")}
         imports: Lines = []
         for index, name in enumerate(file.dependency):
             imports += self._commented((3, index), [f"import {kinds.get(index, '')}{_quote(name)};"])
@@ -81,11 +78,7 @@ class _Printer:
         return self._commented(path, _block(head, self._body(message, path)))
 
     def _body(self, message: pb.DescriptorProto, path: Path) -> Lines:
-        parts = [
-            self._option_statements(message.options),
-            self._ranges(message),
-            *self._members(message, path),
-        ]
+        parts = [self._option_statements(message.options), self._ranges(message), *self._members(message, path)]
         parts += [self._enum(enum, (*path, 4, index)) for index, enum in enumerate(message.enum_type)]
         parts += self._extends(message.extension, (*path, 6), message.nested_type, (*path, 3))
         return _joined(parts)

@@ -17,7 +17,7 @@ from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnknownMessag
 from headgate.schema.formats.protobuf.identifiers import Path, column_of
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.values import dumps
-from headgate.schema.written import SizeLimit
+from headgate.schema.written import Member, SizeLimit
 
 _F = pb.FieldDescriptorProto
 _SCALARS: Mapping[int, t.Type] = {
@@ -64,18 +64,9 @@ def from_protobuf(
     return reader.record(reader.choose(message), "$", ())
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedField:
-    """A field by the name of its column and by its number, and the fields of the message that it holds."""
-
-    name: str
-    number: int
-    inner: tuple[NumberedField, ...] = ()
-
-
 def numbered_fields(
     file: pb.FileDescriptorProto, message: str | None = None, dependencies: Sequence[pb.FileDescriptorProto] = ()
-) -> tuple[NumberedField, ...]:
+) -> tuple[Member, ...]:
     """The fields of a message, to be compared with those of another version."""
     reader = _Reader(file, dependencies)
     return reader.numbered(reader.choose(message), ())
@@ -117,13 +108,13 @@ class _Reader:
                 return full
         raise UnknownMessage(name, similar_names(name, (known[1:] for known in self._messages)))
 
-    def numbered(self, name: str, outer: tuple[str, ...]) -> tuple[NumberedField, ...]:
+    def numbered(self, name: str, outer: tuple[str, ...]) -> tuple[Member, ...]:
         found = self._messages.get(name)
         if found is None or name in outer or name in _WELL_KNOWN:
             return ()
-        return tuple(NumberedField(column_of(f), f.number, self._held(f, (*outer, name))) for f in found.proto.field)
+        return tuple(Member(column_of(f), (), f.number, self._held(f, (*outer, name))) for f in found.proto.field)
 
-    def _held(self, field: pb.FieldDescriptorProto, outer: tuple[str, ...]) -> tuple[NumberedField, ...]:
+    def _held(self, field: pb.FieldDescriptorProto, outer: tuple[str, ...]) -> tuple[Member, ...]:
         """The fields of the message that a field holds; of a map, those of its values."""
         inner = self._messages.get(field.type_name) if field.type == _F.TYPE_MESSAGE else None
         if inner is not None and inner.proto.options.map_entry:
@@ -238,7 +229,8 @@ class _Meta:
 
 
 def _meta_of(options: pb.FieldOptions) -> _Meta:
-    """The library knows the option only if other code loaded its definition, so that it is read by a pool of our own."""
+    """The library knows the option only if other code loaded its definition, so that it is read by a pool of our
+    own."""
     if not options.ByteSize():
         return _Meta()
     known = GetMessageClass(_meta_pool().FindMessageTypeByName("google.protobuf.FieldOptions"))()
