@@ -17,13 +17,18 @@ from headgate.catalog.objects import definition_of
 from headgate.errors import InternalError
 from headgate.resolve.errors import ConnectionOfOtherKind
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.connections import ConnectionSystem, CreateConnection
-from headgate.sql.kafka import Kafka, KafkaConnection, ReadOptions, WriteOptions
+from headgate.sql.connections import (
+    ConnectionSystem,
+    CreateConnection,
+    Kafka,
+    KafkaConnection,
+    ReadOptions,
+    WriteOptions,
+)
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
-from headgate.sql.rewrite import TYPES, Field, rewrite
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Create, Kind, ObjectName, kinds_named
+from headgate.sql.statement import TYPES, Create, DataField, Kind, ObjectName, kinds_named, rewrite
 
 Statement = TypeVar("Statement", bound=Create)
 
@@ -34,7 +39,7 @@ def resolve_names(statement: Statement, catalog: Catalog, path: SearchPath, *, m
     A name that has an id keeps it. Raises for a name that means nothing, or with ``must_exist=False`` leaves it alone.
     """
 
-    def change(value: Any, field: Field | None) -> Any:
+    def change(value: Any, field: DataField | None) -> Any:
         kinds = kinds_named(field)
         try:
             if isinstance(value, ObjectName) and kinds and value.id is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headgate.resolve.errors import TopicMissing
+from headgate.sql.connections import Kafka, KafkaConnection, ReadOptions, WriteOptions
 from headgate.sql.errors import RepeatedOption
-from headgate.sql.kafka import Kafka, KafkaConnection, ReadOptions, WriteOptions
 
 
 def topic_name(kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str:

@@ -48,7 +48,7 @@ from headgate.registry.compatibility.json_schema.nodes import (
 )
 from headgate.registry.json_documents import Documents
 from headgate.registry.schemas import ParsedSchema
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 
 Key = tuple[int, int, bool]
 

@@ -29,7 +29,7 @@ from headgate.registry.compatibility.json_schema.nodes import (
     String,
 )
 from headgate.registry.json_documents import REFERENCES, Documents, Draft
-from headgate.schema.formats.documents import Json, compact
+from headgate.schema.written import Json, compact
 
 Schema = dict[str, Json]
 
