@@ -16,8 +16,7 @@ from headgate.testing.actions import check_call
 from headgate.testing.context import SpecContext
 from headgate.testing.environment import SpecEnvironment, create_database, drop_database
 from headgate.testing.parse import parse_spec
-from headgate.testing.report import Outcome
-from headgate.testing.run import Settings, read_spec, run_file, run_step
+from headgate.testing.run import Outcome, Settings, read_spec, run_file, run_step
 from tests.testing.fake_engine import FakeEngine
 
 pytestmark = pytest.mark.e2e

@@ -33,8 +33,8 @@ from headgate.embedded.errors import (
 from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
 from headgate.embedded.jars import fetch, jar_sets
 from headgate.embedded.process import last_lines
-from headgate.embedded.protocol import IDLE_TIMEOUT, Reply, Request, WorldStatus, read_reply, write_request
 from headgate.embedded.service import SERVICES, ServiceName, service_name
+from headgate.embedded.supervisor import IDLE_TIMEOUT, Reply, Request, WorldStatus, read_reply, write_request
 
 Progress = Callable[[str], None]
 

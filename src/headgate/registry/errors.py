@@ -22,6 +22,19 @@ class Fault:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """One reason why a reader cannot read what a writer wrote.
+
+    `path` is in the reader: `$.fields[2].type` in Avro, `/properties/a/type` in JSON Schema, a full name in
+    Protobuf. `kind` is a stable upper-case word that a program can compare.
+    """
+
+    path: str
+    kind: str
+    message: str
+
+
 class MalformedSchema(RegistryError, code="REG-0101"):
     """The text is not a schema of its type."""
 

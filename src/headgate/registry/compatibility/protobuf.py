@@ -22,7 +22,7 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
 )
 
-from headgate.registry.compatibility import Incompatibility
+from headgate.registry.errors import Incompatibility
 from headgate.registry.schemas import ParsedSchema
 
 _F = FieldDescriptorProto

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from headgate.registry.compatibility import Incompatibility, levels
+from headgate.registry import compatibility
+from headgate.registry.errors import Incompatibility
 from headgate.registry.schemas import ParsedSchema, Schema, SchemaCache
 from headgate.registry.server.errors import (
     IdTaken,
@@ -202,7 +203,7 @@ def check_level(
     level: CompatibilityLevel,
 ) -> tuple[str, ...]:
     """The default check: the compatibility level."""
-    return tuple(_sentence(found) for found in levels.check(new, earlier, level))
+    return tuple(_sentence(found) for found in compatibility.check(new, earlier, level))
 
 
 def _sentence(found: Incompatibility) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from headgate.registry.compatibility.json_schema.nodes import (
+from headgate.registry.compatibility.json_nodes import (
     Anything,
     Array,
     Boolean,

@@ -21,7 +21,7 @@ from decimal import Decimal
 
 import jsonschema_rs
 
-from headgate.registry.compatibility.json_schema.nodes import (
+from headgate.registry.compatibility.json_nodes import (
     Anything,
     Array,
     Const,
