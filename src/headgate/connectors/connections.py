@@ -16,7 +16,7 @@ from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, pem_text, reveal_options
 from headgate.errors import HeadgateError, InternalError
 from headgate.registry.client import RegistryClient
-from headgate.registry.transport import Basic, Tls
+from headgate.registry.transport import Credentials, Tls
 from headgate.sql.connections import ConnectionSystem, CreateConnection
 from headgate.sql.statement import Create, ObjectName
 
@@ -240,7 +240,7 @@ class _ClientsOfOptions:
 
 def registry_client(options: ConnectionOptions) -> RegistryClient:
     username = options.get("USERNAME")
-    credentials = Basic(username, options.get("PASSWORD") or "") if username is not None else None
+    credentials = Credentials(username, options.get("PASSWORD") or "") if username is not None else None
     # The HTTP library takes keys and certificates as files only. It reads them once, when the client is made.
     with tempfile.TemporaryDirectory(prefix="headgate-") as folder:  # with mode 0700
         tls = _tls(options, Path(folder))

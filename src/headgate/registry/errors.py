@@ -189,7 +189,7 @@ class StillReferenced(RegistryError, code="REG-0217"):
     subject: str
     version: int | None = None
     MESSAGE = "{which} cannot be deleted, other schemas refer to it"
-    HINT = "Ask for referenced_by to see the ids of those schemas, and delete them first."
+    HINT = "The registry's resource `referencedby` lists the ids of those schemas. Delete them first."
 
     @property
     def which(self) -> str:
@@ -242,12 +242,12 @@ class RegistryUnreachable(RegistryError, code="REG-0231"):
 
 
 class WrongCredentials(RegistryError, code="REG-0232"):
-    """The registry answers and does not accept the user or the token."""
+    """The registry answers and does not accept the user or the password."""
 
     url: str
     user: str | None = None
     MESSAGE = "the registry at {url} does not accept {who}"
-    HINT = "Check user name and password, or the token."
+    HINT = "Check the user name and the password."
 
     @property
     def who(self) -> str:

@@ -27,14 +27,7 @@ import httpx
 import psutil
 
 import headgate
-from headgate.serve.errors import (
-    EngineDidNotStart,
-    EngineNotRunning,
-    EngineRefused,
-    EngineUnreachable,
-    TooManyStatements,
-    WrongToken,
-)
+from headgate.serve import errors
 from headgate.serve.protocol import Done, Event, Failed, read_event
 
 CONNECT_TIMEOUT = 10.0  # seconds
@@ -86,11 +79,11 @@ class EngineClient:
         """A client of the engine that runs for a project folder. Raises EngineNotRunning."""
         found = EngineAddress.read(folder)
         if found is None or not _is_running(found.pid):
-            raise EngineNotRunning(str(folder))
+            raise errors.EngineNotRunning(str(folder))
         try:
             token = token_file(folder).read_text("utf-8").strip()
         except OSError as error:
-            raise EngineNotRunning(str(folder)) from error
+            raise errors.EngineNotRunning(str(folder)) from error
         return cls(found.url, token, session)
 
     def run(self, sql: str, timeout: float | None = None) -> Generator[Event, None, None]:
@@ -110,15 +103,15 @@ class EngineClient:
                         yield (last := read_event(line))
         except httpx.HTTPError as error:
             if not isinstance(last, Failed):
-                raise EngineUnreachable(self.url, _reason(error)) from error
+                raise errors.EngineUnreachable(self.url, _reason(error)) from error
         if not isinstance(last, Done | Failed):
-            raise EngineUnreachable(self.url, "its answer ended too early")
+            raise errors.EngineUnreachable(self.url, "its answer ended too early")
 
     def is_healthy(self) -> bool:
         """Whether the engine answers."""
         try:
             return self.send("GET", "/healthz", timeout=CONNECT_TIMEOUT).is_success
-        except EngineUnreachable:
+        except errors.EngineUnreachable:
             return False
 
     def send(self, method: str, path: str, *, timeout: float, token: str | None = None, **sent: Any) -> httpx.Response:
@@ -130,7 +123,7 @@ class EngineClient:
             with self._http(httpx.Timeout(timeout), token) as http:
                 return http.request(method, path, **sent)
         except httpx.HTTPError as error:
-            raise EngineUnreachable(self.url, _reason(error)) from error
+            raise errors.EngineUnreachable(self.url, _reason(error)) from error
 
     def _http(self, timeout: httpx.Timeout, token: str | None = None) -> httpx.Client:
         used = self._token if token is None else token
@@ -142,12 +135,12 @@ class EngineClient:
     def raise_for_status(self, response: httpx.Response) -> None:
         """Raise the error that the status of a response means, if it is not a success."""
         if response.status_code in (401, 403):
-            raise WrongToken(self.url)
+            raise errors.WrongToken(self.url)
         if not response.is_success:
             response.read()
             if response.status_code == 503:
-                raise TooManyStatements(self.url)
-            raise EngineRefused(self.url, response.status_code, " ".join(response.text.split())[:300])
+                raise errors.TooManyStatements(self.url)
+            raise errors.EngineRefused(self.url, response.status_code, " ".join(response.text.split())[:300])
 
 
 def _lines(response: httpx.Response) -> Generator[bytes, None, None]:
@@ -235,8 +228,8 @@ class EngineProcess:
         found = EngineAddress.read(self.project)
         return found is not None and found.pid == self.pid and self.client.is_healthy()
 
-    def _did_not_start(self, reason: str) -> EngineDidNotStart:
-        return EngineDidNotStart(str(self.project), reason, str(self.log), last_lines(self.log))
+    def _did_not_start(self, reason: str) -> errors.EngineDidNotStart:
+        return errors.EngineDidNotStart(str(self.project), reason, str(self.log), last_lines(self.log))
 
     def _process_tree(self) -> list[psutil.Process]:
         """The engine and its descendants. Call it while the engine runs: later its children have another parent."""

@@ -20,21 +20,11 @@ from typing import TypeAlias, assert_never
 from xml.etree import ElementTree
 
 from headgate.errors import Diagnostic, HeadgateError, InternalError
+from headgate.testing import parse
 from headgate.testing.actions import ACTIONS, check_call, perform
 from headgate.testing.context import Edit, SpecContext
 from headgate.testing.environment import SpecEnvironment
 from headgate.testing.errors import MalformedSpec, NoSpecs
-from headgate.testing.parse import (
-    ActionCall,
-    Fails,
-    Prints,
-    Spec,
-    SpecFault,
-    SpecFaults,
-    Step,
-    Succeeds,
-    parse_spec,
-)
 from headgate.testing.records import PLAIN
 from headgate.testing.statements import expect_error, expect_rows, expect_text
 from headgate.text.lexer import tokenize
@@ -54,36 +44,36 @@ class SpecFile:
     """A file to run. ``spec`` holds its mistakes if it cannot run."""
 
     path: Path
-    spec: Spec | SpecFaults
+    spec: parse.Spec | parse.SpecFaults
     services: frozenset[str] = frozenset()
     is_alone: bool = False
 
 
-def describe(path: Path, spec: Spec | SpecFaults) -> SpecFile:
-    if isinstance(spec, SpecFaults):
+def describe(path: Path, spec: parse.Spec | parse.SpecFaults) -> SpecFile:
+    if isinstance(spec, parse.SpecFaults):
         return SpecFile(path, spec)
     return SpecFile(path, spec, services_of(spec.steps), disrupts(spec.steps))
 
 
-def disrupts(steps: Sequence[Step]) -> bool:
+def disrupts(steps: Sequence[parse.Step]) -> bool:
     """Whether a step kills or restarts Headgate or a service. Other files would only wait for it."""
-    return any(isinstance(step, ActionCall) and ACTIONS[step.action].disrupts for step in steps)
+    return any(isinstance(step, parse.ActionCall) and ACTIONS[step.action].disrupts for step in steps)
 
 
-def services_of(steps: Sequence[Step]) -> frozenset[str]:
+def services_of(steps: Sequence[parse.Step]) -> frozenset[str]:
     """The services that the steps use by action, by connection or by variable."""
     return frozenset(service for step in steps for service in _services(step))
 
 
-def _services(step: Step) -> Iterator[str]:
-    if isinstance(step, ActionCall):
+def _services(step: parse.Step) -> Iterator[str]:
+    if isinstance(step, parse.ActionCall):
         yield from _services_of_action(step)
     else:
         yield from _named(step.sql)
         yield from _connections(step.sql)
 
 
-def _services_of_action(call: ActionCall) -> Iterator[str]:
+def _services_of_action(call: parse.ActionCall) -> Iterator[str]:
     family = call.action.partition("-")[0]
     if family in SERVICES:
         yield family
@@ -262,12 +252,12 @@ def find_specs(paths: Sequence[Path], word: str | None = None) -> list[Path]:
 def read_spec(path: Path) -> SpecFile:
     """A file that is ready to run, or that holds all its mistakes."""
     try:
-        return describe(path, parse_spec(str(path), path.read_text("utf-8"), check_call))
-    except SpecFaults as faults:
+        return describe(path, parse.parse_spec(str(path), path.read_text("utf-8"), check_call))
+    except parse.SpecFaults as faults:
         return describe(path, faults)
     except (UnicodeDecodeError, OSError) as error:
         unreadable = MalformedSpec(f"the file cannot be read as UTF-8 text ({type(error).__name__})")
-        return describe(path, SpecFaults((SpecFault(1, unreadable),)))
+        return describe(path, parse.SpecFaults((parse.SpecFault(1, unreadable),)))
 
 
 def run_files(files: Sequence[SpecFile], settings: Settings, open_job: OpenJob) -> Iterator[Outcome]:
@@ -339,7 +329,7 @@ class _Jobs:
 def run_file(file: SpecFile, environment: SpecEnvironment, settings: Settings) -> Outcome:
     """Run a file, once for each of its formats."""
     began, path, spec = time.monotonic(), str(file.path), file.spec
-    if isinstance(spec, SpecFaults):
+    if isinstance(spec, parse.SpecFaults):
         mistakes = tuple(Failure(path, one.line, one.error.diagnostic()) for one in spec.faults)
         return Outcome(path, time.monotonic() - began, mistakes)
     edits: list[Edit] = []
@@ -354,7 +344,7 @@ def run_file(file: SpecFile, environment: SpecEnvironment, settings: Settings) -
 
 def _run_steps(
     file: SpecFile,
-    spec: Spec,
+    spec: parse.Spec,
     format_: str | None,
     environment: SpecEnvironment,
     settings: Settings,
@@ -377,15 +367,15 @@ def _run_steps(
     return None
 
 
-def run_step(step: Step, context: SpecContext) -> None:
+def run_step(step: parse.Step, context: SpecContext) -> None:
     match step:
-        case Succeeds():
+        case parse.Succeeds():
             expect_rows(step, context)
-        case Fails():
+        case parse.Fails():
             expect_error(step, context)
-        case Prints():
+        case parse.Prints():
             expect_text(step, context)
-        case ActionCall():
+        case parse.ActionCall():
             perform(step, context)
         case _:
             assert_never(step)
