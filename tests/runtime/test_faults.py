@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from headgate.embedded.world import World
 from headgate.registry.server.requests import User, Users
+from headgate.serve.client import HEADGATE, EngineProcess, program_environment, start_engine, started_engine
 from headgate.serve.errors import EngineDidNotStart
-from headgate.serve.process import HEADGATE, EngineProcess, program_environment, start_engine, started_engine
 from headgate.serve.protocol import Failed
 from tests.connectors.brokers import REASON, refusing_broker
 from tests.embedded.world_fixtures import eventually
