@@ -171,7 +171,8 @@ class HeadgateError(Exception):
         return _TEMPLATE.vformat(text, (self,), {})
 
     def at(self, span: Span | None) -> Self:
-        """The same error, pointing at a part of the statement. A span that is already set stays: inner code knows better."""
+        """The same error, pointing at a part of the statement. A span that is already set stays: inner code knows
+        better."""
         if self.span is None:
             self.span = span
         return self
@@ -267,11 +268,7 @@ def locate(source: str, span: Span) -> tuple[int, int, str]:
     text, offset = _window(text, column - 1)
     gutter = f"{line} | "
     pad = "".join("\t" if c == "\t" else " " for c in text[:offset])
-    return (
-        line,
-        column,
-        f"{gutter}{text}\n{' ' * len(gutter)}{pad}{'^' * min(width, max(1, len(text) - offset))}",
-    )
+    return (line, column, f"{gutter}{text}\n{' ' * len(gutter)}{pad}{'^' * min(width, max(1, len(text) - offset))}")
 
 
 def _window(text: str, offset: int, width: int = 160) -> tuple[str, int]:

@@ -18,7 +18,7 @@ from headgate.plan.impact import FollowPlan, SinkChange, check_sink_schemas, def
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_sink, with_own_schemas
 from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type
-from headgate.schema.evolve.arriving import arriving as judge
+from headgate.schema.evolve.verdicts import arriving as judge
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.schema.written import SchemaFormat, WrittenSchema

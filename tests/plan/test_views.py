@@ -14,7 +14,7 @@ from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, ReplacementBr
 from headgate.plan.plans import Outcome
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
-from headgate.sql.query.errors import UnknownColumn
+from headgate.sql.errors import UnknownColumn
 from tests.plan.planning import Planning, record
 
 pytestmark = pytest.mark.unit

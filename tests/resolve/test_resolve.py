@@ -13,11 +13,11 @@ from headgate.resolve.compare import differences
 from headgate.resolve.printing import with_current_names
 from headgate.resolve.statements import object_id, resolve_names, resolve_statement
 from headgate.schema.types import Named
+from headgate.sql.objects import CreateType, ListBody
 from headgate.sql.script import parse_statement
 from headgate.sql.show import Describe, ExplainSchema, ShowObjects
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Create, ObjectName
-from headgate.sql.types import CreateType, ListBody
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 from tests.plan.planning import Planning, record

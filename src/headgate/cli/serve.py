@@ -30,8 +30,7 @@ from headgate.embedded.spark import open_spark, query_settings
 from headgate.embedded.world import World
 from headgate.runtime.query_process import QueryProcess, QuerySettings
 from headgate.runtime.session import OpenSpark, Spark, kill_jvm
-from headgate.serve.client import EngineAddress
-from headgate.serve.process import HEADGATE
+from headgate.serve.client import HEADGATE, EngineAddress
 from headgate.serve.server import HttpApi
 
 ENGINE_FILE = "engine.json"

@@ -44,8 +44,8 @@ from headgate.resolve.statements import resolve_statement
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
 from headgate.sql.connections import AlterSecret, CreateSecret, SecretFromEnv, SecretFromFile, SecretText
+from headgate.sql.errors import UnknownColumn
 from headgate.sql.queries import Select
-from headgate.sql.query.errors import UnknownColumn
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.redact import redacted_text
 from headgate.sql.registry_formats import PendingId

@@ -23,8 +23,7 @@ from headgate.registry.schemas import to_register
 from headgate.resolve.context import SparkTypes, TakenSchema
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.schema.encodings import Encoding, SchemaEncoding
-from headgate.schema.evolve.arriving import arriving
-from headgate.schema.evolve.verdicts import Target
+from headgate.schema.evolve.verdicts import Target, arriving
 from headgate.sql.registry_formats import Side
 from headgate.sql.sources import CreateSource
 

@@ -13,8 +13,7 @@ from headgate.plan.errors import ColumnNameTaken, NotSupportedYet, ViewNoLongerV
 from headgate.plan.relations import analyse_query, relations_read
 from headgate.sql.query import growth
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.query.stability import Stability, Unstable
-from headgate.sql.query.tree import ColumnRef, RelationName
+from headgate.sql.query.tree import ColumnRef, RelationName, Stability, Unstable
 from headgate.sql.statement import Kind
 from headgate.sql.views import CreateView
 

@@ -28,14 +28,12 @@ from headgate.plan.source import plan_source
 from headgate.plan.views import columns_change, derive_growth, view_columns
 from headgate.resolve.context import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
-from headgate.schema.evolve.arriving import arriving
-from headgate.schema.evolve.changes import FieldRemoved
-from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.verdicts import Level, Target, verdict
+from headgate.schema.evolve.changes import FieldRemoved, diff
+from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json
-from headgate.schema.formats.avro.version import differs, next_version
+from headgate.schema.formats.avro.write import differs, next_version
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record
 from headgate.schema.written import WrittenSchema

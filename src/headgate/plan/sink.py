@@ -34,12 +34,11 @@ from headgate.resolve.statements import object_id, topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
+from headgate.sql.connections import KafkaConnection
 from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, format_of, frozen_schemas
-from headgate.sql.kafka import KafkaConnection
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
-from headgate.sql.query.stability import Unstable
-from headgate.sql.query.tree import ColumnRef
+from headgate.sql.query.tree import ColumnRef, Unstable
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
 from headgate.sql.sinks import CreateSink
 from headgate.text.cursor import Identifier

@@ -55,13 +55,13 @@ from headgate.resolve.context import Context
 from headgate.resolve.statements import find_object, object_id
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
-from headgate.sql.kafka import KafkaConnection
+from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret, KafkaConnection
 from headgate.sql.objects import (
     ChangeTaskState,
     CommentOn,
     CreateDatabase,
     CreateSchema,
+    CreateType,
     DropObject,
     RenameObject,
 )
@@ -71,7 +71,6 @@ from headgate.sql.registry_formats import RegistryFormat, Side
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import Alter, Create, Kind, ObjectName, Statement
-from headgate.sql.types import CreateType
 from headgate.sql.views import CreateView
 
 

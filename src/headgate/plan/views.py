@@ -37,11 +37,11 @@ from headgate.plan.sink import plan_sink
 from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Type
+from headgate.sql.objects import CreateType, ListBody, MapBody, OtherBody, RecordBody
 from headgate.sql.query import growth
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind, Query
-from headgate.sql.types import CreateType, ListBody, MapBody, OtherBody, RecordBody
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 

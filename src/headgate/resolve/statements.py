@@ -19,16 +19,23 @@ from headgate.errors import InternalError
 from headgate.resolve.context import Context
 from headgate.resolve.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.connections import AlterSecret, ConnectionSystem, CreateConnection, ValidateConnection
+from headgate.sql.connections import (
+    AlterSecret,
+    ConnectionSystem,
+    CreateConnection,
+    Kafka,
+    KafkaConnection,
+    ReadOptions,
+    ValidateConnection,
+    WriteOptions,
+)
 from headgate.sql.errors import RepeatedOption
-from headgate.sql.kafka import Kafka, KafkaConnection, ReadOptions, WriteOptions
 from headgate.sql.objects import ChangeTaskState, CommentOn, DropObject, RenameObject
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
-from headgate.sql.rewrite import TYPES, Field, rewrite
 from headgate.sql.show import Describe, Explain, ExplainSchema, ReplayQuarantine, ShowCreate, ShowLineage, ShowObjects
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
-from headgate.sql.statement import Create, Kind, ObjectName, Statement, kinds_named
+from headgate.sql.statement import TYPES, Create, DataField, Kind, ObjectName, Statement, kinds_named, rewrite
 from headgate.text.cursor import Identifier
 
 Created = TypeVar("Created", bound=Create)
@@ -124,7 +131,7 @@ def resolve_names(statement: Created, catalog: Catalog, path: SearchPath, *, mus
     A name that has an id keeps it. Raises for a name that means nothing, or with ``must_exist=False`` leaves it alone.
     """
 
-    def change(value: Any, field: Field | None) -> Any:
+    def change(value: Any, field: DataField | None) -> Any:
         kinds = kinds_named(field)
         try:
             if isinstance(value, ObjectName) and kinds and value.id is None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from headgate.sql.options import Options, options, print_options
+from headgate.sql import options as o
+from headgate.sql import statement as s
 from headgate.sql.registry_formats import (
     FormatOptions,
     FrozenSchema,
@@ -16,11 +17,6 @@ from headgate.sql.registry_formats import (
     WriteFormatOptions,
     print_registry_format,
     registry_format,
-)
-from headgate.sql.statement import (
-    print_identifiers,
-    print_string,
-    words,
 )
 from headgate.text.cursor import Cursor, Identifier
 from headgate.text.lexer import TokenKind
@@ -105,7 +101,7 @@ def with_frozen_schemas(formats: Formats, side: Side, schemas: Sequence[FrozenSc
     return replace(formats, key=changed) if format_ is formats.key else replace(formats, value=changed)
 
 
-OPTION_LISTS: dict[str, type[Options]] = {
+OPTION_LISTS: dict[str, type[o.Options]] = {
     "inline option": InlineFormatOptions,
     "plain write format option": WriteFormatOptions,
 }
@@ -207,7 +203,7 @@ def _avro(cursor: Cursor, cls: type[FormatOptions]) -> Format:
     if not cursor.take("USING SCHEMA"):
         return registry_format(cursor, "AVRO", cls)
     schema = cursor.string()
-    return AvroInline(schema, options(cursor, InlineFormatOptions) if cursor.at("(") else InlineFormatOptions())
+    return AvroInline(schema, o.options(cursor, InlineFormatOptions) if cursor.at("(") else InlineFormatOptions())
 
 
 def _protobuf(cursor: Cursor, cls: type[FormatOptions]) -> Format:
@@ -234,11 +230,11 @@ def print_format(node: Format) -> str:
         case CsvFormat():
             return _print_csv(node)
         case RegexFormat(pattern):
-            return f"REGEX {print_string(pattern)}"
+            return f"REGEX {s.print_string(pattern)}"
         case AvroInline(schema, given):
-            return words(f"AVRO USING SCHEMA {print_string(schema)}", print_options(given))
+            return s.words(f"AVRO USING SCHEMA {s.print_string(schema)}", o.print_options(given))
         case ProtobufInline(message, schema):
-            return f"PROTOBUF MESSAGE {print_string(message)} USING SCHEMA {print_string(schema)}"
+            return f"PROTOBUF MESSAGE {s.print_string(message)} USING SCHEMA {s.print_string(schema)}"
         case RegistryFormat():
             return print_registry_format(node)
         case _:
@@ -247,6 +243,6 @@ def print_format(node: Format) -> str:
 
 def _print_csv(node: CsvFormat) -> str:
     columns = f"WITH {node.columns} COLUMNS" if node.columns is not None else ""
-    header = f"WITH HEADER {print_identifiers(node.header)}" if node.header is not None else ""
-    delimiter = f"DELIMITED BY {print_string(node.delimiter)}" if node.delimiter is not None else ""
-    return words("CSV", columns, header, delimiter)
+    header = f"WITH HEADER {s.print_identifiers(node.header)}" if node.header is not None else ""
+    delimiter = f"DELIMITED BY {s.print_string(node.delimiter)}" if node.delimiter is not None else ""
+    return s.words("CSV", columns, header, delimiter)

@@ -1,9 +1,9 @@
 """Options: ``NAME [=] value``, separated by commas, in parentheses.
 
-The options of one list are declared once, as the fields of a frozen dataclass below ``Options``. The declaration gives the
-parser, the printer, the synopsis in the docs, and typed access. The name of a field is the name of its option
-(``on_error`` is ``ON ERROR``), its annotation says how the value is read, and its default is what holds if the option is
-not given. An option with its default is not printed.
+The options of one list are declared once, as the fields of a frozen dataclass below ``Options``. The declaration gives
+the parser, the printer, the synopsis in the docs, and typed access. The name of a field is the name of its option
+(``on_error`` is ``ON ERROR``), its annotation says how the value is read, and its default is what holds if the option
+is not given. An option with its default is not printed.
 
 In a statement ``_`` and a blank are the same in a name, and the longest name that matches counts.
 """
@@ -16,44 +16,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import NoneType
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    NewType,
-    NoReturn,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ClassVar, Literal, NewType, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from headgate.errors import HeadgateError, InternalError, Span, similar_names
-from headgate.sql.errors import (
-    InvalidOptionValue,
-    RepeatedOption,
-    UnknownChoice,
-    UnknownOption,
-)
+from headgate.sql import errors
+from headgate.sql import statement as s
 from headgate.sql.queries import read_expression
-from headgate.sql.statement import (
-    Expression,
-    Kind,
-    ObjectName,
-    block,
-    names,
-    object_name,
-    print_name,
-    print_string,
-)
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, describe_token, shortened
 
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    name: ObjectName = dataclasses.field(metadata=names(Kind.SECRET))
+    name: s.ObjectName = dataclasses.field(metadata=s.names(s.Kind.SECRET))
 
 
 Interval = NewType("Interval", str)
@@ -74,20 +49,23 @@ def option(default: Any = None, *, aliases: tuple[str, ...] = (), sensitive: boo
 class Options:
     """The base of all lists of options.
 
-    ``owner`` is the list's name in errors, ``also`` are other items that the list can hold, and ``upper`` says whether names
-    are printed as keywords or as they are declared.
+    ``owner`` is the list's name in errors, ``also`` are other items that the list can hold, and ``upper`` says whether
+    names are printed as keywords or as they are declared.
     """
 
     owner: ClassVar[str]
     also: ClassVar[tuple[str, ...]] = ()
     upper: ClassVar[bool] = True
 
+    def __init_subclass__(cls, *, owner: str = "") -> None:
+        # A dataclass with slots is made twice, the second time without arguments.
+        cls.owner = owner or cls.owner
+
 
 @dataclass(frozen=True, slots=True)
-class ChangeOptions(Options):
+class ChangeOptions(Options, owner="the change"):
     """A change that narrows a type or rewrites data needs CONFIRM."""
 
-    owner: ClassVar[str] = "the change"
     confirm: bool = option(False)
 
 
@@ -135,7 +113,7 @@ _KINDS: dict[object, ValueKind] = {
     frozenset({int}): ValueKind.INTEGER,
     frozenset({bool}): ValueKind.BOOLEAN,
     frozenset({Interval}): ValueKind.INTERVAL,
-    frozenset({Expression}): ValueKind.EXPRESSION,
+    frozenset({s.Expression}): ValueKind.EXPRESSION,
     frozenset({tuple[str, ...]}): ValueKind.STRINGS,
     frozenset({tuple[int, ...]}): ValueKind.SEED_OFFSETS,
     frozenset({Map}): ValueKind.MAP,
@@ -215,7 +193,7 @@ def take_option(cursor: Cursor, cls: type[Options], found: dict[str, Any]) -> No
     cursor.take("=")
     value = _Value(cursor, cls.owner, rule).read()
     if rule.field in found:
-        raise RepeatedOption(rule.name, cls.owner).at(span)
+        raise errors.RepeatedOption(rule.name, cls.owner).at(span)
     found[rule.field] = value
 
 
@@ -235,7 +213,7 @@ def take_option_name(cursor: Cursor, cls: type[Options]) -> OptionRule:
     written = cursor.tokens[cursor.index : cursor.index + length]
     name, names = shortened(" ".join(token.value for token in written)), option_names(cls)
     similar = similar_names(name, names) or similar_names(written[0].value, names)
-    raise UnknownOption(name, cls.owner, names, similar).at(Span(written[0].start, written[-1].end))
+    raise errors.UnknownOption(name, cls.owner, names, similar).at(Span(written[0].start, written[-1].end))
 
 
 def _count_words(cursor: Cursor, most: int) -> int:
@@ -251,6 +229,7 @@ def _words(name: str) -> tuple[str, ...]:
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}\Z")  # Python refuses to read longer numbers
 _LARGEST_OFFSET = 2**63 - 1
+_ENDS: tuple[Literal["EARLIEST", "LATEST"], ...] = ("EARLIEST", "LATEST")
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +257,7 @@ class _Value:
                 return self._choice()
             case ValueKind.SECRET:
                 taken = self.cursor.take("SECRET")
-                return SecretReference(object_name(self.cursor)) if taken else self._string()
+                return SecretReference(s.object_name(self.cursor)) if taken else self._string()
             case ValueKind.STRINGS:
                 return self._strings()
             case ValueKind.OFFSETS:
@@ -301,7 +280,7 @@ class _Value:
         folded = value.casefold()
         if folded not in choices:
             quoted = tuple(f"'{choice}'" for choice in choices)
-            problem = UnknownChoice(self.rule.name, self.owner, quoted, similar_names(folded, choices))
+            problem = errors.UnknownChoice(self.rule.name, self.owner, quoted, similar_names(folded, choices))
             raise problem.at(start.span)
         return folded
 
@@ -342,7 +321,7 @@ class _Value:
         chosen = self.cursor.choose(*choices)
         if chosen is None:
             written = token.value if token.kind is TokenKind.WORD else ""
-            problem = UnknownChoice(self.rule.name, self.owner, choices, similar_names(written, choices))
+            problem = errors.UnknownChoice(self.rule.name, self.owner, choices, similar_names(written, choices))
             raise problem.at(token.span)
         return chosen
 
@@ -351,18 +330,17 @@ class _Value:
 
     def _name(self) -> str:
         """A list of strings may also contain names without quotes: ``SCHEMAS (public, sales)``."""
-        return str(object_name(self.cursor)) if self.cursor.at_name() else self._string()
+        return str(s.object_name(self.cursor)) if self.cursor.at_name() else self._string()
 
     def _offsets(self) -> Offsets:
-        match self.cursor.choose("EARLIEST", "LATEST"):
-            case "EARLIEST":
-                return "EARLIEST"
-            case "LATEST":
-                return "LATEST"
+        found = self.cursor.choose(*_ENDS)
+        if found is not None:
+            return found
         return self._list(self._offset) if self._opens_list() else self._offset()
 
     def _offset(self) -> int:
-        """Read an offset from 0 on. Kafka's -1 and -2 are written LATEST and EARLIEST; as numbers they would silently mean the start."""
+        """Read an offset from 0 on. Kafka's -1 and -2 are written LATEST and EARLIEST; as numbers they would silently
+        mean the start."""
         start = self.cursor.token
         number = self._number()
         if not 0 <= number <= _LARGEST_OFFSET:
@@ -374,11 +352,9 @@ class _Value:
 
     def _list(self, item: Callable[[], Item]) -> tuple[Item, ...]:
         close = ")" if self.cursor.step().word == "(" else "]"
-        found = [item()]
-        while self.cursor.take(","):
-            found.append(item())
+        found = self.cursor.several(lambda _: item())
         self.cursor.expect(close)
-        return tuple(found)
+        return found
 
     def _refuse(self) -> NoReturn:
         raise self._wrong()
@@ -391,7 +367,7 @@ class _Value:
         return self._invalid(found, shortened(token.value) if named and not sensitive else None).at(token.span)
 
     def _invalid(self, found: str, unquoted: str | None = None) -> HeadgateError:
-        return InvalidOptionValue(self.rule.name, self.owner, self.rule.kind.value, found, unquoted)
+        return errors.InvalidOptionValue(self.rule.name, self.owner, self.rule.kind.value, found, unquoted)
 
 
 def read_map(cursor: Cursor) -> Map:
@@ -399,11 +375,9 @@ def read_map(cursor: Cursor) -> Map:
     cursor.expect("[")
     if cursor.take("]"):
         return ()
-    entries = [_entry(cursor)]
-    while cursor.take(","):
-        entries.append(_entry(cursor))
+    entries = cursor.several(_entry)
     cursor.expect("]")
-    return tuple(entries)
+    return entries
 
 
 def _entry(cursor: Cursor) -> tuple[str, str]:
@@ -421,17 +395,17 @@ def given_options(node: Options) -> list[tuple[OptionRule, object]]:
 def _print_value(rule: OptionRule, value: Any) -> str:
     match rule.kind:
         case ValueKind.STRING | ValueKind.INTERVAL:
-            return print_string(value)
+            return s.print_string(value)
         case ValueKind.TIMESTAMP:
-            return print_string(value) if isinstance(value, str) else str(value)
+            return s.print_string(value) if isinstance(value, str) else str(value)
         case ValueKind.INTEGER | ValueKind.CHOICE:
             return str(value)
         case ValueKind.BOOLEAN:
             return "TRUE" if value else "FALSE"
         case ValueKind.SECRET:
-            return f"SECRET {print_name(value.name)}" if isinstance(value, SecretReference) else print_string(value)
+            return f"SECRET {s.print_name(value.name)}" if isinstance(value, SecretReference) else s.print_string(value)
         case ValueKind.STRINGS:
-            return "(" + ", ".join([print_string(item) for item in value]) + ")"
+            return "(" + ", ".join([s.print_string(item) for item in value]) + ")"
         case ValueKind.OFFSETS | ValueKind.SEED_OFFSETS:
             return "(" + ", ".join(map(str, value)) + ")" if isinstance(value, tuple) else str(value)
         case ValueKind.MAP:
@@ -441,7 +415,7 @@ def _print_value(rule: OptionRule, value: Any) -> str:
 
 
 def print_map(entries: Iterable[tuple[str, str]]) -> str:
-    return "MAP[" + ", ".join([f"{print_string(key)} => {print_string(text)}" for key, text in entries]) + "]"
+    return "MAP[" + ", ".join([f"{s.print_string(key)} => {s.print_string(text)}" for key, text in entries]) + "]"
 
 
 def print_each_option(node: Options) -> list[str]:
@@ -451,7 +425,7 @@ def print_each_option(node: Options) -> list[str]:
 def print_options(node: Options) -> str:
     """``(…)``, or nothing if all options have their defaults."""
     given = print_each_option(node)
-    return block(given) if given else ""
+    return s.block(given) if given else ""
 
 
 def print_with_options(node: Options) -> str:

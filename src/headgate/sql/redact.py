@@ -1,8 +1,8 @@
 """Hide secrets in the text of statements before it is logged, stored as history or shown in an error.
 
-A statement that is wrong may hold a secret at any position: behind a misspelt SECRET or PASWORD, or without quotes. So text
-is shown only where it is known to be harmless: in statements that hold no secrets, and in well-formed options that are not
-sensitive. Everything else is replaced by stars.
+A statement that is wrong may hold a secret at any position: behind a misspelt SECRET or PASWORD, or without quotes. So
+text is shown only where it is known to be harmless: in statements that hold no secrets, and in well-formed options that
+are not sensitive. Everything else is replaced by stars.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ def _statements(tokens: list[Token]) -> Iterator[list[Token]]:
 def _hidden(statement: Sequence[Token], start: int) -> set[int]:
     """The positions of the tokens that are hidden, of a statement that begins at ``start``.
 
-    A word that is not known at the beginning, or behind CREATE and ALTER, may be misspelt: it is shown, and what follows
-    it is not.
+    A word that is not known at the beginning, or behind CREATE and ALTER, may be misspelt: it is shown, and what
+    follows it is not.
     """
     at, words = start, [token.word for token in statement]
     while words[at : at + 1] == ["EXPLAIN"]:
@@ -196,18 +196,15 @@ def _hidden_behind_unknown(statement: Sequence[Token], at: int) -> set[int]:
 def _hidden_of_harmless(statement: Sequence[Token], start: int, *, texts: bool = True) -> set[int]:
     """What looks like a secret in a statement that should hold none: a semicolon may be missing before another one.
 
-    A text behind AS is hidden, because CREATE and SECRET may both be misspelt before it. ``texts`` is false for statements
-    that hold no texts, or whose first word is misspelt: then every text is hidden.
+    A text behind AS is hidden, because CREATE and SECRET may both be misspelt before it. ``texts`` is false for
+    statements that hold no texts, or whose first word is misspelt: then every text is hidden.
     """
     hidden: set[int] = set()
     for at in range(start - 1, len(statement) - 1):
         token, following = statement[at], statement[at + 1]
         if token.word in ("CREATE", "ALTER") and following.kind is TokenKind.WORD:
             return hidden | _hidden(statement, at)
-        if _resembles_a_secret(token.word) and [one.word for one in statement[at + 2 : at + 3]] in (
-            ["AS"],
-            ["="],
-        ):
+        if _resembles_a_secret(token.word) and [one.word for one in statement[at + 2 : at + 3]] in (["AS"], ["="]):
             return hidden | _hidden_of_secret(statement, at + 1)
         if following.kind is TokenKind.STRING and (
             not texts or token.word == "AS" or _stands_near_a_secret(statement, start, at + 1)
@@ -224,8 +221,7 @@ def _stands_near_a_secret(statement: Sequence[Token], start: int, at: int) -> bo
 def _hidden_of_secret(statement: Sequence[Token], start: int) -> set[int]:
     """All but keywords, and the name if it stands before the value."""
     value = next(
-        (at for at in range(start, len(statement)) if statement[at].word in ("AS", "FROM", "=")),
-        len(statement),
+        (at for at in range(start, len(statement)) if statement[at].word in ("AS", "FROM", "=")), len(statement)
     )
     return {
         at

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from headgate.errors import HeadgateError, Span, similar_names
 from headgate.text.errors import InvalidNumber, ReservedWord, UnexpectedToken
@@ -21,6 +23,8 @@ RESERVED = frozenset(
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 _A_NAME = "a name"
+Item = TypeVar("Item")
+Word = TypeVar("Word", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,17 @@ class Cursor:
                 raise self.unexpected()
             self.index += 1
 
-    def choose(self, *phrases: str) -> str | None:
+    def choose(self, *phrases: Word) -> Word | None:
         """Step over the first phrase that comes next and return it. List a longer phrase before its own
         beginning: SINK POLICY before SINK."""
         return next((phrase for phrase in phrases if self.take(phrase)), None)
+
+    def one_of(self, phrases: Iterable[Word]) -> Word:
+        """Like ``choose``, but one of the phrases must come next."""
+        found = self.choose(*phrases)
+        if found is None:
+            raise self.unexpected()
+        return found
 
     def step(self) -> Token:
         token = self.token
@@ -135,12 +146,23 @@ class Cursor:
 
     def identifiers(self) -> tuple[Identifier, ...]:
         """Read names in parentheses."""
-        self.expect("(")
-        names = [self.identifier()]
+        return self.in_parentheses(Cursor.identifier)
+
+    # Lists
+
+    def several(self, read: Callable[[Cursor], Item]) -> tuple[Item, ...]:
+        """Read one item or more, with commas between them."""
+        found = [read(self)]
         while self.take(","):
-            names.append(self.identifier())
+            found.append(read(self))
+        return tuple(found)
+
+    def in_parentheses(self, read: Callable[[Cursor], Item]) -> tuple[Item, ...]:
+        """Read one item or more in parentheses. A trailing comma is not allowed, unlike in a list of options."""
+        self.expect("(")
+        found = self.several(read)
         self.expect(")")
-        return tuple(names)
+        return found
 
     # Spans
 
@@ -179,7 +201,8 @@ class Cursor:
 
 @functools.cache
 def _words(phrase: str) -> tuple[str, ...]:
-    """The words of a phrase of the grammar. Cached, because there are a few hundred phrases and every step asks for some."""
+    """The words of a phrase of the grammar. Cached, because there are a few hundred phrases and every step asks for
+    some."""
     return tuple(phrase.split(" "))
 
 

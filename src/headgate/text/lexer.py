@@ -1,8 +1,8 @@
 """Tokens, and the lexer that makes them from text in one linear pass.
 
-It knows all that Headgate's SQL contains: "x" and `x` identifiers, '…' and E'…' strings, $$x$$ and $tag$x$tag$ quotes, nested
-comments. Every token has its offsets, so that a query body can be cut out of the text exactly. Blanks and comments are not
-tokens.
+It knows all that Headgate's SQL contains: "x" and `x` identifiers, '…' and E'…' strings, $$x$$ and $tag$x$tag$ quotes,
+nested comments. Every token has its offsets, so that a query body can be cut out of the text exactly. Blanks and
+comments are not tokens.
 """
 
 from __future__ import annotations
@@ -12,16 +12,7 @@ import re
 from typing import NamedTuple
 
 from headgate.errors import HeadgateError, Span
-from headgate.text.errors import (
-    EmptyIdentifier,
-    InvalidEscape,
-    NulCharacter,
-    UnexpectedCharacter,
-    UnterminatedComment,
-    UnterminatedDollarQuote,
-    UnterminatedIdentifier,
-    UnterminatedString,
-)
+from headgate.text import errors
 
 
 class TokenKind(enum.Enum):
@@ -131,7 +122,7 @@ def tokenize(text: str, *, foreign: bool = False) -> list[Token]:
         else:
             token = _literal(text, kind or "", start, position)
             if not token.value and token.kind is TokenKind.QUOTED and not foreign:
-                raise EmptyIdentifier().at(token.span)
+                raise errors.EmptyIdentifier().at(token.span)
             tokens.append(token)
             position = token.end
 
@@ -139,13 +130,13 @@ def tokenize(text: str, *, foreign: bool = False) -> list[Token]:
 def _unexpected_character(text: str, position: int) -> HeadgateError:
     blank = _BLANK.match(text, position)
     at = blank.end() if blank else position
-    return UnexpectedCharacter(text[at]).at(Span(at, at + 1))
+    return errors.UnexpectedCharacter(text[at]).at(Span(at, at + 1))
 
 
 def _refuse_what_is_no_text(text: str) -> None:
     bad = _NOT_TEXT.search(text)
     if bad is not None:
-        problem = NulCharacter() if bad[0] == "\x00" else UnexpectedCharacter(bad[0])
+        problem = errors.NulCharacter() if bad[0] == "\x00" else errors.UnexpectedCharacter(bad[0])
         raise problem.at(Span(bad.start(), bad.end()))
 
 
@@ -163,9 +154,9 @@ def _literal(text: str, kind: str, start: int, end: int) -> Token:
         case "dollar":
             return _dollar_quoted(text, raw, start, end)
         case "open_escaped":
-            raise UnterminatedString().at(Span(start, end))
+            raise errors.UnterminatedString().at(Span(start, end))
         case _:
-            problem = UnterminatedString() if raw == "'" else UnterminatedIdentifier(raw)
+            problem = errors.UnterminatedString() if raw == "'" else errors.UnterminatedIdentifier(raw)
             raise problem.at(Span(start, end))
 
 
@@ -178,7 +169,7 @@ def _quoted_identifier(raw: str, start: int, end: int) -> Token:
 def _dollar_quoted(text: str, tag: str, start: int, after: int) -> Token:
     close = text.find(tag, after)
     if close < 0:
-        raise UnterminatedDollarQuote(tag).at(Span(start, after))
+        raise errors.UnterminatedDollarQuote(tag).at(Span(start, after))
     return Token(TokenKind.STRING, text[after:close], "", start, close + len(tag))
 
 
@@ -188,7 +179,7 @@ def _end_of_comment(text: str, start: int) -> int:
         depth += 1 if edge[0] == "/*" else -1
         if depth == 0:
             return edge.end()
-    raise UnterminatedComment().at(Span(start, start + 2))
+    raise errors.UnterminatedComment().at(Span(start, start + 2))
 
 
 def _unescape(body: str, offset: int) -> str:
@@ -213,7 +204,7 @@ def _unescape(body: str, offset: int) -> str:
         return plain.encode("utf-16", "surrogatepass").decode("utf-16") if _NOT_TEXT.search(plain) else plain
     except UnicodeDecodeError as problem:
         start = offset + body.lower().find("\\u")
-        raise InvalidEscape(body[start - offset : start - offset + 6]).at(Span(start, start + 6)) from problem
+        raise errors.InvalidEscape(body[start - offset : start - offset + 6]).at(Span(start, start + 6)) from problem
 
 
 def _other_escape(found: re.Match[str], character: str, offset: int) -> str:
@@ -223,4 +214,4 @@ def _other_escape(found: re.Match[str], character: str, offset: int) -> str:
 
 
 def _bad_escape(found: re.Match[str], offset: int) -> HeadgateError:
-    return InvalidEscape(found[0]).at(Span(offset + found.start(), offset + found.end()))
+    return errors.InvalidEscape(found[0]).at(Span(offset + found.start(), offset + found.end()))

@@ -25,7 +25,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.query.errors import UnknownAlias, UnsupportedQuery
+from headgate.sql.errors import UnknownAlias, UnsupportedQuery
 from headgate.sql.query.scope import Column, Relation
 from headgate.sql.query.tree import ColumnRef, RelationName
 from headgate.text.cursor import Identifier

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.sql.query.select import analyse
-from headgate.sql.query.stability import Stability, Unstable
+from headgate.sql.query.tree import Stability, Unstable
 from tests.sql.query.relations import find_small
 
 pytestmark = pytest.mark.unit

@@ -14,18 +14,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import cast
 
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    EnumDescriptorProto,
-    FeatureSet,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-)
+from google.protobuf import descriptor_pb2 as pb
 
-from headgate.registry.compatibility import Incompatibility
+from headgate.registry.errors import Incompatibility
 from headgate.registry.schemas import ParsedSchema
 
-_F = FieldDescriptorProto
+_F = pb.FieldDescriptorProto
 
 HARMLESS = frozenset(
     {
@@ -86,7 +80,7 @@ class Member:
 class _Defined:
     """A message: its name without package, and whether it is in the file itself or imported."""
 
-    message: DescriptorProto
+    message: pb.DescriptorProto
     local: str
     own: bool
 
@@ -95,31 +89,31 @@ class _Defined:
 class _Definitions:
     """A file, and by full name all messages that it can use."""
 
-    file: FileDescriptorProto
+    file: pb.FileDescriptorProto
     messages: Mapping[str, _Defined]
 
     @classmethod
     def of(cls, schema: ParsedSchema) -> _Definitions:
-        file, *imported = cast(tuple[FileDescriptorProto, ...], schema.definition)
+        file, *imported = cast(tuple[pb.FileDescriptorProto, ...], schema.definition)
         messages = {name: found for other in imported for name, found in _messages(other, own=False)}
         return cls(file, {**messages, **dict(_messages(file, own=True))})
 
-    def member(self, field: FieldDescriptorProto, owner: DescriptorProto) -> Member:
+    def member(self, field: pb.FieldDescriptorProto, owner: pb.DescriptorProto) -> Member:
         """A field of the message `owner`."""
         shown = field.HasField("oneof_index") and not field.proto3_optional
         oneof = owner.oneof_decl[field.oneof_index].name if shown else None
         shape, parts = self._shape(field)
         return Member(field.name, field.number, self._label(field), oneof, shape, parts)
 
-    def _label(self, field: FieldDescriptorProto) -> Label:
+    def _label(self, field: pb.FieldDescriptorProto) -> Label:
         if field.label == _F.LABEL_REPEATED:
             return Label.REPEATED
-        if field.label == _F.LABEL_REQUIRED or (field.options.features.field_presence == FeatureSet.LEGACY_REQUIRED):
+        if field.label == _F.LABEL_REQUIRED or (field.options.features.field_presence == pb.FeatureSet.LEGACY_REQUIRED):
             return Label.REQUIRED
         written = field.proto3_optional or (not self.file.syntax and not field.HasField("oneof_index"))
         return Label.OPTIONAL if written else Label.NONE
 
-    def _shape(self, field: FieldDescriptorProto) -> tuple[Shape, tuple[Member, ...]]:
+    def _shape(self, field: pb.FieldDescriptorProto) -> tuple[Shape, tuple[Member, ...]]:
         if not field.type_name:
             return Shape(Kind.SCALAR, _F.Type.Name(field.type)[5:].lower(), _WIRE_FORMS[field.type]), ()
         name = field.type_name.removeprefix(".")
@@ -129,11 +123,11 @@ class _Definitions:
         if found is not None and found.message.options.map_entry:
             parts = tuple(self.member(part, found.message) for part in found.message.field)
             return Shape(Kind.MAP, f"map<{parts[0].shape.text}, {parts[1].shape.text}>"), parts
-        delimited = field.options.features.message_encoding == FeatureSet.DELIMITED
+        delimited = field.options.features.message_encoding == pb.FeatureSet.DELIMITED
         return Shape(Kind.GROUP if delimited or field.type == _F.TYPE_GROUP else Kind.MESSAGE, name), ()
 
 
-def _messages(file: FileDescriptorProto, *, own: bool) -> Iterator[tuple[str, _Defined]]:
+def _messages(file: pb.FileDescriptorProto, *, own: bool) -> Iterator[tuple[str, _Defined]]:
     """All messages by full name, nested ones too."""
     prefix = f"{file.package}." if file.package else ""
     waiting = [(message.name, message) for message in file.message_type]
@@ -167,7 +161,7 @@ class _Comparison:
         yield from _enums(reader.enum_type, writer.enum_type, "#")
 
     def _messages(
-        self, reader: Sequence[DescriptorProto], writer: Sequence[DescriptorProto], path: str
+        self, reader: Sequence[pb.DescriptorProto], writer: Sequence[pb.DescriptorProto], path: str
     ) -> Iterator[Incompatibility]:
         """Messages of one level, by name. Those made for maps are compared with their fields."""
         old = {message.name: (index, message) for index, message in enumerate(_declared(writer))}
@@ -183,7 +177,7 @@ class _Comparison:
                     yield _found(here, "MESSAGE_MOVED", f'message "{name}" is at another place in the file')
                 yield from self._message(new[name][1], old[name][1], here)
 
-    def _message(self, reader: DescriptorProto, writer: DescriptorProto, path: str) -> Iterator[Incompatibility]:
+    def _message(self, reader: pb.DescriptorProto, writer: pb.DescriptorProto, path: str) -> Iterator[Incompatibility]:
         new = {field.number: self.reader.member(field, reader) for field in reader.field}
         old = {field.number: self.writer.member(field, writer) for field in writer.field}
         yield from _oneofs(reader, writer, new, old, path)
@@ -282,8 +276,8 @@ def _added(new: Member, old_oneofs: set[str], path: str) -> Iterator[Incompatibi
 
 
 def _oneofs(
-    reader: DescriptorProto,
-    writer: DescriptorProto,
+    reader: pb.DescriptorProto,
+    writer: pb.DescriptorProto,
     new: dict[int, Member],
     old: dict[int, Member],
     path: str,
@@ -310,7 +304,7 @@ def _oneofs(
 
 
 def _enums(
-    reader: Sequence[EnumDescriptorProto], writer: Sequence[EnumDescriptorProto], path: str
+    reader: Sequence[pb.EnumDescriptorProto], writer: Sequence[pb.EnumDescriptorProto], path: str
 ) -> Iterator[Incompatibility]:
     new, old = ({enum.name: enum for enum in enums} for enums in (reader, writer))
     for name in (*old, *(name for name in new if name not in old)):
@@ -323,7 +317,7 @@ def _enums(
             yield from _enum(new[name], old[name], here)
 
 
-def _enum(reader: EnumDescriptorProto, writer: EnumDescriptorProto, path: str) -> Iterator[Incompatibility]:
+def _enum(reader: pb.EnumDescriptorProto, writer: pb.EnumDescriptorProto, path: str) -> Iterator[Incompatibility]:
     new, old = ({value.number: value.name for value in enum.value} for enum in (reader, writer))
     for number in sorted({*new, *old}):
         here = f"{path}/{new.get(number, old.get(number, ''))}"
@@ -335,7 +329,7 @@ def _enum(reader: EnumDescriptorProto, writer: EnumDescriptorProto, path: str) -
             yield _found(here, "ENUM_CONST_CHANGED", f'value "{old[number]}" ({number}) became "{new[number]}"')
 
 
-def _declared(messages: Sequence[DescriptorProto]) -> list[DescriptorProto]:
+def _declared(messages: Sequence[pb.DescriptorProto]) -> list[pb.DescriptorProto]:
     return [message for message in messages if not message.options.map_entry]
 
 

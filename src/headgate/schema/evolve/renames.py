@@ -1,7 +1,7 @@
 """Fields that were renamed: which field of a schema is which field of the side that reads it.
 
-An Avro field is the one that its aliases name, a Protobuf field the one with its number. A side keeps the name under which
-it met a field first, whatever later schemas call it.
+An Avro field is the one that its aliases name, a Protobuf field the one with its number. A side keeps the name under
+which it met a field first, whatever later schemas call it.
 """
 
 from __future__ import annotations
@@ -15,19 +15,9 @@ from headgate.schema import types as t
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.protobuf import read_files
-from headgate.schema.formats.protobuf.read import NumberedField, numbered_fields
-from headgate.schema.paths import Path, Step
-from headgate.schema.written import SchemaFormat, WrittenSchema
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A field of a record in one schema, and the fields of the record that it holds, also in an array or a map."""
-
-    name: str
-    aliases: tuple[str, ...] = ()
-    number: int | None = None
-    inner: tuple[Member, ...] = ()
+from headgate.schema.formats.protobuf.read import numbered_fields
+from headgate.schema.names import Path, Step
+from headgate.schema.written import Member, SchemaFormat, WrittenSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +40,7 @@ def members(format_: SchemaFormat, schema: WrittenSchema, message: str | None) -
             return _avro(load_tree(schema.text, [text for _, text in schema.references]), frozenset())
         case SchemaFormat.PROTOBUF:
             file, *imported = read_files(schema.text, schema.references)
-            return tuple(map(_protobuf, numbered_fields(file, message, imported)))
+            return numbered_fields(file, message, imported)
         case SchemaFormat.JSON:
             return ()
         case _:
@@ -70,10 +60,6 @@ def _avro(node: tree.AvroType, around: frozenset[int]) -> tuple[Member, ...]:
             return _avro(tree.values_of(node)[0], around)
         case _:
             return ()
-
-
-def _protobuf(field: NumberedField) -> Member:
-    return Member(field.name, (), field.number, tuple(map(_protobuf, field.inner)))
 
 
 def own_names(fields: Sequence[Member]) -> KnownFields:
@@ -179,8 +165,8 @@ def _renamed_field(field: t.Field, known: KnownField | None) -> t.Field:
 def new_names(
     known: Sequence[KnownFields], fields: KnownFields, type_: t.Type, path: Path = ()
 ) -> Iterator[tuple[Path, str]]:
-    """The paths of fields that no known schema calls as this one does, each with its new name. ``type_`` has the names of
-    the side."""
+    """The paths of fields that no known schema calls as this one does, each with its new name. ``type_`` has the names
+    of the side."""
     match type_:
         case t.Array():
             yield from new_names(known, fields, type_.element, (*path, Step.ELEMENT))

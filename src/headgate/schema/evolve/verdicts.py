@@ -3,21 +3,32 @@
 A verdict is about the field that changed. The planner knows whether a view or a sink uses that field at all: a change
 of a field that nothing uses breaks nothing. `_ROWS` is the table: one row per change, one column per target. A
 change of a type depends on both types, so each target has a function for it.
+
+`arriving` judges a whole schema that arrives with a record: what it changes for the side that reads it, and whether the
+side follows. This is the one answer to "may this change be followed?". The engine asks it when a record has a new
+schema, and the planner asks it before a schema is taken into a source.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import lru_cache, partial
+from itertools import takewhile
 from typing import NamedTuple, assert_never
 
 from headgate.schema import types as t
+from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type, known_fields, names_in, type_in
+from headgate.schema.errors import SchemaError
 from headgate.schema.evolve import changes as c
-from headgate.schema.evolve.widen import is_number, widen
+from headgate.schema.evolve.merge import is_number, widen
+from headgate.schema.evolve.renames import new_names
 from headgate.schema.formats.elasticsearch import to_elasticsearch_field
 from headgate.schema.formats.postgres import to_postgres
-from headgate.schema.paths import Path, Step
+from headgate.schema.names import Path, Step
 from headgate.schema.render import print_type
+from headgate.schema.written import WrittenSchema
 
 
 class Target(Enum):
@@ -62,20 +73,10 @@ def verdict(change: c.Change, target: Target) -> Verdict:
     return _row(change)[_COLUMNS.index(target)]
 
 
-def _safe(reason: str) -> Verdict:
-    return Verdict(Level.SAFE, reason)
-
-
-def _in_place(reason: str) -> Verdict:
-    return Verdict(Level.IN_PLACE, reason)
-
-
-def _rebuild(reason: str) -> Verdict:
-    return Verdict(Level.REBUILD, reason)
-
-
-def _breaking(reason: str) -> Verdict:
-    return Verdict(Level.BREAKING, reason)
+_safe = partial(Verdict, Level.SAFE)
+_in_place = partial(Verdict, Level.IN_PLACE)
+_rebuild = partial(Verdict, Level.REBUILD)
+_breaking = partial(Verdict, Level.BREAKING)
 
 
 def _unseen(path: Path, target: Target) -> Verdict | None:
@@ -321,3 +322,95 @@ def _view_type(old: t.Type, new: t.Type) -> Verdict:
 
 def _widens_to_number(old: t.Type, new: t.Type) -> bool:
     return is_number(old) and is_number(widen(old, new))
+
+
+# Arriving schemas
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivingSchema:
+    """What a schema changes for one side of a source, each change with its verdict.
+
+    ``error`` says why no value can be read with the schema. There are no changes then.
+    """
+
+    changes: tuple[tuple[c.Change, Verdict], ...] = ()
+    error: SchemaError | None = None
+
+    @property
+    def is_readable(self) -> bool:
+        return self.error is None
+
+    @property
+    def level(self) -> Level:
+        return max((found.level for _, found in self.changes), default=Level.SAFE)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether the side cannot follow. It follows a schema as a whole or not at all."""
+        return self.level is Level.BREAKING
+
+    @property
+    def grows(self) -> bool:
+        """Whether the side follows, and has another type then."""
+        return Level.SAFE < self.level < Level.BREAKING
+
+    def breaking_fields(self) -> tuple[FieldPath, ...]:
+        """The fields that cannot be read if the schema is not followed, from the outermost record inwards. These
+        include fields that could be followed alone but do not fit the present type."""
+        if not self.breaks:
+            return ()
+        paths = [_field_path(change.path) for change, found in self.changes if found.level > Level.SAFE]
+        return tuple(dict.fromkeys(paths))
+
+    def describe(self) -> tuple[str, ...]:
+        """One sentence per change that a reader of the source can notice."""
+        if self.error is not None:
+            return (f"it cannot be read: {self.error.message()}",)
+        unseen = c.DocChanged | c.TypeRenamed | c.FieldMoved
+        return tuple(change.describe() for change, _ in self.changes if not isinstance(change, unseen))
+
+
+@lru_cache(maxsize=1024)
+def arriving(encoding: SchemaEncoding, schema: WrittenSchema, target: Target = Target.READER) -> ArrivingSchema:
+    """What following the schema would change. ``target`` says whether the side is a source's value or its key."""
+    try:
+        new = type_in(encoding, schema)
+    except SchemaError as wrong:
+        return ArrivingSchema(error=wrong)
+    # A change that was accepted with an earlier schema may arrive again.
+    taken = [_changed_paths(type_in(encoding, one), new, target) for one in encoding.schemas]
+    known = decoded_type(encoding)
+    judged = _judged(known, new, target)
+    renamed = [
+        c.FieldRenamed(path, str(path[-1]), name)
+        for path, name in new_names(known_fields(encoding), names_in(encoding, schema), known.type)
+    ]
+    return ArrivingSchema(
+        (
+            *((change, verdict(change, target)) for change in renamed),
+            *(
+                (change, found)
+                for change, found in judged
+                if found.level is Level.SAFE or all(_overlaps(change.path, paths) for paths in taken)
+            ),
+        )
+    )
+
+
+def _judged(old: t.Field, new: t.Field, target: Target) -> list[tuple[c.Change, Verdict]]:
+    return [(change, verdict(change, target)) for change in c.diff_values(old, new)]
+
+
+def _changed_paths(old: t.Field, new: t.Field, target: Target) -> list[Path]:
+    return [change.path for change, found in _judged(old, new, target) if found.level > Level.SAFE]
+
+
+def _overlaps(path: Path, others: Iterable[Path]) -> bool:
+    """Whether one of the parts is the part at the path, inside it or around it."""
+    return any(all(a == b for a, b in zip(path, other, strict=False)) for other in others)
+
+
+def _field_path(path: Path) -> FieldPath:
+    """The path as far as it leads through records. Inside an array or a map, fields are not told apart."""
+    return tuple(str(step) for step in takewhile(lambda step: not isinstance(step, Step), path))

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from headgate.schema.errors import MalformedPattern
 
 _OPENING = re.compile(
-    r"\(\?(?:P?<(?P<name>[A-Za-z_]\w*)>|(?P<plain>:|>|=|<=)|(?P<never>!|<!)|(?P<flags>[a-zA-Z-]+)(?P<end>[:)]))",
-    re.A,
+    r"\(\?(?:P?<(?P<name>[A-Za-z_]\w*)>|(?P<plain>:|>|=|<=)|(?P<never>!|<!)|(?P<flags>[a-zA-Z-]+)(?P<end>[:)]))", re.A
 )
 _REPEATED = re.compile(r"\{(?P<least>\d+)(,\d*)?\}")
 _OPTIONAL = re.compile(r"\?|\*|\{0+[,}]")

@@ -14,14 +14,15 @@ from typing import Any
 from sqlglot import exp
 
 from headgate.errors import HeadgateError, Span
-from headgate.schema.types import Boolean, Named, Type
-from headgate.sql.query import calls, casts, json, operators
+from headgate.schema import types as t
+from headgate.schema.types import Named, Type
+from headgate.sql.errors import UnsupportedQuery, WrongColumnCount
+from headgate.sql.query import calls, casts, operators
 from headgate.sql.query import scope as names
-from headgate.sql.query.errors import UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.scope import Column, RelationReference, Scope
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import Ref
-from headgate.sql.query.types import UNKNOWN, Typed
+from headgate.sql.query.types import NULL, UNKNOWN, Typed
 
 Subquery = Callable[[exp.Expr, Scope], tuple[Column, ...]]
 Handler = Callable[[Any, Any, Scope], Typed]
@@ -66,16 +67,22 @@ class Expressions:
         return self.normalised.span(start, end)
 
 
-def _boolean(_visitor: Expressions, _node: exp.Expr, _scope: Scope) -> Typed:
-    return Typed(Boolean(), False)
+def _always(typed: Typed) -> Handler:
+    """The handler of expressions that all have the same type, whatever is in them."""
+    return lambda _visitor, _node, _scope: typed
+
+
+def _result(type_: Type) -> Handler:
+    """The handler of operators and calls with a fixed result type. The result is nullable if an operand is."""
+
+    def handler(visitor: Expressions, node: exp.Expr, scope: Scope) -> Typed:
+        return Typed(type_, any(typed.nullable for typed in visitor.children(node, scope)))
+
+    return handler
 
 
 def _inner(visitor: Expressions, node: exp.Expr, scope: Scope) -> Typed:
     return visitor.visit(node.this, scope)
-
-
-def _untyped(_visitor: Expressions, _node: exp.Expr, _scope: Scope) -> Typed:
-    return UNKNOWN
 
 
 def _scalar_subquery(visitor: Expressions, node: exp.Subquery, scope: Scope) -> Typed:
@@ -89,7 +96,7 @@ def _scalar_subquery(visitor: Expressions, node: exp.Subquery, scope: Scope) -> 
 def _exists(visitor: Expressions, node: exp.Exists, scope: Scope) -> Typed:
     visitor.stateful = True
     visitor.subquery(node.this, scope)
-    return Typed(Boolean(), False)
+    return Typed(t.Boolean(), False)
 
 
 _REFUSED: dict[type, tuple[str, str | None]] = {
@@ -128,15 +135,7 @@ _NAMED: dict[type, str] = {
 }
 
 
-_SAME_AS_INNER = (
-    exp.Cast,
-    exp.Paren,
-    exp.Window,
-    exp.Filter,
-    exp.WithinGroup,
-    exp.IgnoreNulls,
-    exp.RespectNulls,
-)
+_SAME_AS_INNER = (exp.Cast, exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def written_name(node: exp.Expr) -> str | None:
@@ -171,14 +170,14 @@ _HANDLERS: dict[type, Handler] = {
     exp.Dot: names.dot,
     exp.Identifier: names.variable,
     exp.Literal: casts.literal,
-    exp.Boolean: _boolean,
-    exp.Null: casts.null,
-    exp.Interval: casts.interval,
-    exp.HexString: casts.hexadecimal,
-    exp.Concat: casts.text_result,
-    exp.National: casts.text_result,
+    exp.Boolean: _always(Typed(t.Boolean(), False)),
+    exp.Null: _always(NULL),
+    exp.Interval: _always(Typed(None, False, interval=True)),
+    exp.HexString: _always(Typed(t.Bytes(), False)),
+    exp.Concat: _result(t.Text()),  # 'a' 'b' is one string
+    exp.National: _result(t.Text()),
     exp.Neg: casts.negative,
-    exp.Paren: operators.paren,
+    exp.Paren: _inner,
     **dict.fromkeys(operators.ARITHMETIC, operators.numbers),
     **dict.fromkeys(operators.BITWISE, operators.bits),
     **dict.fromkeys(operators.SHIFTS, operators.shift),
@@ -186,9 +185,9 @@ _HANDLERS: dict[type, Handler] = {
     **dict.fromkeys(operators.COMPARISONS, operators.comparison),
     **dict.fromkeys(operators.MATCHES, operators.matches),
     exp.BitwiseNot: operators.same_type,
-    exp.Pow: operators.power,
+    exp.Pow: _result(t.Double()),  # a ^ b
     exp.RegexpILike: operators.matches_any_case,
-    exp.Escape: operators.escaped,
+    exp.Escape: _inner,
     exp.Is: operators.is_,
     exp.Any: operators.any_of,
     exp.All: operators.any_of,
@@ -201,8 +200,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.AtTimeZone: operators.time_zone,
     exp.Cast: casts.cast,
     exp.TryCast: casts.cast,
-    exp.JSONExtract: json.json_access,
-    exp.JSONExtractScalar: json.json_access,
+    exp.JSONExtract: operators.json_access,
+    exp.JSONExtractScalar: operators.json_access,
     exp.Anonymous: calls.function,
     exp.Window: calls.window,
     exp.Filter: calls.modifier,
@@ -211,9 +210,9 @@ _HANDLERS: dict[type, Handler] = {
     exp.RespectNulls: calls.modifier,
     exp.Order: calls.order,
     exp.Extract: calls.extract,
-    exp.Trim: casts.text_result,
-    exp.Substring: casts.text_result,
-    exp.StrPosition: operators.integer,
+    exp.Trim: _result(t.Text()),
+    exp.Substring: _result(t.Text()),
+    exp.StrPosition: _result(t.Integer()),
     exp.CurrentDate: calls.now,
     exp.CurrentTimestamp: calls.now,
     exp.Localtimestamp: calls.now,
@@ -223,7 +222,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Qualify: operators.condition,
     exp.Ordered: _inner,
     exp.Alias: _inner,
-    exp.Var: _untyped,
+    exp.Var: _always(UNKNOWN),
     exp.Subquery: _scalar_subquery,
     exp.Exists: _exists,
 }

@@ -10,8 +10,8 @@ from sqlglot import exp
 from headgate.errors import HeadgateError, Span
 from headgate.schema.names import Found, find
 from headgate.schema.render import print_type
+from headgate.sql.errors import IncompatibleBranches, MalformedQuery, UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.calls import columns_of, function_name
-from headgate.sql.query.errors import IncompatibleBranches, MalformedQuery, UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.expressions import Expressions
 from headgate.sql.query.operators import require_boolean
 from headgate.sql.query.scope import (
@@ -185,7 +185,8 @@ class FromClause:
     def _point(
         self, node: exp.Table, relation: Relation, name: str, columns: tuple[Column, ...], span: Span | None
     ) -> None:
-        """Put the name of Spark's view. Columns are renamed in a subquery, because Spark's own column list would have to name the hidden ones too."""
+        """Put the name of Spark's view. Columns are renamed in a subquery, because Spark's own column list would have
+        to name the hidden ones too."""
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", identifier(relation.spark_name))

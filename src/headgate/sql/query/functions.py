@@ -16,43 +16,26 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from headgate.schema import types as t
 from headgate.schema.parse import parse_type
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Integer,
-    Map,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-)
 from headgate.sql.query.types import UNKNOWN, Typed, common, is_numeric, is_text
 
 KINDS: dict[str, tuple[type, ...]] = {
-    "bool": (Boolean,),
-    "int": (Integer,),
-    "integral": (Integer, Bigint),
-    "float": (Real, Double),
-    "decimal": (Decimal,),
-    "bytes": (Bytes,),
-    "date": (Date,),
-    "ntz": (Timestamp,),
-    "ltz": (TimestampTz,),
-    "timestamp": (Timestamp, TimestampTz),
-    "datetime": (Date, Timestamp, TimestampTz),
-    "time": (Time,),
-    "array": (Array,),
-    "map": (Map,),
-    "record": (Record,),
+    "bool": (t.Boolean,),
+    "int": (t.Integer,),
+    "integral": (t.Integer, t.Bigint),
+    "float": (t.Real, t.Double),
+    "decimal": (t.Decimal,),
+    "bytes": (t.Bytes,),
+    "date": (t.Date,),
+    "ntz": (t.Timestamp,),
+    "ltz": (t.TimestampTz,),
+    "timestamp": (t.Timestamp, t.TimestampTz),
+    "datetime": (t.Date, t.Timestamp, t.TimestampTz),
+    "time": (t.Time,),
+    "array": (t.Array,),
+    "map": (t.Map,),
+    "record": (t.Record,),
 }
 
 
@@ -130,12 +113,12 @@ def _nullable(rule: str, arguments: Sequence[Typed]) -> bool:
             return any(argument.nullable for argument in arguments)
 
 
-def _result(rule: str, arguments: Sequence[Typed]) -> Type | None:
+def _result(rule: str, arguments: Sequence[Typed]) -> t.Type | None:
     if rule in ("common", "arrayof"):
         shared = common(arguments)
         if shared is None or shared.type is None:
             return None
-        return shared.type if rule == "common" else Array(shared.type, shared.nullable)
+        return shared.type if rule == "common" else t.Array(shared.type, shared.nullable)
     match = re.fullmatch(r"(?:(\w+)\()?\$(\d)\)?", rule)
     if match is None:
         return parse_type(rule)
@@ -143,28 +126,28 @@ def _result(rule: str, arguments: Sequence[Typed]) -> Type | None:
     return None if argument is None or argument.type is None else _of(match[1], argument)
 
 
-def _of(what: str | None, argument: Typed) -> Type | None:
+def _of(what: str | None, argument: Typed) -> t.Type | None:
     match what, argument.type:
         case None, type_:
             return type_
         case "array", type_:
             assert type_ is not None
-            return Array(type_, argument.nullable)
+            return t.Array(type_, argument.nullable)
         case "list", type_:  # aggregates leave NULLs out
             assert type_ is not None
-            return Array(type_, False)
-        case "element", Array(element, _):
+            return t.Array(type_, False)
+        case "element", t.Array(element, _):
             return element
-        case "value", Map(value, _):
+        case "value", t.Map(value, _):
             return value
-        case "keys", Map():
-            return Array(Text(), False)
-        case "values", Map(value, nullable):
-            return Array(value, nullable)
-        case "sum", Decimal(precision, scale):
-            return Decimal(min(38, precision + 10), scale)
-        case "avg", Decimal(precision, scale):
-            return Decimal(min(38, precision + 4), min(38, scale + 4))
+        case "keys", t.Map():
+            return t.Array(t.Text(), False)
+        case "values", t.Map(value, nullable):
+            return t.Array(value, nullable)
+        case "sum", t.Decimal(precision, scale):
+            return t.Decimal(min(38, precision + 10), scale)
+        case "avg", t.Decimal(precision, scale):
+            return t.Decimal(min(38, precision + 4), min(38, scale + 4))
         case _:
             return None
 
@@ -221,28 +204,28 @@ def lambda_parameter_types(function: str, before: list[Typed]) -> list[Typed]:
         case "zip_with":
             return [Typed(_element(side).type) for side in before[:2]]
         case "map_zip_with":
-            return [Typed(Text(), False), *(Typed(_value(side).type) for side in before[:2])]
+            return [Typed(t.Text(), False), *(Typed(_value(side).type) for side in before[:2])]
         case "array_sort":
             return [_element(first), _element(first)]
         case "map_filter" | "transform_keys" | "transform_values":
-            return [Typed(Text(), False), _value(first)]
+            return [Typed(t.Text(), False), _value(first)]
         case _:
-            return [_element(first), Typed(Integer(), False)]
+            return [_element(first), Typed(t.Integer(), False)]
 
 
 def result_of_lambda(function: str, arguments: list[Typed]) -> Typed | None:
     """The type of a call with lambdas, or None if no rule here covers it."""
     match function, arguments:
-        case "transform", [Typed(type=Array()) as array, body] if body.type is not None:
-            return Typed(Array(body.type, body.nullable), array.nullable)
+        case "transform", [Typed(type=t.Array()) as array, body] if body.type is not None:
+            return Typed(t.Array(body.type, body.nullable), array.nullable)
         case "zip_with", [left, right, body] if body.type is not None:
-            return Typed(Array(body.type, body.nullable), left.nullable or right.nullable)
+            return Typed(t.Array(body.type, body.nullable), left.nullable or right.nullable)
         case "transform_values", [map_, body] if body.type is not None:
-            return Typed(Map(body.type, body.nullable), map_.nullable)
-        case "transform_keys", [Typed(type=Map()) as map_, Typed(type=Text())]:
+            return Typed(t.Map(body.type, body.nullable), map_.nullable)
+        case "transform_keys", [Typed(type=t.Map()) as map_, Typed(type=t.Text())]:
             return map_
         case "map_zip_with", [left, right, body] if body.type is not None:
-            return Typed(Map(body.type, body.nullable), left.nullable or right.nullable)
+            return Typed(t.Map(body.type, body.nullable), left.nullable or right.nullable)
         case (("aggregate" | "reduce"), [_, state, step]) if step.type == state.type:
             return Typed(step.type)
         case (("aggregate" | "reduce"), [_, _, _, finish]):
@@ -253,7 +236,7 @@ def result_of_lambda(function: str, arguments: list[Typed]) -> Typed | None:
 
 def _element(typed: Typed) -> Typed:
     match typed.type:
-        case Array(element, nullable):
+        case t.Array(element, nullable):
             return Typed(element, nullable)
         case _:
             return UNKNOWN
@@ -261,7 +244,7 @@ def _element(typed: Typed) -> Typed:
 
 def _value(typed: Typed) -> Typed:
     match typed.type:
-        case Map(value, nullable):
+        case t.Map(value, nullable):
             return Typed(value, nullable)
         case _:
             return UNKNOWN

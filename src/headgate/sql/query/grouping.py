@@ -1,4 +1,5 @@
-"""GROUP BY: which expressions are allowed beside aggregates. Works on expressions that are already rewritten for Spark."""
+"""GROUP BY: which expressions are allowed beside aggregates. Works on expressions that are already rewritten for
+Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from headgate.errors import Span
-from headgate.sql.query.errors import MisplacedAggregate, UngroupedColumn
+from headgate.sql.errors import MisplacedAggregate, UngroupedColumn
 from headgate.sql.query.functions import AGGREGATES
 from headgate.sql.query.scope import Scope
 

@@ -13,30 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
+from headgate.sql.query import tree as n
 from headgate.sql.query.functions import CLOCK
-from headgate.sql.query.stability import Stability, Unstable
-from headgate.sql.query.tree import (
-    Aggregate,
-    Call,
-    Distinct,
-    Expr,
-    Filter,
-    Generate,
-    Join,
-    Limit,
-    Node,
-    Project,
-    Ref,
-    RelationName,
-    Scan,
-    SetOperation,
-    Sort,
-    Subquery,
-    Values,
-    Window,
-    columns_of,
-    expressions_of,
-)
+from headgate.sql.query.tree import Stability, Unstable
 
 # A join of relations with many keys has the product of them. A few are enough to find one that is kept.
 MAX_KEYS = 8
@@ -50,7 +29,8 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """Rows come, change and go, and the columns at these positions tell them apart. Without any there is at most one row."""
+    """Rows come, change and go, and the columns at these positions tell them apart. Without any there is at most one
+    row."""
 
     key: tuple[int, ...]
 
@@ -68,11 +48,11 @@ class Changing:
 
 
 Growth: TypeAlias = Append | Keyed | Changing
-GrowthOf: TypeAlias = Callable[[RelationName], Growth]
+GrowthOf: TypeAlias = Callable[[n.RelationName], Growth]
 """The growth of a relation that the query reads."""
 
 
-def derive(tree: Node, growth_of: GrowthOf, stability: Stability | None = None) -> Growth:
+def derive(tree: n.Node, growth_of: GrowthOf, stability: Stability | None = None) -> Growth:
     """The growth of a query, with the positions of the key among its columns."""
     stability = stability or Stability(tree, lambda _: Unstable())
     facts = _Derivation(growth_of, stability).facts(tree)
@@ -80,7 +60,7 @@ def derive(tree: Node, growth_of: GrowthOf, stability: Stability | None = None) 
         return Append()
     if facts.keys:
         key = facts.keys[0]
-        return Keyed(tuple(at for at, ref in enumerate(columns_of(tree)) if ref in key))
+        return Keyed(tuple(at for at, ref in enumerate(n.columns_of(tree)) if ref in key))
     return facts.lost
 
 
@@ -92,7 +72,7 @@ class Change(enum.IntEnum):
     CHANGES = 2
 
 
-Key: TypeAlias = frozenset[Ref]
+Key: TypeAlias = frozenset[n.Ref]
 _UNKNOWN = Changing("No key is known.")
 
 
@@ -106,8 +86,8 @@ class Facts:
     change: Change
     keys: tuple[Key, ...] = ()
     lost: Changing = _UNKNOWN
-    not_null: frozenset[Ref] = frozenset()
-    labels: Mapping[Ref, frozenset[str | int]] = field(default_factory=dict)
+    not_null: frozenset[n.Ref] = frozenset()
+    labels: Mapping[n.Ref, frozenset[str | int]] = field(default_factory=dict)
 
     def changing(self, why: str) -> Facts:
         """The same rows, but they come and go, unless nothing below ever does."""
@@ -126,37 +106,37 @@ class _Derivation:
         self.growth_of = growth_of
         self.stability = stability
 
-    def facts(self, node: Node) -> Facts:
+    def facts(self, node: n.Node) -> Facts:
         match node:
-            case Scan():
+            case n.Scan():
                 return self._scan(node)
-            case Values():
+            case n.Values():
                 return Facts(Change.STAYS, (frozenset(),) if len(node.rows) <= 1 else ())
-            case Filter():
+            case n.Filter():
                 return self._filter(node)
-            case Project():
+            case n.Project():
                 return self._project(node)
-            case Generate():
+            case n.Generate():
                 return self._generate(node)
-            case Aggregate():
+            case n.Aggregate():
                 return self._aggregate(node)
-            case Join():
+            case n.Join():
                 return self._join(node)
-            case Window():
+            case n.Window():
                 return self._window(node)
-            case Distinct():
+            case n.Distinct():
                 below = self.facts(node.input)
-                return replace(below, keys=_bounded([*below.keys, frozenset(columns_of(node))]))
-            case SetOperation():
+                return replace(below, keys=_bounded([*below.keys, frozenset(n.columns_of(node))]))
+            case n.SetOperation():
                 return self._set_operation(node)
-            case Sort():
+            case n.Sort():
                 return self.facts(node.input)
-            case Limit():
+            case n.Limit():
                 return self.facts(node.input).changing("LIMIT drops rows when others come.")
-            case Subquery():
-                return _renamed(self.facts(node.input), columns_of(node.input), node.columns)
+            case n.Subquery():
+                return _renamed(self.facts(node.input), n.columns_of(node.input), node.columns)
 
-    def _scan(self, node: Scan) -> Facts:
+    def _scan(self, node: n.Scan) -> Facts:
         not_null = frozenset(o.ref for o in node.columns if not o.value.nullable)
         match self.growth_of(node.relation):
             case Append():
@@ -167,14 +147,14 @@ class _Derivation:
             case Changing() as lost:
                 return Facts(Change.CHANGES, lost=lost, not_null=not_null)
 
-    def _affected(self, below: Facts, expressions: Iterable[Expr]) -> Facts:
+    def _affected(self, below: Facts, expressions: Iterable[n.Expr]) -> Facts:
         """The rows also change when a subquery of an expression does."""
         inner = [self.facts(s) for expression in expressions for s in expression.subqueries]
         if any(each.change is not Change.STAYS for each in inner):
             return below.changed("It depends on a subquery, whose rows change.")
         return below
 
-    def _chosen(self, below: Facts, condition: Expr) -> Facts:
+    def _chosen(self, below: Facts, condition: n.Expr) -> Facts:
         """Rows that a condition chooses by the time go again; those that it chooses at random have no steady key."""
         unstable = self.stability.of(condition)
         if unstable & CLOCK:
@@ -182,15 +162,15 @@ class _Derivation:
         why = "A condition gives another result each time it is computed."
         return below.without_key(why) if unstable else below
 
-    def _filter(self, node: Filter) -> Facts:
+    def _filter(self, node: n.Filter) -> Facts:
         below = self._chosen(self._affected(self.facts(node.input), (node.condition,)), node.condition)
         reduced = (key - frozenset(node.constant) for key in below.keys)
         below = replace(below, keys=_bounded([*below.keys, *reduced]))
         return _with_equal(below, node.equal)
 
-    def _project(self, node: Project) -> Facts:
+    def _project(self, node: n.Project) -> Facts:
         below = self._affected(self.facts(node.input), (o.value for o in node.columns))
-        kept: dict[Ref, list[Ref]] = {}
+        kept: dict[n.Ref, list[n.Ref]] = {}
         for output in node.columns:
             if output.value.column is not None:
                 kept.setdefault(output.value.column, []).append(output.ref)
@@ -203,7 +183,7 @@ class _Derivation:
             return facts.without_key(f"Its key {_listed(names)} is not kept.", names)
         return facts
 
-    def _generate(self, node: Generate) -> Facts:
+    def _generate(self, node: n.Generate) -> Facts:
         below = self.facts(node.input)
         if node.function in _ONE_ROW_EACH or not below.keys:
             return below
@@ -215,8 +195,8 @@ class _Derivation:
         elements = node.function.removesuffix("_outer") in ("explode", "inline")
         return replace(below, keys=(), lost=Changing(why, names, cure if elements else ""))
 
-    def _aggregate(self, node: Aggregate) -> Facts:
-        below = self._affected(self.facts(node.input), expressions_of(node))
+    def _aggregate(self, node: n.Aggregate) -> Facts:
+        below = self._affected(self.facts(node.input), n.expressions_of(node))
         not_null = frozenset(key.ref for key in node.keys if not key.value.nullable)
         key = frozenset(key.ref for key in node.keys)
         facts = replace(below, keys=(key,), not_null=not_null).changing("Its groups change.")
@@ -224,15 +204,15 @@ class _Derivation:
             return facts.without_key("It is grouped by what differs each time it is computed.")
         return facts if not node.sets else _with_sets(node, facts, key)
 
-    def _window(self, node: Window) -> Facts:
+    def _window(self, node: n.Window) -> Facts:
         below = self._affected(self.facts(node.input), (call.value for call in node.calls))
         below = below.changing("The result of a window function changes when other rows come.")
         numbered = [_numbered(call) for call in node.calls]
         return replace(below, keys=_bounded([*below.keys, *(key for key in numbered if key is not None)]))
 
-    def _set_operation(self, node: SetOperation) -> Facts:
-        left = _renamed(self.facts(node.left), columns_of(node.left), node.columns)
-        right = _renamed(self.facts(node.right), columns_of(node.right), node.columns)
+    def _set_operation(self, node: n.SetOperation) -> Facts:
+        left = _renamed(self.facts(node.left), n.columns_of(node.left), node.columns)
+        right = _renamed(self.facts(node.right), n.columns_of(node.right), node.columns)
         change = max(left.change, right.change)
         whole = () if node.all else (frozenset(node.columns),)
         not_null = left.not_null & right.not_null
@@ -249,7 +229,7 @@ class _Derivation:
                 why = "EXCEPT drops rows when they come on its right side."
                 return left if right.change is Change.STAYS else left.changed(why)
 
-    def _join(self, node: Join) -> Facts:
+    def _join(self, node: n.Join) -> Facts:
         left, right = self.facts(node.left), self.facts(node.right)
         facts = _joined(node, left, right)
         if node.on is None:
@@ -263,7 +243,7 @@ _SIDES = Changing(
 )
 
 
-def _labels(node: Project, below: Facts) -> dict[Ref, frozenset[str | int]]:
+def _labels(node: n.Project, below: Facts) -> dict[n.Ref, frozenset[str | int]]:
     constants = {o.ref: frozenset((o.value.literal,)) for o in node.columns if o.value.literal is not None}
     passed = {
         o.ref: below.labels[o.value.column]
@@ -273,7 +253,7 @@ def _labels(node: Project, below: Facts) -> dict[Ref, frozenset[str | int]]:
     return {**constants, **passed}
 
 
-def _told_apart(node: SetOperation, left: Facts, right: Facts) -> tuple[list[Key], dict[Ref, frozenset[str | int]]]:
+def _told_apart(node: n.SetOperation, left: Facts, right: Facts) -> tuple[list[Key], dict[n.Ref, frozenset[str | int]]]:
     """The keys of a UNION whose sides have different constants in a column, and the constants of its columns."""
     both = {c: left.labels[c] | right.labels[c] for c in node.columns if c in left.labels and c in right.labels}
     apart = [
@@ -284,7 +264,7 @@ def _told_apart(node: SetOperation, left: Facts, right: Facts) -> tuple[list[Key
     return [a | b | {column} for column in apart for a, b in product(left.keys, right.keys)], both
 
 
-def _joined(node: Join, left: Facts, right: Facts) -> Facts:
+def _joined(node: n.Join, left: Facts, right: Facts) -> Facts:
     both = max(left.change, right.change)
     match node.kind:
         case "semi":
@@ -307,7 +287,7 @@ def _joined(node: Join, left: Facts, right: Facts) -> Facts:
             return Facts(change, *_full_keys(left, right))
 
 
-def _joined_keys(node: Join, left: Facts, right: Facts, one_to_one: str = "both") -> tuple[tuple[Key, ...], Changing]:
+def _joined_keys(node: n.Join, left: Facts, right: Facts, one_to_one: str = "both") -> tuple[tuple[Key, ...], Changing]:
     """A row of the left side has at most one partner if a key of the right side is compared with its columns.
 
     ``one_to_one`` is the side whose own key may be enough: the side whose rows an outer join keeps.
@@ -329,28 +309,28 @@ def _full_keys(left: Facts, right: Facts) -> tuple[tuple[Key, ...], Changing]:
     return _bounded(keys), Changing("A FULL JOIN has rows without a partner, whose keys may be NULL.")
 
 
-def _missing(node: Join, left: Facts, right: Facts) -> Changing:
+def _missing(node: n.Join, left: Facts, right: Facts) -> Changing:
     side, other = (left, node.left) if not left.keys else (right, node.right)
     if side.keys or side.lost is not _UNKNOWN:
         return side.lost
     return Changing(f"It joins {_called(other)}, which has no key.")
 
 
-def _called(node: Node) -> str:
+def _called(node: n.Node) -> str:
     match node:
-        case Scan():
+        case n.Scan():
             return f'"{node.relation.name}"'
-        case Subquery():
+        case n.Subquery():
             return f'"{node.alias}"'
         case _:
             return "a relation"
 
 
-def _compared(facts: Facts, columns: set[Ref]) -> bool:
+def _compared(facts: Facts, columns: set[n.Ref]) -> bool:
     return any(key <= columns for key in facts.keys)
 
 
-def _with_equal(facts: Facts, equal: Sequence[tuple[Ref, Ref]]) -> Facts:
+def _with_equal(facts: Facts, equal: Sequence[tuple[n.Ref, n.Ref]]) -> Facts:
     """In a key, a column may be replaced by one that is equal to it."""
     keys = list(facts.keys)
     for a, b in equal:
@@ -368,7 +348,7 @@ def _bounded(keys: Iterable[Key]) -> tuple[Key, ...]:
     return tuple(known[:MAX_KEYS])
 
 
-def _numbered(call: Call) -> Key | None:
+def _numbered(call: n.Call) -> Key | None:
     """row_number() counts the rows of a partition: with the partition it is a key."""
     columns = [part.column for part in call.partition]
     if call.function != "row_number" or None in columns:
@@ -376,7 +356,7 @@ def _numbered(call: Call) -> Key | None:
     return frozenset((*(c for c in columns if c is not None), call.ref))
 
 
-def _with_sets(node: Aggregate, facts: Facts, key: Key) -> Facts:
+def _with_sets(node: n.Aggregate, facts: Facts, key: Key) -> Facts:
     """A row of a smaller grouping set has NULL in the columns that the set lacks, as a group of NULLs has."""
     if len({frozenset(each) for each in node.sets}) < len(node.sets):
         return facts.without_key("A grouping set occurs twice.")
@@ -390,7 +370,7 @@ def _with_sets(node: Aggregate, facts: Facts, key: Key) -> Facts:
     return facts.without_key(why, (*_names(key), "grouping_id()"))
 
 
-def _renamed(facts: Facts, old: Sequence[Ref], new: Sequence[Ref]) -> Facts:
+def _renamed(facts: Facts, old: Sequence[n.Ref], new: Sequence[n.Ref]) -> Facts:
     names = dict(zip(old, new, strict=False))
     keys = tuple(frozenset(names[ref] for ref in key) for key in facts.keys)
     not_null = frozenset(names[ref] for ref in facts.not_null if ref in names)

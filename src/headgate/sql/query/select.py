@@ -16,16 +16,9 @@ from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Text, Type
+from headgate.sql import errors
 from headgate.sql.query.calls import function_name
 from headgate.sql.query.casts import cast_to
-from headgate.sql.query.errors import (
-    DuplicateAlias,
-    IncompatibleBranches,
-    MalformedQuery,
-    UnknownAlias,
-    UnsupportedQuery,
-    WrongColumnCount,
-)
 from headgate.sql.query.expressions import Expressions, accessed_name, written_name
 from headgate.sql.query.from_clause import FromClause
 from headgate.sql.query.functions import GENERATORS
@@ -72,7 +65,7 @@ def _depth(text: str) -> int:
 
 
 def _no_named_types(named: Named) -> Type:
-    raise UnsupportedQuery(f"type {print_name(named.parts)}")
+    raise errors.UnsupportedQuery(f"type {print_name(named.parts)}")
 
 
 class _Analyser:
@@ -124,19 +117,19 @@ class _Analyser:
             case exp.Values():
                 return self._values(node, scope)
             case exp.Table():
-                raise UnsupportedQuery("TABLE", "Write SELECT * FROM the relation.")
+                raise errors.UnsupportedQuery("TABLE", "Write SELECT * FROM the relation.")
             case _:
-                raise UnsupportedQuery(type(node).__name__.upper())
+                raise errors.UnsupportedQuery(type(node).__name__.upper())
 
     def _common_tables(self, with_: exp.Expr, scope: Scope) -> None:
         """Give every common table a unique name for Spark, because sqlglot moves those of subqueries to the top."""
         if with_.args.get("recursive"):
-            raise UnsupportedQuery("WITH RECURSIVE")
+            raise errors.UnsupportedQuery("WITH RECURSIVE")
         for table in with_.expressions:
             alias = table.args["alias"]
             name = name_part(alias.this).name
             if name in scope.tables:
-                raise DuplicateAlias(name, "WITH")
+                raise errors.DuplicateAlias(name, "WITH")
             columns = self.from_clause.renamed(self.query(table.this, scope), alias, f'"{name}"')
             self.common_tables += 1
             spark_name = f"common_{self.common_tables}"
@@ -150,7 +143,7 @@ class _Analyser:
         left, right = self.query(node.this, scope), self.query(node.expression, scope)
         what = type(node).__name__.upper()
         if len(left) != len(right):
-            raise WrongColumnCount(f"the right side of {what}", len(left), len(right))
+            raise errors.WrongColumnCount(f"the right side of {what}", len(left), len(right))
         self.expressions.stateful = True
         columns = self._with_refs(_merged(what, a, b) for a, b in zip(left, right, strict=True))
         self._order_and_limit(node, Scope(outer=scope, outputs=columns))
@@ -163,7 +156,7 @@ class _Analyser:
             rows.append([self.expressions.visit(item, scope) for item in items])
         for values in rows:
             if len(values) != len(rows[0]):
-                raise WrongColumnCount("a row of VALUES", len(rows[0]), len(values))
+                raise errors.WrongColumnCount("a row of VALUES", len(rows[0]), len(values))
         by_column = enumerate(zip(*rows, strict=True), start=1)
         return self._with_refs(_column_of_values(n, list(v)) for n, v in by_column)
 
@@ -208,7 +201,7 @@ class _Analyser:
         if isinstance(inner, exp.Anonymous) and function_name(inner) in GENERATORS:
             return [self._rows(node, inner, scope)]
         if isinstance(node, exp.Aliases):
-            raise UnsupportedQuery("a list of aliases on what gives one column")
+            raise errors.UnsupportedQuery("a list of aliases on what gives one column")
         return [self._value(node, inner, scope)]
 
     def _value(self, node: exp.Expr, plain: exp.Expr, scope: Scope) -> Projection:
@@ -238,7 +231,7 @@ class _Analyser:
         holder = exp.Paren(this=record)
         typed = self.expressions.visit(record, scope)
         if not isinstance(typed.type, Record):
-            raise UnsupportedQuery("x.* of what is no record")
+            raise errors.UnsupportedQuery("x.* of what is no record")
         chosen: list[Projection] = []
         for field in typed.type.fields:
             name, inner = field_of(Identifier(field.name, True), typed)
@@ -259,9 +252,11 @@ class _Analyser:
             case _:
                 names = [column.name for column in columns]
         if not names:
-            raise UnsupportedQuery(f"{function} without names of its columns", f"Write {function}(…) AS (a, b, …).")
+            raise errors.UnsupportedQuery(
+                f"{function} without names of its columns", f"Write {function}(…) AS (a, b, …)."
+            )
         if columns and len(columns) != len(names):
-            raise WrongColumnCount("the list of aliases", len(columns), len(names))
+            raise errors.WrongColumnCount("the list of aliases", len(columns), len(names))
         known = columns or tuple(Column(name, None) for name in names)
         aliases = exp.Aliases(this=call.copy(), expressions=[identifier(name) for name in names])
         return aliases, tuple(replace(c, name=name) for name, c in zip(names, known, strict=True))
@@ -275,7 +270,7 @@ class _Analyser:
         self.expressions.stateful = True
         items = list(group_items(group))
         if not items and not group.args.get("all"):
-            raise MalformedQuery("GROUP BY names nothing")
+            raise errors.MalformedQuery("GROUP BY names nothing")
         for item in items:
             if isinstance(item, exp.Literal):
                 _require_position(item, "GROUP BY", columns)
@@ -297,7 +292,7 @@ class _Analyser:
                 if not isinstance(clause, exp.Fetch) and not isinstance(clause.expression, exp.Var | exp.Column):
                     self.expressions.visit(clause.expression, Scope())
                 elif not isinstance(clause, exp.Fetch) and clause.expression.name.upper() != "ALL":
-                    raise MalformedQuery(f"{name.upper()} takes a number")
+                    raise errors.MalformedQuery(f"{name.upper()} takes a number")
 
     def _order_item(self, item: exp.Expr, scope: Scope) -> None:
         """A name alone refers to an output, if there is one; inside an expression it refers to an input first."""
@@ -315,19 +310,19 @@ class _Analyser:
 
 def _require_position(item: exp.Literal, clause: str, columns: tuple[Column, ...]) -> None:
     if item.name.isdigit() and not 1 <= int(item.name) <= len(columns):
-        raise MalformedQuery(f"{clause} {item.name} is no position among the {len(columns)} columns")
+        raise errors.MalformedQuery(f"{clause} {item.name} is no position among the {len(columns)} columns")
 
 
 def _refuse(node: exp.Select) -> None:
     for name, what in (("into", "INTO"), ("locks", "FOR UPDATE"), ("pivots", "PIVOT")):
         if node.args.get(name):
-            raise UnsupportedQuery(what)
+            raise errors.UnsupportedQuery(what)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         hint = "Number the rows with row_number() OVER (PARTITION BY …) and keep the first."
-        raise UnsupportedQuery("DISTINCT ON", hint)
+        raise errors.UnsupportedQuery("DISTINCT ON", hint)
     if not node.expressions:
-        raise MalformedQuery("it has no columns")
+        raise errors.MalformedQuery("it has no columns")
 
 
 def _merged(what: str, left: Column, right: Column) -> Column:
@@ -336,7 +331,7 @@ def _merged(what: str, left: Column, right: Column) -> Column:
         assert left.type is not None
         assert right.type is not None
         types = print_type(left.type), print_type(right.type)
-        raise IncompatibleBranches(f'column "{left.name}" of {what}', *types)
+        raise errors.IncompatibleBranches(f'column "{left.name}" of {what}', *types)
     return Column(left.name, shared.type, shared.nullable, null=shared.null)
 
 
@@ -345,7 +340,7 @@ def _column_of_values(number: int, values: list[Typed]) -> Column:
     if shared is None:
         known = [print_type(v.type) for v in values if v.type is not None]
         other = next(k for k in known if k != known[0])
-        raise IncompatibleBranches(f"column {number} of VALUES", known[0], other)
+        raise errors.IncompatibleBranches(f"column {number} of VALUES", known[0], other)
     return Column(f"col{number}", shared.type, shared.nullable, null=shared.null)
 
 
@@ -368,7 +363,7 @@ def _field_doc(node: exp.Expr, typed: Typed) -> str | None:
 
 def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
     if not sources:
-        raise UnknownAlias("*")
+        raise errors.UnknownAlias("*")
     left_out = [name_part(e) for e in (star.args.get("except_") or star.args.get("except") or ())]
     known = all_columns(sources)
     for name in left_out:

@@ -27,7 +27,7 @@ from sqlglot.errors import ParseError, TokenError
 from headgate.errors import HeadgateError, Span
 from headgate.schema.parse import read_type
 from headgate.schema.types import Type
-from headgate.sql.query.errors import MalformedQuery, QueryTooDeep
+from headgate.sql.errors import MalformedQuery, QueryTooDeep
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import Token, TokenKind, tokenize
 
@@ -252,8 +252,8 @@ def with_room(depth: int, work: Callable[[], Result]) -> Result:
     """Do the work on a stack that is deep enough for a query of this depth.
 
     sqlglot and our own walk recurse once per level. A deep query therefore runs in a thread with a large stack: with a
-    higher recursion limit alone, a long chain of operators overflows the 1 MB stack of an ordinary thread on some systems
-    and kills the process.
+    higher recursion limit alone, a long chain of operators overflows the 1 MB stack of an ordinary thread on some
+    systems and kills the process.
     """
     if depth <= _SHALLOW:
         try:

@@ -7,20 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headgate.sql.query import tree as n
 from headgate.sql.query.grouping import called, group_items, grouping_sets, is_aggregate
 from headgate.sql.query.scope import Column, Notes, identifier, note, notes
-from headgate.sql.query.tree import (
-    ONE_ROW,
-    Aggregate,
-    Call,
-    Distinct,
-    Node,
-    Output,
-    Project,
-    Ref,
-    Sort,
-    Window,
-)
 from headgate.sql.query.types import Typed
 
 if TYPE_CHECKING:
@@ -35,7 +24,7 @@ class SelectBuilder:
         self.node = node
         self.columns = columns
         self.values: list[exp.Expr] = []  # one holder for each column; of a function that returns rows, for all
-        self.by_ref: dict[Ref, exp.Expr] = {}
+        self.by_ref: dict[n.Ref, exp.Expr] = {}
         self._read_outputs()
 
     def _read_outputs(self) -> None:
@@ -48,7 +37,7 @@ class SelectBuilder:
                 self.by_ref[ref_of(column)] = holder
             del rest[:width]
 
-    def build(self) -> Node:
+    def build(self) -> n.Node:
         node, builder = self.node, self.builder
         below = self._from()
         if where := node.args.get("where"):
@@ -66,17 +55,17 @@ class SelectBuilder:
         for condition in qualify:
             below = builder.filtered(below, condition.this)
         if order and not above:
-            below = builder.limited(node, Sort(below, tuple(map(builder.expression, order))))
-        below = Project(below, tuple(self._outputs()))
+            below = builder.limited(node, n.Sort(below, tuple(map(builder.expression, order))))
+        below = n.Project(below, tuple(self._outputs()))
         if node.args.get("distinct"):
-            below = Distinct(below)
+            below = n.Distinct(below)
         if order and above:
-            below = Sort(below, tuple(map(builder.expression, order)))
+            below = n.Sort(below, tuple(map(builder.expression, order)))
         return below if order and not above else builder.limited(node, below)
 
-    def _from(self) -> Node:
+    def _from(self) -> n.Node:
         from_ = self.node.args.get("from_")
-        below: Node = ONE_ROW
+        below: n.Node = n.ONE_ROW
         joins = list(self.node.args.get("joins") or ())
         if from_ is not None:
             below = self.builder.source(from_.this)
@@ -108,7 +97,8 @@ class SelectBuilder:
         return None if ref is None else self.by_ref.get(ref)
 
     def _order(self) -> tuple[list[exp.Expr], bool]:
-        """The items of ORDER BY, and whether all are outputs: then the order is that of the result, otherwise of its rows before."""
+        """The items of ORDER BY, and whether all are outputs: then the order is that of the result, otherwise of its
+        rows before."""
         items: list[exp.Expr] = [exp.Paren(this=item) for item in order_items(self.node)]
         texts = {holder.this.sql(): ref for ref, holder in self.by_ref.items()} if items else {}
         for item in items:
@@ -141,11 +131,11 @@ class SelectBuilder:
         value = self._output(item)
         return holder if value is None else exp.Paren(this=value.this.copy())
 
-    def _aggregate(self, below: Node, items: list[exp.Expr], slots: list[exp.Expr]) -> Node:
+    def _aggregate(self, below: n.Node, items: list[exp.Expr], slots: list[exp.Expr]) -> n.Node:
         builder = self.builder
-        texts: dict[str, Ref] = {}
+        texts: dict[str, n.Ref] = {}
         positions: list[int] = []
-        keys: list[Output] = []
+        keys: list[n.Output] = []
         for item in items:
             text = item.this.sql()
             if text not in texts:
@@ -154,7 +144,7 @@ class SelectBuilder:
                 plain = isinstance(item.this, exp.Column)
                 builder.unnamed |= set() if plain else {texts[text]}
                 typed = None if plain else self._type_of(text)
-                keys.append(Output(texts[text], builder.expression(value, typed)))
+                keys.append(n.Output(texts[text], builder.expression(value, typed)))
                 builder.typed[texts[text]] = Typed(keys[-1].value.type, keys[-1].value.nullable)
             positions.append([key.ref for key in keys].index(texts[text]))
         group = self.node.args.get("group")
@@ -165,7 +155,7 @@ class SelectBuilder:
         for key in keys:
             if key.value.column is not None:
                 builder.renamed[key.value.column] = key.ref
-        return Aggregate(below, tuple(keys), tuple(calls), sets)
+        return n.Aggregate(below, tuple(keys), tuple(calls), sets)
 
     def _type_of(self, text: str) -> Typed | None:
         for ref, holder in self.by_ref.items():
@@ -173,9 +163,9 @@ class SelectBuilder:
                 return self.builder.typed[ref]
         return None
 
-    def _calls(self, slots: list[exp.Expr], keys: dict[str, Ref]) -> list[Call]:
+    def _calls(self, slots: list[exp.Expr], keys: dict[str, n.Ref]) -> list[n.Call]:
         """The aggregates of the clauses, each once. A column stands where each was."""
-        made: dict[str, Call] = {}
+        made: dict[str, n.Call] = {}
         for slot in slots:
             for node in _aggregates(slot.this):
                 text = node.sql()
@@ -184,14 +174,14 @@ class SelectBuilder:
                 node.replace(ref_column(made[text].ref))
         return list(made.values())
 
-    def _call(self, node: exp.Expr, keys: dict[str, Ref]) -> Call:
+    def _call(self, node: exp.Expr, keys: dict[str, n.Ref]) -> n.Call:
         function = called(node)
         name = str(function.this)
         if name in ("grouping", "grouping_id"):
             _replace_keys(exp.Paren(this=node), keys)
         return self._made(name, node, function)
 
-    def _made(self, name: str, node: exp.Expr, function: exp.Expr, partition: Iterable[exp.Expr] = ()) -> Call:
+    def _made(self, name: str, node: exp.Expr, function: exp.Expr, partition: Iterable[exp.Expr] = ()) -> n.Call:
         builder = self.builder
         arguments = list(function.expressions)
         distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
@@ -203,11 +193,11 @@ class SelectBuilder:
         ref = builder.ref(name)
         builder.unnamed.add(ref)
         builder.typed[ref] = Typed(value.type, value.nullable)
-        return Call(ref, value, name, given, distinct, parts)
+        return n.Call(ref, value, name, given, distinct, parts)
 
     # functions that return rows, windows, outputs
 
-    def _generate(self, below: Node) -> Node:
+    def _generate(self, below: n.Node) -> n.Node:
         for expression, holder in zip(self.node.expressions, self.values, strict=True):
             if isinstance(expression, exp.Aliases):
                 outputs = [ref for ref, value in self.by_ref.items() if value is holder]
@@ -218,11 +208,11 @@ class SelectBuilder:
                     self.by_ref[output] = exp.Paren(this=ref_column(ref))
         return below
 
-    def _window(self, below: Node, slots: list[exp.Expr]) -> Node:
+    def _window(self, below: n.Node, slots: list[exp.Expr]) -> n.Node:
         named = {w.this.name: w for w in self.node.args.get("windows") or ()}
-        calls: list[Call] = []
+        calls: list[n.Call] = []
         for slot in slots:
-            for window in list(outermost(slot.this, lambda n: isinstance(n, exp.Window))):
+            for window in list(outermost(slot.this, lambda each: isinstance(each, exp.Window))):
                 assert isinstance(window, exp.Window)
                 _fill(window, named)
                 function = called(window.this)
@@ -230,15 +220,15 @@ class SelectBuilder:
                 made = self._made(str(function.this), window.copy(), function, partition)
                 calls.append(made)
                 window.replace(ref_column(made.ref))
-        return Window(below, tuple(calls)) if calls else below
+        return n.Window(below, tuple(calls)) if calls else below
 
-    def _outputs(self) -> Iterator[Output]:
+    def _outputs(self) -> Iterator[n.Output]:
         for column in self.columns:
             value = self.builder.expression(self.by_ref[ref_of(column)], Typed(column.type, column.nullable))
-            yield Output(ref_of(column), value, column.origin, column.doc)
+            yield n.Output(ref_of(column), value, column.origin, column.doc)
 
 
-def ref_of(column: Column) -> Ref:
+def ref_of(column: Column) -> n.Ref:
     assert column.ref is not None
     return column.ref
 
@@ -256,7 +246,7 @@ def point_at_output(item: exp.Expr, columns: Sequence[Column]) -> None:
         value.replace(ref_column(ref_of(columns[int(value.name) - 1])))
 
 
-def ref_column(ref: Ref) -> exp.Column:
+def ref_column(ref: n.Ref) -> exp.Column:
     column = exp.column(identifier(str(ref)))
     note(column, Notes(ref))
     return column
@@ -272,12 +262,12 @@ def outermost(node: exp.Expr, found: Callable[[exp.Expr], bool]) -> Iterator[exp
 
 
 def _aggregates(node: exp.Expr) -> list[exp.Expr]:
-    return list(outermost(node, lambda n: is_aggregate(called(n))))
+    return list(outermost(node, lambda each: is_aggregate(called(each))))
 
 
-def _replace_keys(holder: exp.Expr, keys: dict[str, Ref]) -> None:
+def _replace_keys(holder: exp.Expr, keys: dict[str, n.Ref]) -> None:
     """Put a key's column in the place of every expression that is equal to the key."""
-    for node in list(outermost(holder, lambda n: n is not holder and n.sql() in keys)):
+    for node in list(outermost(holder, lambda each: each is not holder and each.sql() in keys)):
         node.replace(ref_column(keys[node.sql()]))
 
 

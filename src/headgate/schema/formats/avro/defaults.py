@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from typing import assert_never, cast
 
 from headgate.schema import types as t
-from headgate.schema.casts import from_json
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.formats.avro import tree
-from headgate.schema.formats.documents import Json
-from headgate.schema.values import dumps, to_json
+from headgate.schema.values import dumps, from_json, to_json
+from headgate.schema.written import Json
 
 INT_RANGE = range(-(2**31), 2**31)
 LONG_RANGE = range(-(2**63), 2**63)
@@ -121,12 +120,7 @@ def neutral_default(member: tree.Field, type_: t.Type) -> str | None:
         return None
     try:
         return dumps(to_json(_canonical(member.default, _branch(member.default, member.type), type_), type_))
-    except (
-        ValueError,
-        OverflowError,
-        ArithmeticError,
-        ValueDoesNotFit,
-    ):  # such as a date after the year 9999
+    except (ValueError, OverflowError, ArithmeticError, ValueDoesNotFit):  # such as a date after the year 9999
         return None
 
 
@@ -179,12 +173,7 @@ def _from_bytes(data: bytes, type_: t.Type) -> object:
 
 
 _EPOCH = dt.datetime(1970, 1, 1)
-_MICROSECONDS = {
-    "time-millis": 1000,
-    "timestamp-millis": 1000,
-    "local-timestamp-millis": 1000,
-    "date": 86_400_000_000,
-}
+_MICROSECONDS = {"time-millis": 1000, "timestamp-millis": 1000, "local-timestamp-millis": 1000, "date": 86_400_000_000}
 _CONNECT_MICROSECONDS = {
     "io.debezium.time.Date": 86_400_000_000,
     "io.debezium.time.Time": 1000,
@@ -217,8 +206,8 @@ def _moment(microseconds: int, type_: t.Date | t.Time | t.Timestamp | t.Timestam
 
 
 def avro_default(default: str, node: tree.AvroType, type_: t.Type) -> Json:
-    """The default of a neutral field, which is JSON text, as the default of an Avro field of this type. Raises ValueError
-    if it is not a value of the type. ``node`` is no union, and ``type_`` is its neutral type."""
+    """The default of a neutral field, which is JSON text, as the default of an Avro field of this type. Raises
+    ValueError if it is not a value of the type. ``node`` is no union, and ``type_`` is its neutral type."""
     try:
         return _encoded(from_json(json.loads(default, parse_float=decimal.Decimal), type_), node, type_)
     except ValueDoesNotFit as misfit:
@@ -238,10 +227,7 @@ def _encoded(value: object, node: tree.AvroType, type_: t.Type) -> Json:
             return {key: _encoded(one, node.values, type_.value) for key, one in value.items()}
         case ((tree.Primitive() | tree.Fixed()), _) if tree.kind_of(node) in ("bytes", "fixed"):
             return _to_bytes(value, node).decode("latin-1")
-        case tree.Primitive(), t.Date() | t.Time() | t.Timestamp() | t.TimestampTz() if node.kind in (
-            "int",
-            "long",
-        ):
+        case tree.Primitive(), t.Date() | t.Time() | t.Timestamp() | t.TimestampTz() if node.kind in ("int", "long"):
             return _microseconds(value) // _unit(node)
         case _:
             return cast("Json", to_json(value, type_))

@@ -1,11 +1,11 @@
 """An Avro schema as a tree of typed nodes. Every name already leads to the type that it means.
 
-`parse` makes trees of JSON, `to_json` prints them. Everything that looks into an Avro schema walks these nodes: the mapper,
-the registry's checks and the plan by which records are decoded.
+`parse` makes trees of JSON, `to_json` prints them. Everything that looks into an Avro schema walks these nodes: the
+mapper, the registry's checks and the plan by which records are decoded.
 
-Nodes compare by identity, because a record may contain itself. ``attributes`` are the members that Avro gives no meaning of
-their own at that place. Logical types are among them: one that does not fit its type has to be ignored, so the tree
-interprets none.
+Nodes compare by identity, because a record may contain itself. ``attributes`` are the members that Avro gives no
+meaning of their own at that place. Logical types are among them: one that does not fit its type has to be ignored, so
+the tree interprets none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import TypeAlias, assert_never
 
-from headgate.schema.formats.documents import Json, compact
+from headgate.schema.written import Json, compact
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 TYPE_WORDS = frozenset((*PRIMITIVES, "record", "enum", "array", "map", "union", "fixed"))
@@ -174,8 +174,8 @@ def walk(node: AvroType) -> Iterator[AvroType]:
 def rebuild(node: AvroType, change: Callable[[AvroType], AvroType]) -> AvroType:
     """The tree in which every node is what ``change`` makes of it, the outer ones first.
 
-    Parts in which nothing changes are shared with the old tree. A record that is used several times is copied once, so that
-    a record may still contain itself.
+    Parts in which nothing changes are shared with the old tree. A record that is used several times is copied once, so
+    that a record may still contain itself.
     """
     return _Rebuild(change).node(node)
 
@@ -242,9 +242,9 @@ def _without_docs(node: AvroType) -> AvroType:
 def canonical_text(node: AvroType, defined_elsewhere: frozenset[str] = frozenset(), *, normalize: bool = False) -> str:
     """The text by which a registry decides that two texts are the same schema.
 
-    It is what Java's ``Schema.toString`` writes, with docs, defaults, aliases and custom attributes. ``normalize`` writes
-    full names everywhere, sorts custom attributes and aliases and leaves out empty docs. ``defined_elsewhere`` are the full
-    names of types that come from references: they are printed as names only.
+    It is what Java's ``Schema.toString`` writes, with docs, defaults, aliases and custom attributes. ``normalize``
+    writes full names everywhere, sorts custom attributes and aliases and leaves out empty docs. ``defined_elsewhere``
+    are the full names of types that come from references: they are printed as names only.
     """
     return compact(_Printer(set(defined_elsewhere), normalize).type(node, ""))
 
@@ -272,17 +272,9 @@ class _Printer:
             case Union():
                 return [self.type(branch, space) for branch in node.branches]
             case Array():
-                return {
-                    "type": "array",
-                    "items": self.type(node.items, space),
-                    **self._sorted(node.attributes),
-                }
+                return {"type": "array", "items": self.type(node.items, space), **self._sorted(node.attributes)}
             case Map():
-                return {
-                    "type": "map",
-                    "values": self.type(node.values, space),
-                    **self._sorted(node.attributes),
-                }
+                return {"type": "map", "values": self.type(node.values, space), **self._sorted(node.attributes)}
             case Fixed() | Enum() | Record():
                 return self._named(node, space)
             case _:

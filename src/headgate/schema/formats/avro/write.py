@@ -1,4 +1,4 @@
-"""Neutral type -> Avro schema.
+"""Neutral type -> Avro schema, and the next version of a schema that was published before.
 
 The order of attributes, the names and where a namespace is printed are part of the contract: equal types make equal
 text, so that a registry does not see a new version where nothing changed.
@@ -7,15 +7,16 @@ text, so that a registry does not see a new version where nothing changed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import assert_never
+from dataclasses import dataclass, field, replace
 
 from headgate.schema import types as t
 from headgate.schema.errors import InvalidAvroName, SchemaTooDeep
 from headgate.schema.formats.avro import tree
+from headgate.schema.formats.avro.defaults import avro_default
+from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Name, Primitive, to_json
-from headgate.schema.formats.documents import Resolve, unresolved
 from headgate.schema.names import avro_name, avro_names
+from headgate.schema.written import Json, Resolve, unresolved
 
 NAMESPACE = "com.headgate.sink"
 
@@ -96,8 +97,8 @@ class _Writer:
                 return tree.Map(self._place(value, nullable, space, path, depth + 1))
             case t.Record() | t.Named():
                 return self._named(type_, space, path, depth)
-            case t.Enum():
-                return self._named(type_, space, path, depth) if _expressible(type_) else Primitive("string")
+            case t.Enum() if _expressible(type_):
+                return self._named(type_, space, path, depth)
             case t.Bytes(int(length)):
                 full, known = self.names.fixed(length)
                 return self.defined[full] if known else self._define(tree.Fixed(Name.of(full), length))
@@ -162,40 +163,29 @@ class _Writer:
         raise SchemaTooDeep("avro schema", "$")
 
 
-def _scalar(type_: t.Type) -> Primitive:
-    match type_:
-        case t.Boolean():
-            return Primitive("boolean")
-        case t.Integer():
-            return Primitive("int")
-        case t.Bigint():
-            return Primitive("long")
-        case t.Real():
-            return Primitive("float")
-        case t.Double():
-            return Primitive("double")
-        case t.Decimal(precision, scale):
-            return Primitive("bytes", {"logicalType": "decimal", "precision": precision, "scale": scale})
-        case t.Text():
-            return Primitive("string")
-        case t.Bytes():
-            return Primitive("bytes")
-        case t.Date():
-            return Primitive("int", {"logicalType": "date"})
-        case t.Time():
-            return Primitive("long", {"logicalType": "time-micros"})
-        case t.Timestamp():
-            return Primitive("long", {"logicalType": "local-timestamp-micros"})
-        case t.TimestampTz():
-            return Primitive("long", {"logicalType": "timestamp-micros"})
-        case t.Uuid():
-            return Primitive("string", {"logicalType": "uuid"})
-        case t.Json():
-            return Primitive("string", {"connect.name": "io.debezium.data.Json"})
-        case t.Enum() | t.Array() | t.Map() | t.Record() | t.Named():
-            raise AssertionError(type_)
-        case _:
-            assert_never(type_)
+_SCALARS: Mapping[type, tuple[str, Mapping[str, Json]]] = {
+    t.Boolean: ("boolean", {}),
+    t.Integer: ("int", {}),
+    t.Bigint: ("long", {}),
+    t.Real: ("float", {}),
+    t.Double: ("double", {}),
+    t.Text: ("string", {}),
+    t.Enum: ("string", {}),  # one whose symbols are not names in Avro
+    t.Bytes: ("bytes", {}),
+    t.Date: ("int", {"logicalType": "date"}),
+    t.Time: ("long", {"logicalType": "time-micros"}),
+    t.Timestamp: ("long", {"logicalType": "local-timestamp-micros"}),
+    t.TimestampTz: ("long", {"logicalType": "timestamp-micros"}),
+    t.Uuid: ("string", {"logicalType": "uuid"}),
+    t.Json: ("string", {"connect.name": "io.debezium.data.Json"}),
+}
+
+
+def _scalar(type_: t.Scalar) -> Primitive:
+    if isinstance(type_, t.Decimal):
+        return Primitive("bytes", {"logicalType": "decimal", "precision": type_.precision, "scale": type_.scale})
+    kind, attributes = _SCALARS[type(type_)]
+    return Primitive(kind, dict(attributes))
 
 
 def _enum(enum: t.Enum, full: str) -> tree.Enum:
@@ -214,9 +204,9 @@ def _expressible(enum: t.Enum) -> bool:
 class TypeNames:
     """Gives full names to the records, enums and fixed of one schema, in the order in which they are written.
 
-    A type of the catalog is called by the last part of its SQL name. An imported type keeps its full name. Any other type
-    is numbered. A clash gets the smallest free number. No other type takes the name of an imported one, even if the
-    imported type comes later.
+    A type of the catalog is called by the last part of its SQL name. An imported type keeps its full name. Any other
+    type is numbered. A clash gets the smallest free number. No other type takes the name of an imported one, even if
+    the imported type comes later.
     """
 
     def __init__(self, outermost: str, frozen: Mapping[tuple[str, ...], str]) -> None:
@@ -301,3 +291,84 @@ class TypeNames:
 
 def _valid(full_name: str) -> str:
     return ".".join(avro_name(part) for part in full_name.split("."))
+
+
+# The next version of a published schema
+
+
+def next_version(old: tree.AvroType, new: tree.AvroType, defaults: t.Type | None = None) -> tree.AvroType:
+    """The new schema as the next version of the old one.
+
+    Everything that the old schema has keeps the docs that it was published with. A field that the old schema lacks
+    brings its own doc, and the default that it has in ``defaults``, which is the same type with the defaults of its
+    fields; otherwise the default null. Without a default no reader of the new schema could read older records, and a
+    registry with the level BACKWARD refuses the schema.
+    """
+    match old, new:
+        case tree.Record(), tree.Record():
+            known = {member.name: member for member in old.fields}
+            given = {avro_name(f.name): f for f in defaults.fields} if isinstance(defaults, t.Record) else {}
+            fields = [_next_field(known.get(m.name), m, given.get(m.name)) for m in new.fields]
+            return replace(new, doc=old.doc, fields=tuple(fields))
+        case tree.Enum(), tree.Enum():
+            return replace(new, doc=old.doc)
+        case tree.Array(), tree.Array():
+            element = defaults.element if isinstance(defaults, t.Array) else None
+            return replace(new, items=next_version(old.items, new.items, element))
+        case tree.Map(), tree.Map():
+            value = defaults.value if isinstance(defaults, t.Map) else None
+            return replace(new, values=next_version(old.values, new.values, value))
+        case _, tree.Union((null, branch)) if tree.is_null(null):
+            return tree.Union((null, next_version(_value_type(old), branch, defaults)))
+        case _:
+            return new
+
+
+def differs(old: tree.AvroType, new: tree.AvroType) -> bool:
+    """Whether two versions differ in more than their docs."""
+    texts = [tree.canonical_text(tree.without_docs(one), normalize=True) for one in (old, new)]
+    return texts[0] != texts[1]
+
+
+def _next_field(old: tree.Field | None, new: tree.Field, given: t.Field | None) -> tree.Field:
+    if old is None:
+        return _added(new, given)
+    type_ = next_version(old.type, new.type, given.type if given is not None else None)
+    return replace(
+        new,
+        type=_value_first(type_) if old.has_default and old.default is not None else type_,
+        has_default=old.has_default or new.has_default,
+        default=old.default if old.has_default else new.default,
+        aliases=old.aliases or new.aliases,
+        doc=old.doc,
+        order=old.order,
+        attributes={**new.attributes, **old.attributes},
+    )
+
+
+def _added(new: tree.Field, given: t.Field | None) -> tree.Field:
+    if given is not None and given.default is not None:
+        value = tree.values_of(new.type)[0]
+        try:
+            default = avro_default(given.default, value, read_tree(value))
+        except ValueError:  # the column's type is another one than the field's
+            return replace(new, has_default=True) if _is_nullable(new.type) else new
+        return replace(new, type=_value_first(new.type), has_default=True, default=default)
+    return replace(new, has_default=True) if _is_nullable(new.type) and not new.has_default else new
+
+
+def _value_first(node: tree.AvroType) -> tree.AvroType:
+    """The type with null behind the value: up to Avro 1.11 a default is a value of the first branch."""
+    return tree.Union((*tree.values_of(node), tree.Primitive("null"))) if _is_nullable(node) else node
+
+
+def _is_nullable(node: tree.AvroType) -> bool:
+    return isinstance(node, tree.Union) and tree.is_null(node.branches[0])
+
+
+def _value_type(node: tree.AvroType) -> tree.AvroType:
+    match node:
+        case tree.Union() if len(tree.values_of(node)) == 1:
+            return tree.values_of(node)[0]
+        case _:
+            return node

@@ -11,19 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headgate.schema import errors
 from headgate.schema import types as t
-from headgate.schema.casts import from_json
-from headgate.schema.errors import (
-    ImpossibleSchema,
-    MalformedJsonSchema,
-    RecursiveSchema,
-    SchemaTooDeep,
-    ValueDoesNotFit,
-)
-from headgate.schema.formats.documents import SizeLimit, check_depth, copy_document, load_document
 from headgate.schema.formats.jsonschema.keywords import (
+    FORMAT,
     LOGICAL_TITLES,
     Keywords,
+    References,
     enum_type,
     integer_type,
     intersect,
@@ -32,9 +26,9 @@ from headgate.schema.formats.jsonschema.keywords import (
     text_type,
     title,
 )
-from headgate.schema.formats.jsonschema.references import FORMAT, References
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
-from headgate.schema.values import dumps, to_json
+from headgate.schema.names import ROOT, element_path, field_path, value_path
+from headgate.schema.values import dumps, from_json, to_json
+from headgate.schema.written import SizeLimit, check_depth, copy_document, load_document
 
 _NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
 
@@ -64,7 +58,7 @@ def _read(schema: object, references: Mapping[str, object] | None) -> tuple[t.Ty
     reader = _Reader(References(root, documents))
     found = reader.read(root, _Location(ROOT))
     if found is None:
-        raise ImpossibleSchema(ROOT)
+        raise errors.ImpossibleSchema(ROOT)
     type_ = _with_doc(found)
     check_depth(type_, FORMAT)
     return type_, found.nullable, reader.titles
@@ -72,8 +66,8 @@ def _read(schema: object, references: Mapping[str, object] | None) -> tuple[t.Ty
 
 def _load(schema: object) -> object:
     if isinstance(schema, str):
-        return load_document(schema, FORMAT, MalformedJsonSchema)
-    return copy_document(schema, FORMAT, MalformedJsonSchema)
+        return load_document(schema, FORMAT, errors.MalformedJsonSchema)
+    return copy_document(schema, FORMAT, errors.MalformedJsonSchema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +80,7 @@ class _Location:
 
     def into(self, path: str) -> _Location:
         if self.depth >= t.MAX_DEPTH:
-            raise SchemaTooDeep(FORMAT, self.path)
+            raise errors.SchemaTooDeep(FORMAT, self.path)
         return _Location(path, self.depth + 1, self.open)
 
     def opening(self, nodes: frozenset[int]) -> _Location:
@@ -126,9 +120,9 @@ class _Reader:
         if isinstance(schema, bool):
             return (Keywords(), frozenset()) if schema else None
         if not isinstance(schema, dict):
-            raise MalformedJsonSchema(at.path, "a schema is an object, true or false")
+            raise errors.MalformedJsonSchema(at.path, "a schema is an object, true or false")
         if id(schema) in at.open:
-            raise RecursiveSchema(FORMAT, at.path, self._reference_texts.get(id(schema), "#"))
+            raise errors.RecursiveSchema(FORMAT, at.path, self._reference_texts.get(id(schema), "#"))
         if id(schema) not in self._seen:
             self._seen[id(schema)] = schema, keywords_of(schema, at.path)
         keywords, nodes = self._seen[id(schema)][1], frozenset((id(schema),))
@@ -145,13 +139,13 @@ class _Reader:
         for key in ("$ref", "$dynamicRef", "$recursiveRef"):
             reference = schema.get(key)
             if reference is not None and not isinstance(reference, str):
-                raise MalformedJsonSchema(at.path, f'"{key}" is not a text')
+                raise errors.MalformedJsonSchema(at.path, f'"{key}" is not a text')
             if reference is not None:
                 members.append(self._references.find(schema, reference, at.path))
                 self._reference_texts[id(members[-1])] = reference
         together = schema.get("allOf", [])
         if not isinstance(together, list):
-            raise MalformedJsonSchema(at.path, '"allOf" is not a list')
+            raise errors.MalformedJsonSchema(at.path, '"allOf" is not a list')
         return members + together
 
     def _read_keywords(self, keywords: Keywords, at: _Location) -> _ReadType | None:
@@ -226,7 +220,7 @@ class _Reader:
             path = field_path(at.path, name)
             found = self.read(schema, at.into(path))
             if found is None:
-                raise ImpossibleSchema(path)
+                raise errors.ImpossibleSchema(path)
             type_ = found.type or t.Json()
             default = None if path in self.titles else _default(schema, type_)
             nullable = found.nullable or (name not in keywords.required and default is None)
@@ -241,7 +235,7 @@ def _default(schema: object, type_: t.Type) -> str | None:
         return None
     try:
         return dumps(to_json(from_json(value, type_), type_))
-    except ValueDoesNotFit:
+    except errors.ValueDoesNotFit:
         return None
 
 
@@ -325,7 +319,7 @@ _NUMBER = (t.Integer, t.Bigint, t.Real, t.Double)
 def join(types: Sequence[t.Type]) -> t.Type:
     """The one type that fits the values of all alternatives, json if no other does. There is at least one alternative.
 
-    Names and docs are kept if the alternatives agree. This is not `evolve.widen`: alternatives of different kinds
+    Names and docs are kept if the alternatives agree. This is not `evolve.merge.widen`: alternatives of different kinds
     must stay apart, so text and integer give json here and text there.
     """
     first = types[0]

@@ -7,8 +7,8 @@ Two entries of `grpc_tools._protoc_compiler` are used. `get_protos` reports erro
 `run_main` gives descriptors with comments, but prints what it finds to the terminal, so that it is called only when
 there is nothing to find. The public `grpc_tools.protoc` is not imported, because it changes `sys.meta_path`.
 
-C++ code that runs inside this process can hang or crash it: 100,000 reserved numbers take a minute, and an option
-value of 100,000 nested braces overflows the stack. Texts that are large enough for that are compiled by a child process.
+C++ code that runs inside this process can hang or crash it: 100,000 reserved numbers take a minute, and an option value
+of 100,000 nested braces overflows the stack. Texts that are large enough for that are compiled by a child process.
 """
 
 from __future__ import annotations
@@ -42,11 +42,7 @@ _SMALL, _SHALLOW, _FEW_BRACES, _FEW_FILES = 32_768, 64, 2_000, 50
 _FEW_PUBLIC_IMPORTS = 8
 _SHOWN = 10  # findings beside the first
 _NOT_A_FILE_NAME = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EINVAL, errno.EILSEQ}
-_CRASHES = {
-    -signal.SIGSEGV,
-    -signal.SIGBUS,
-    -signal.SIGABRT,
-}  # what a text can cause, by the exit status of the child
+_CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT}  # what a text can cause, by the exit status of the child
 _PROTO = Path(__file__).parent / "proto"
 _FIRST_LINE = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:syntax|edition)\b", re.DOTALL)
 _PROTO2 = 'syntax = "proto2";\n\n'  # protoc prints a warning for a file without such a line
@@ -58,14 +54,16 @@ def read_files(text: str, references: Iterable[tuple[str, str]] = ()) -> list[Fi
 
     `references` are the names and texts of the files that it may import. Protobuf's own files, `google/type` and
     `confluent` need not be among them. A text may also be the base64 of a serialized descriptor. Descriptors have
-    absolute names, and comments unless they are of a file that was not given. Raises a `RefusedProto` or `ProtoTooLarge`.
+    absolute names, and comments unless they are of a file that was not given. Raises a `RefusedProto` or
+    `ProtoTooLarge`.
     """
     *imported, own = FileDescriptorSet.FromString(_compile(text, tuple(references))).file
     return [own, *imported]
 
 
 def proto_text(text: str, references: Iterable[tuple[str, str]] = ()) -> str:
-    """The .proto text of a registered schema. If the schema is a descriptor in base64, the descriptor is printed as text."""
+    """The .proto text of a registered schema. If the schema is a descriptor in base64, the descriptor is printed as
+    text."""
     file = serialized_descriptor(text)
     if file is None:
         return text
@@ -135,10 +133,7 @@ class _Job:
 
     def write(self, folder: Path) -> None:
         """A file whose name is no relative path is not written: protoc then says that it does not exist."""
-        for name, text in {
-            **self.texts,
-            self.root: f'syntax = "proto3"; import public "{self.own}";',
-        }.items():
+        for name, text in {**self.texts, self.root: f'syntax = "proto3"; import public "{self.own}";'}.items():
             if "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in name.split("/")):
                 continue
             plain = text.removeprefix("\ufeff")
@@ -154,7 +149,8 @@ class _Job:
                     raise
 
     def run(self, temporary: Path) -> bytes:
-        """A serialized `FileDescriptorSet` with the file `root` at its end. Raises OSError for a full disk and the like."""
+        """A serialized `FileDescriptorSet` with the file `root` at its end. Raises OSError for a full disk and the
+        like."""
         from grpc_tools import _protoc_compiler as protoc
 
         folder, out = temporary / "files", temporary / "descriptors"
@@ -285,14 +281,7 @@ def _well_known_text(name: str) -> str:
 def _option_names() -> list[str]:
     from google.protobuf import descriptor_pb2
 
-    kinds = (
-        "FileOptions",
-        "MessageOptions",
-        "FieldOptions",
-        "OneofOptions",
-        "EnumOptions",
-        "EnumValueOptions",
-    )
+    kinds = ("FileOptions", "MessageOptions", "FieldOptions", "OneofOptions", "EnumOptions", "EnumValueOptions")
     return [name for kind in kinds for name in getattr(descriptor_pb2, kind).DESCRIPTOR.fields_by_name]
 
 

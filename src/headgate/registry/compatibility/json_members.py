@@ -21,25 +21,10 @@ from decimal import Decimal
 
 import jsonschema_rs
 
-from headgate.registry.compatibility.json_schema.nodes import (
-    Anything,
-    Array,
-    Const,
-    Difference,
-    Enum,
-    Node,
-    Nothing,
-    Number,
-    Object,
-    Pairs,
-    String,
-    all_compatible,
-    changed,
-    describe,
-)
+from headgate.registry.compatibility import json_nodes as n
 
 
-def compare_objects(old: Object, new: Object, pairs: Pairs) -> Iterator[Difference]:
+def compare_objects(old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
     yield from _required(old, new)
     for name in dict.fromkeys((*old.properties, *new.properties)):
         yield from (found.below("properties", name) for found in _property(name, old, new, pairs))
@@ -52,19 +37,19 @@ def compare_objects(old: Object, new: Object, pairs: Pairs) -> Iterator[Differen
     yield from bound("minProperties", "MIN_PROPERTIES", old.min_properties, new.min_properties)
 
 
-def _required(old: Object, new: Object) -> Iterator[Difference]:
+def _required(old: n.Object, new: n.Object) -> Iterator[n.Difference]:
     for name in old.properties:
         if name not in new.properties or (name in old.required) == (name in new.required):
             continue
         if name in old.required:
-            yield changed("REQUIRED_ATTRIBUTE_REMOVED", "required", name)
+            yield n.changed("REQUIRED_ATTRIBUTE_REMOVED", "required", name)
         elif new.properties[name].common.default is not None:
-            yield changed("REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED", "required", name)
+            yield n.changed("REQUIRED_ATTRIBUTE_WITH_DEFAULT_ADDED", "required", name)
         else:
-            yield changed("REQUIRED_ATTRIBUTE_ADDED", "required", name, detail=f'"{name}" has no default')
+            yield n.changed("REQUIRED_ATTRIBUTE_ADDED", "required", name, detail=f'"{name}" has no default')
 
 
-def _property(name: str, old: Object, new: Object, pairs: Pairs) -> Iterator[Difference]:
+def _property(name: str, old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
     before, after = old.properties.get(name), new.properties.get(name)
     if before is None and after is not None:
         yield from _added_property(name, after, old, new, pairs)
@@ -74,44 +59,44 @@ def _property(name: str, old: Object, new: Object, pairs: Pairs) -> Iterator[Dif
         yield from pairs.compare(before, after)
 
 
-def _removed_property(name: str, before: Node, new: Object, pairs: Pairs) -> Iterator[Difference]:
+def _removed_property(name: str, before: n.Node, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
     """Only the new content model counts: it must accept what the property contained."""
     if is_open(new):
-        yield changed("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
+        yield n.changed("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
         return
     rest = schema_for_property(new, name)
     if rest is not None:
         found = pairs.compare(before, rest)
         yield from found
-        covered = "IS" if all_compatible(found) else "NOT"
-        yield changed(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=f'"{name}"')
-    elif isinstance(before, Nothing):
-        yield changed("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
+        covered = "IS" if n.all_compatible(found) else "NOT"
+        yield n.changed(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=f'"{name}"')
+    elif isinstance(before, n.Nothing):
+        yield n.changed("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
     else:
-        yield changed("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=f'"{name}" was {describe(before)}')
+        yield n.changed("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=f'"{name}" was {n.describe(before)}')
 
 
-def _added_property(name: str, after: Node, old: Object, new: Object, pairs: Pairs) -> Iterator[Difference]:
+def _added_property(name: str, after: n.Node, old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
     """Only the old content model counts: it says what data may already contain under that name."""
-    detail = f'"{name}" is {describe(after)}'
+    detail = f'"{name}" is {n.describe(after)}'
     is_required, has_default = name in new.required, after.common.default is not None
     demand = "REQUIRED_PROPERTY" if is_required else "OPTIONAL_PROPERTY"
     demand += "_WITH_DEFAULT" if is_required and has_default else ""
     if is_open(old):
-        if isinstance(after, Anything):
+        if isinstance(after, n.Anything):
             demand = "PROPERTY_WITH_EMPTY_SCHEMA"
-        yield changed(f"{demand}_ADDED_TO_OPEN_CONTENT_MODEL", detail=detail)
+        yield n.changed(f"{demand}_ADDED_TO_OPEN_CONTENT_MODEL", detail=detail)
         return
     rest = schema_for_property(old, name)
     if rest is not None:
         found = pairs.compare(rest, after)
         yield from found
-        covered = "IS" if all_compatible(found) else "NOT"
-        yield changed(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=detail)
-    yield changed(f"{demand}_ADDED_TO_UNOPEN_CONTENT_MODEL", detail=detail)
+        covered = "IS" if n.all_compatible(found) else "NOT"
+        yield n.changed(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=detail)
+    yield n.changed(f"{demand}_ADDED_TO_UNOPEN_CONTENT_MODEL", detail=detail)
 
 
-def _property_dependencies(old: Object, new: Object) -> Iterator[Difference]:
+def _property_dependencies(old: n.Object, new: n.Object) -> Iterator[n.Difference]:
     for name in dict.fromkeys((*old.property_dependencies, *new.property_dependencies)):
         before, after = old.property_dependencies.get(name), new.property_dependencies.get(name)
         if before == after:
@@ -124,21 +109,21 @@ def _property_dependencies(old: Object, new: Object) -> Iterator[Difference]:
             kind = "EXTENDED" if before < after else "NARROWED" if after < before else "CHANGED"
         more = ", ".join(f'"{other}"' for other in sorted((after or frozenset()) - (before or frozenset())))
         detail = f"needs also {more}" if more else ""
-        yield changed(f"DEPENDENCY_ARRAY_{kind}", "dependencies", name, detail=detail)
+        yield n.changed(f"DEPENDENCY_ARRAY_{kind}", "dependencies", name, detail=detail)
 
 
-def _schema_dependencies(old: Object, new: Object, pairs: Pairs) -> Iterator[Difference]:
+def _schema_dependencies(old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
     for name in dict.fromkeys((*old.schema_dependencies, *new.schema_dependencies)):
         before, after = old.schema_dependencies.get(name), new.schema_dependencies.get(name)
         if after is None:
-            yield changed("DEPENDENCY_SCHEMA_REMOVED", "dependencies", name)
+            yield n.changed("DEPENDENCY_SCHEMA_REMOVED", "dependencies", name)
         elif before is None:
-            yield changed("DEPENDENCY_SCHEMA_ADDED", "dependencies", name)
+            yield n.changed("DEPENDENCY_SCHEMA_ADDED", "dependencies", name)
         else:
             yield from (found.below("dependencies", name) for found in pairs.compare(before, after))
 
 
-def compare_arrays(old: Array, new: Array, pairs: Pairs) -> Iterator[Difference]:
+def compare_arrays(old: n.Array, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
     yield from (found.below("items") for found in pairs.compare(old.every, new.every))
     yield from _tuples(old, new, pairs)
     yield from compare_additional(old, new, "additionalItems", "ADDITIONAL_ITEMS", pairs)
@@ -146,12 +131,12 @@ def compare_arrays(old: Array, new: Array, pairs: Pairs) -> Iterator[Difference]
     yield from bound("maxItems", "MAX_ITEMS", old.max_items, new.max_items)
     yield from bound("minItems", "MIN_ITEMS", old.min_items, new.min_items)
     if old.is_unique != new.is_unique:
-        yield changed("UNIQUE_ITEMS_ADDED" if new.is_unique else "UNIQUE_ITEMS_REMOVED", "uniqueItems")
+        yield n.changed("UNIQUE_ITEMS_ADDED" if new.is_unique else "UNIQUE_ITEMS_REMOVED", "uniqueItems")
     yield from bound("maxContains", "MAX_CONTAINS", old.max_contains, new.max_contains)
     yield from bound("minContains", "MIN_CONTAINS", old.min_contains, new.min_contains)
 
 
-def _tuples(old: Array, new: Array, pairs: Pairs) -> Iterator[Difference]:
+def _tuples(old: n.Array, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
     for index in range(max(len(old.tuple_), len(new.tuple_))):
         if index >= len(new.tuple_):
             found = _removed_item(old.tuple_[index], new, pairs)
@@ -162,45 +147,45 @@ def _tuples(old: Array, new: Array, pairs: Pairs) -> Iterator[Difference]:
         yield from (difference.below("items", str(index)) for difference in found)
 
 
-def _removed_item(before: Node, new: Array, pairs: Pairs) -> Iterator[Difference]:
+def _removed_item(before: n.Node, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
     if is_open(new):
-        yield changed("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL")
+        yield n.changed("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL")
         return
     rest = schema_for_rest(new)
     if rest is not None:
         found = pairs.compare(before, rest)
         yield from found
-        covered = "IS" if all_compatible(found) else "NOT"
-        yield changed(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
-    elif isinstance(before, Nothing):
-        yield changed("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
+        covered = "IS" if n.all_compatible(found) else "NOT"
+        yield n.changed(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
+    elif isinstance(before, n.Nothing):
+        yield n.changed("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
     else:
-        yield changed("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=f"it was {describe(before)}")
+        yield n.changed("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=f"it was {n.describe(before)}")
 
 
-def _added_item(after: Node, old: Array, pairs: Pairs) -> Iterator[Difference]:
+def _added_item(after: n.Node, old: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
     if is_open(old):
-        kind = "ITEM_WITH_EMPTY_SCHEMA" if isinstance(after, Anything) else "ITEM"
-        yield changed(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", detail=f"it is {describe(after)}")
+        kind = "ITEM_WITH_EMPTY_SCHEMA" if isinstance(after, n.Anything) else "ITEM"
+        yield n.changed(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", detail=f"it is {n.describe(after)}")
         return
     rest = schema_for_rest(old)
     if rest is not None:
         found = pairs.compare(rest, after)
         yield from found
-        covered = "IS" if all_compatible(found) else "NOT"
-        yield changed(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
+        covered = "IS" if n.all_compatible(found) else "NOT"
+        yield n.changed(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
     else:
-        yield changed("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL")
+        yield n.changed("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL")
 
 
-def is_open(node: Object | Array) -> bool:
+def is_open(node: n.Object | n.Array) -> bool:
     """Whether members that are not named may be anything."""
-    if isinstance(node, Object) and node.patterns:
+    if isinstance(node, n.Object) and node.patterns:
         return False
-    return node.permits_additional and node.additional is None and isinstance(node.unevaluated, Anything | None)
+    return node.permits_additional and node.additional is None and isinstance(node.unevaluated, n.Anything | None)
 
 
-def schema_for_property(node: Object, name: str) -> Node | None:
+def schema_for_property(node: n.Object, name: str) -> n.Node | None:
     """What a partially open object requires of a property that it does not name. None if it is closed."""
     for pattern, schema in node.patterns.items():
         if jsonschema_rs.Draft7Validator({"pattern": pattern}).is_valid(name):
@@ -208,117 +193,117 @@ def schema_for_property(node: Object, name: str) -> Node | None:
     return schema_for_rest(node)
 
 
-def schema_for_rest(node: Object | Array) -> Node | None:
+def schema_for_rest(node: n.Object | n.Array) -> n.Node | None:
     """What a partially open object or array requires of the other members. None if it is open or closed."""
     if node.additional is not None:
         return node.additional
-    if node.permits_additional and not isinstance(node.unevaluated, Anything | Nothing):
+    if node.permits_additional and not isinstance(node.unevaluated, n.Anything | n.Nothing):
         return node.unevaluated
     return None
 
 
 def compare_additional(
-    old: Object | Array, new: Object | Array, keyword: str, kind: str, pairs: Pairs
-) -> Iterator[Difference]:
+    old: n.Object | n.Array, new: n.Object | n.Array, keyword: str, kind: str, pairs: n.Pairs
+) -> Iterator[n.Difference]:
     if old.permits_additional != new.permits_additional:
-        yield changed(f"{kind}_ADDED" if new.permits_additional else f"{kind}_REMOVED", keyword)
+        yield n.changed(f"{kind}_ADDED" if new.permits_additional else f"{kind}_REMOVED", keyword)
     elif old.additional is None and new.additional is not None:
-        yield changed(f"{kind}_NARROWED", keyword)
+        yield n.changed(f"{kind}_NARROWED", keyword)
     elif new.additional is None and old.additional is not None:
-        yield changed(f"{kind}_EXTENDED", keyword)
+        yield n.changed(f"{kind}_EXTENDED", keyword)
     else:
         yield from (found.below(keyword) for found in pairs.compare(old.additional, new.additional))
 
 
 def compare_unevaluated(
-    old: Node | None, new: Node | None, keyword: str, kind: str, pairs: Pairs
-) -> Iterator[Difference]:
+    old: n.Node | None, new: n.Node | None, keyword: str, kind: str, pairs: n.Pairs
+) -> Iterator[n.Difference]:
     """A missing keyword permits everything, `false` nothing, and a schema something in between."""
     before, after = _openness(old), _openness(new)
     if before == after == 1:
         yield from (found.below(keyword) for found in pairs.compare(old, new))
     elif before == 0 < after:
-        yield changed(f"{kind}_ADDED", keyword)
+        yield n.changed(f"{kind}_ADDED", keyword)
     elif after == 0 < before:
-        yield changed(f"{kind}_REMOVED", keyword)
+        yield n.changed(f"{kind}_REMOVED", keyword)
     elif before != after:
-        yield changed(f"{kind}_NARROWED" if after < before else f"{kind}_EXTENDED", keyword)
+        yield n.changed(f"{kind}_NARROWED" if after < before else f"{kind}_EXTENDED", keyword)
 
 
-def _openness(node: Node | None) -> int:
+def _openness(node: n.Node | None) -> int:
     match node:
-        case Nothing():
+        case n.Nothing():
             return 0
-        case None | Anything():
+        case None | n.Anything():
             return 2
         case _:
             return 1
 
 
-def compare_strings(old: String, new: String) -> Iterator[Difference]:
+def compare_strings(old: n.String, new: n.String) -> Iterator[n.Difference]:
     yield from bound("maxLength", "MAX_LENGTH", old.max_length, new.max_length)
     yield from bound("minLength", "MIN_LENGTH", old.min_length, new.min_length)
     if old.pattern == new.pattern:
         return
     if old.pattern is None:
-        yield changed("PATTERN_ADDED", "pattern", detail=f'"{new.pattern}"')
+        yield n.changed("PATTERN_ADDED", "pattern", detail=f'"{new.pattern}"')
     elif new.pattern is None:
-        yield changed("PATTERN_REMOVED", "pattern")
+        yield n.changed("PATTERN_REMOVED", "pattern")
     else:
         # We do not try to decide whether one regular expression accepts everything that another one does.
-        yield changed("PATTERN_CHANGED", "pattern", detail=f'"{old.pattern}" to "{new.pattern}"')
+        yield n.changed("PATTERN_CHANGED", "pattern", detail=f'"{old.pattern}" to "{new.pattern}"')
 
 
-def compare_numbers(old: Number, new: Number) -> Iterator[Difference]:
+def compare_numbers(old: n.Number, new: n.Number) -> Iterator[n.Difference]:
     yield from bound("maximum", "MAXIMUM", old.maximum, new.maximum)
     yield from bound("minimum", "MINIMUM", old.minimum, new.minimum)
     yield from bound("exclusiveMaximum", "EXCLUSIVE_MAXIMUM", old.exclusive_maximum, new.exclusive_maximum)
     yield from bound("exclusiveMinimum", "EXCLUSIVE_MINIMUM", old.exclusive_minimum, new.exclusive_minimum)
     yield from _multiple_of(old.multiple_of, new.multiple_of)
     if old.is_integer and not new.is_integer:
-        yield changed("TYPE_EXTENDED", detail="integer to number")
+        yield n.changed("TYPE_EXTENDED", detail="integer to number")
     elif new.is_integer and not old.is_integer:
-        yield changed("TYPE_NARROWED", detail="number to integer")
+        yield n.changed("TYPE_NARROWED", detail="number to integer")
 
 
-def compare_enums(old: Enum, new: Enum) -> Iterator[Difference]:
+def compare_enums(old: n.Enum, new: n.Enum) -> Iterator[n.Difference]:
     if old.values == new.values:
         return
     gone = ", ".join(sorted(old.values - new.values))
     if old.values < new.values:
-        yield changed("ENUM_ARRAY_EXTENDED", "enum")
+        yield n.changed("ENUM_ARRAY_EXTENDED", "enum")
     elif new.values < old.values:
-        yield changed("ENUM_ARRAY_NARROWED", "enum", detail=f"without {gone}")
+        yield n.changed("ENUM_ARRAY_NARROWED", "enum", detail=f"without {gone}")
     else:
-        yield changed("ENUM_ARRAY_CHANGED", "enum", detail=f"without {gone}")
+        yield n.changed("ENUM_ARRAY_CHANGED", "enum", detail=f"without {gone}")
 
 
-def compare_constants(old: Const, new: Const) -> Iterator[Difference]:
+def compare_constants(old: n.Const, new: n.Const) -> Iterator[n.Difference]:
     if old.value != new.value:
-        yield changed("ENUM_ARRAY_CHANGED", "const", detail=f"{old.value} to {new.value}")
+        yield n.changed("ENUM_ARRAY_CHANGED", "const", detail=f"{old.value} to {new.value}")
 
 
-def bound(keyword: str, kind: str, old: Decimal | None, new: Decimal | None) -> Iterator[Difference]:
+def bound(keyword: str, kind: str, old: Decimal | None, new: Decimal | None) -> Iterator[n.Difference]:
     """How a limit changed. The kind says whether that is compatible."""
     if old == new:
         return
     if old is None:
-        yield changed(f"{kind}_ADDED", keyword, detail=f"{new}")
+        yield n.changed(f"{kind}_ADDED", keyword, detail=f"{new}")
     elif new is None:
-        yield changed(f"{kind}_REMOVED", keyword)
+        yield n.changed(f"{kind}_REMOVED", keyword)
     else:
         word = "INCREASED" if old < new else "DECREASED"
-        yield changed(f"{kind}_{word}", keyword, detail=f"{old} to {new}")
+        yield n.changed(f"{kind}_{word}", keyword, detail=f"{old} to {new}")
 
 
-def _multiple_of(old: Decimal | None, new: Decimal | None) -> Iterator[Difference]:
+def _multiple_of(old: Decimal | None, new: Decimal | None) -> Iterator[n.Difference]:
     if old is None or new is None or old == new:
         yield from bound("multipleOf", "MULTIPLE_OF", old, new)
         return
     detail = f"{old} to {new}"
     if new % old == 0:
-        yield changed("MULTIPLE_OF_EXPANDED", "multipleOf", detail=detail)
+        yield n.changed("MULTIPLE_OF_EXPANDED", "multipleOf", detail=detail)
     elif old % new == 0:
-        yield changed("MULTIPLE_OF_REDUCED", "multipleOf", detail=detail)
+        yield n.changed("MULTIPLE_OF_REDUCED", "multipleOf", detail=detail)
     else:
-        yield changed("MULTIPLE_OF_CHANGED", "multipleOf", detail=detail)
+        yield n.changed("MULTIPLE_OF_CHANGED", "multipleOf", detail=detail)
