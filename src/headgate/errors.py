@@ -170,7 +170,7 @@ class HeadgateError(Exception):
         return did_you_mean(getattr(self, "similar", ())) or self._sentence(self.HINT)
 
     def _sentence(self, text: str | None) -> str | None:
-        """The template filled in; None if a value in it is empty, because a sentence with a hole tells nothing."""
+        """The template filled in; None if a value in it is empty, because a sentence with a gap helps nobody."""
         if text is None or any(value in (None, "", ()) for value in _TEMPLATE.values(text, self)):
             return None
         return _TEMPLATE.vformat(text, (self,), {})
@@ -184,8 +184,8 @@ class HeadgateError(Exception):
 
     def diagnostic(self, source: str | None = None) -> Diagnostic:
         """The error as data; with the statement's text, a span becomes line, column and a caret."""
-        place = locate(source, self.span) if source is not None and self.span is not None else None
-        return Diagnostic(self.code, self.message(), self.detail(), self.hint(), *(place or (None, None, None)))
+        position = locate(source, self.span) if source is not None and self.span is not None else (None, None, None)
+        return Diagnostic(self.code, self.message(), self.detail(), self.hint(), *position)
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message()}"

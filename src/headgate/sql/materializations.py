@@ -223,16 +223,18 @@ def _field(cursor: Cursor, depth: int) -> MaterializedField:
     """Read one field. The clauses after its type may come in any order, each once."""
     name = cursor.identifier()
     type_ = _field_type(cursor, depth)
-    said: dict[str, str] = {}
+    clauses: dict[str, str] = {}
     while True:
         start = cursor.token
         word = cursor.choose("FROM", "NOT NULL", "NULL", "REQUIRED", "AS")
         if word is None:
             break
-        if word in said or {word, *said} >= {"NULL", "NOT NULL"}:
+        if word in clauses or {word, *clauses} >= {"NULL", "NOT NULL"}:
             raise RepeatedClause(word).at(start.span)
-        said[word] = cursor.string() if word in ("FROM", "AS") else word
-    return MaterializedField(name, type_, said.get("FROM"), "NULL" in said, "REQUIRED" in said, said.get("AS"))
+        clauses[word] = cursor.string() if word in ("FROM", "AS") else word
+    return MaterializedField(
+        name, type_, clauses.get("FROM"), "NULL" in clauses, "REQUIRED" in clauses, clauses.get("AS")
+    )
 
 
 def _field_type(cursor: Cursor, depth: int) -> Type | ObjectType:

@@ -36,7 +36,7 @@ _HARMLESS = frozenset(
     {"(", "COMMENT", "DESCRIBE", "DROP", "INSERT", "REPLAY", "SELECT", "SET", "SHOW", "SUBSCRIBE", "VALIDATE"}
     | {"VALUES", "WITH"}
 )
-# Of these, statements that may well hold texts which are shown.
+# Those of them that hold texts which may be shown.
 _WITH_TEXTS = frozenset({"(", "COMMENT", "INSERT", "SELECT", "SET", "VALUES", "WITH"})
 _VERBS = sorted(_HARMLESS | {"CREATE", "ALTER", "EXPLAIN", "REPLACE"})
 _EXPLAINED = (["CHANGE"], ["KEY"], ["VALUE"])
@@ -69,7 +69,7 @@ def redacted_text(text: str) -> str:
 
 
 def redacted_diagnostic(error: HeadgateError, text: str) -> Diagnostic:
-    """The error with its place in the script. Neither the excerpt nor the message shows a secret of the script."""
+    """The error with its position in the script. Neither the excerpt nor the message shows a secret of the script."""
     hidden = sorted(_hidden_values(error, text), key=len, reverse=True)
     found = error.diagnostic(redacted_text(text))
 
@@ -319,7 +319,7 @@ def _is_value(value: Sequence[Token]) -> bool:
 
 
 def _without_credentials(token: Token, written: str) -> str:
-    """The literal with stars in the place of passwords that addresses may hold."""
+    """The literal with stars instead of the passwords that addresses may hold."""
     if token.kind is not TokenKind.STRING:
         return written
     # Behind the last @ only parameters can match. The other patterns would try every colon there, in quadratic time.

@@ -1,6 +1,6 @@
 """The cursor: the position in the tokens, what a parser looked for there, and the error that lists it.
 
-Every ``take_…`` that finds something else remembers what it looked for at this place. So when a parse function has
+Every ``take_…`` that finds something else remembers what it looked for at this position. So when a parse function has
 tried all its alternatives and raises ``unexpected()``, the error lists exactly what could have stood here.
 """
 

@@ -178,15 +178,15 @@ class _Analyser:
             self.expressions.visit(where, scope)
             refuse_aggregates(where, "WHERE", self.expressions.span(where))
         columns = self._projections(node, scope)
-        seeing = scope.with_outputs(columns)
-        columns = self._grouping(node, seeing, columns)
+        inner = scope.with_outputs(columns)
+        columns = self._grouping(node, inner, columns)
         for name in ("having", "qualify"):
             if clause := node.args.get(name):
-                self.expressions.visit(clause, seeing)
+                self.expressions.visit(clause, inner)
         for window in node.args.get("windows") or ():
             self.expressions.visit(window, scope)
         check_grouped(node, scope, self.expressions.span)
-        self._order_and_limit(node, seeing)
+        self._order_and_limit(node, inner)
         if node.args.get("distinct"):
             self.expressions.stateful = True
         return columns

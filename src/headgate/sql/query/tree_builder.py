@@ -22,7 +22,7 @@ from headgate.sql.query.types import UNKNOWN, Typed, is_numeric
 
 
 class TreeBuilder:
-    """``span`` gives the place of a node in the text, ``ref`` a new column."""
+    """Builds one tree. ``span`` gives the position of a node in the text, ``ref`` a new column."""
 
     def __init__(self, span: Callable[[exp.Expr], Span | None], ref: Callable[[str], n.Ref]) -> None:
         self.span = span
