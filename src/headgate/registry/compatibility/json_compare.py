@@ -182,14 +182,13 @@ def _type_change(old: n.Node, new: n.Node) -> Iterator[n.Difference]:
 
 
 def _about_itself(old: n.Common, new: n.Common) -> Iterator[n.Difference]:
-    if old.identity != new.identity:
-        yield n.changed("ID_CHANGED")
-    if old.title != new.title:
-        yield n.changed("TITLE_CHANGED")
-    if old.description != new.description:
-        yield n.changed("DESCRIPTION_CHANGED")
-    if old.default != new.default:
-        yield n.changed("DEFAULT_CHANGED")
+    pairs = {
+        "ID_CHANGED": (old.identity, new.identity),
+        "TITLE_CHANGED": (old.title, new.title),
+        "DESCRIPTION_CHANGED": (old.description, new.description),
+        "DEFAULT_CHANGED": (old.default, new.default),
+    }
+    yield from (n.changed(kind) for kind, (before, after) in pairs.items() if before != after)
 
 
 SUMS = ("anyOf", "oneOf")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 from headgate.registry.compatibility import json_nodes as n
 from headgate.registry.json_documents import REFERENCES, Documents, Draft
@@ -18,39 +19,21 @@ Schema = dict[str, Json]
 
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
 CONDITIONS = ("if", "then", "else")
-NUMBER_KEYWORDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
-STRING_KEYWORDS = frozenset(("minLength", "maxLength", "pattern", "format"))
-ARRAY_KEYWORDS = frozenset(
-    (
-        "items",
-        "additionalItems",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "prefixItems",
-        "unevaluatedItems",
-        "contains",
-    )
-)
-OBJECT_KEYWORDS = frozenset(
-    (
-        *("properties", "required", "minProperties", "maxProperties", "dependencies", "patternProperties"),
-        *(
-            "additionalProperties",
-            "propertyNames",
-            "dependentRequired",
-            "dependentSchemas",
-            "unevaluatedProperties",
-        ),
-    )
-)
+_NUMBER_KEYWORDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+# The keywords that constrain values of a type.
 KEYWORDS = {
-    "string": STRING_KEYWORDS,
-    "integer": NUMBER_KEYWORDS,
-    "number": NUMBER_KEYWORDS,
-    "array": ARRAY_KEYWORDS,
-    "object": OBJECT_KEYWORDS,
-}
+    "string": frozenset(("minLength", "maxLength", "pattern", "format")),
+    "integer": _NUMBER_KEYWORDS,
+    "number": _NUMBER_KEYWORDS,
+    "array": frozenset((
+        "items", "additionalItems", "minItems", "maxItems", "uniqueItems", "prefixItems", "unevaluatedItems",
+        "contains",
+    )),
+    "object": frozenset((
+        "properties", "required", "minProperties", "maxProperties", "dependencies", "patternProperties",
+        "additionalProperties", "propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
+    )),
+}  # fmt: skip
 _SINCE_6 = (Draft.V6, Draft.V7, Draft.V2019_09, Draft.V2020_12)
 # The drafts that know a keyword. A keyword that is not listed is known to all.
 LIFE = {
@@ -161,14 +144,11 @@ class Loader:
 
     def _of_number(self, schema: Schema, *, is_integer: bool) -> n.Number:
         # Draft 4 has "exclusiveMaximum": true beside "maximum". It is not compared, like in Confluent's registry.
+        limit = partial(_number, schema)
         return n.Number(
-            _number(schema, "maximum"),
-            _number(schema, "minimum"),
-            _number(schema, "exclusiveMaximum"),
-            _number(schema, "exclusiveMinimum"),
-            _number(schema, "multipleOf"),
-            is_integer,
-        )
+            limit("maximum"), limit("minimum"), limit("exclusiveMaximum"), limit("exclusiveMinimum"),
+            limit("multipleOf"), is_integer,
+        )  # fmt: skip
 
     def _of_array(self, schema: Schema) -> n.Array:
         draft = self._documents.draft(schema)
@@ -219,11 +199,10 @@ class Loader:
             max_properties=_number(schema, "maxProperties"),
             min_properties=_number(schema, "minProperties"),
         )
-        if draft >= Draft.V2019_09:
-            schemas = self._named(schema, "dependentSchemas")
-            return replace(node, property_dependencies=_lists(schema, "dependentRequired"), schema_dependencies=schemas)
-        schemas = self._named(schema, "dependencies")
-        return replace(node, property_dependencies=_lists(schema, "dependencies"), schema_dependencies=schemas)
+        split = draft >= Draft.V2019_09  # before, one keyword held both kinds of dependencies
+        lists = _lists(schema, "dependentRequired" if split else "dependencies")
+        schemas = self._named(schema, "dependentSchemas" if split else "dependencies")
+        return replace(node, property_dependencies=lists, schema_dependencies=schemas)
 
     def _named(self, schema: Schema, keyword: str) -> dict[str, n.Node]:
         named = schema.get(keyword)

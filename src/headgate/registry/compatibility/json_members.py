@@ -30,11 +30,9 @@ def compare_objects(old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.
         yield from (found.below("properties", name) for found in _property(name, old, new, pairs))
     yield from _property_dependencies(old, new)
     yield from _schema_dependencies(old, new, pairs)
-    yield from compare_additional(old, new, "additionalProperties", "ADDITIONAL_PROPERTIES", pairs)
-    unevaluated = "unevaluatedProperties", "UNEVALUATED_PROPERTIES"
-    yield from compare_unevaluated(old.unevaluated, new.unevaluated, *unevaluated, pairs)
-    yield from bound("maxProperties", "MAX_PROPERTIES", old.max_properties, new.max_properties)
-    yield from bound("minProperties", "MIN_PROPERTIES", old.min_properties, new.min_properties)
+    yield from _compare_additional(old, new, "additionalProperties", pairs)
+    yield from _compare_unevaluated(old.unevaluated, new.unevaluated, "unevaluatedProperties", pairs)
+    yield from _limits(old, new, "maxProperties", "minProperties")
 
 
 def _required(old: n.Object, new: n.Object) -> Iterator[n.Difference]:
@@ -54,26 +52,10 @@ def _property(name: str, old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterat
     if before is None and after is not None:
         yield from _added_property(name, after, old, new, pairs)
     elif before is not None and after is None:
-        yield from _removed_property(name, before, new, pairs)
+        rest, detail = _schema_for_property(new, name), f'"{name}" was {n.describe(before)}'
+        yield from _removed("PROPERTY", before, new, rest, detail, pairs)
     else:
         yield from pairs.compare(before, after)
-
-
-def _removed_property(name: str, before: n.Node, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
-    """Only the new content model counts: it must accept what the property contained."""
-    if is_open(new):
-        yield n.changed("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL")
-        return
-    rest = schema_for_property(new, name)
-    if rest is not None:
-        found = pairs.compare(before, rest)
-        yield from found
-        covered = "IS" if n.all_compatible(found) else "NOT"
-        yield n.changed(f"PROPERTY_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=f'"{name}"')
-    elif isinstance(before, n.Nothing):
-        yield n.changed("PROPERTY_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
-    else:
-        yield n.changed("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=f'"{name}" was {n.describe(before)}')
 
 
 def _added_property(name: str, after: n.Node, old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterator[n.Difference]:
@@ -82,18 +64,38 @@ def _added_property(name: str, after: n.Node, old: n.Object, new: n.Object, pair
     is_required, has_default = name in new.required, after.common.default is not None
     demand = "REQUIRED_PROPERTY" if is_required else "OPTIONAL_PROPERTY"
     demand += "_WITH_DEFAULT" if is_required and has_default else ""
-    if is_open(old):
+    if _is_open(old):
         if isinstance(after, n.Anything):
             demand = "PROPERTY_WITH_EMPTY_SCHEMA"
         yield n.changed(f"{demand}_ADDED_TO_OPEN_CONTENT_MODEL", detail=detail)
         return
-    rest = schema_for_property(old, name)
+    rest = _schema_for_property(old, name)
     if rest is not None:
-        found = pairs.compare(rest, after)
-        yield from found
-        covered = "IS" if n.all_compatible(found) else "NOT"
-        yield n.changed(f"PROPERTY_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=detail)
+        yield from _covered("PROPERTY_ADDED", rest, after, detail, pairs)
     yield n.changed(f"{demand}_ADDED_TO_UNOPEN_CONTENT_MODEL", detail=detail)
+
+
+def _removed(
+    what: str, before: n.Node, new: n.Object | n.Array, rest: n.Node | None, detail: str, pairs: n.Pairs
+) -> Iterator[n.Difference]:
+    """A property or item was removed. Only the new content model counts: it must accept what the member contained.
+    ``rest`` is the schema that a partially open model has for it."""
+    if _is_open(new):
+        yield n.changed(f"{what}_REMOVED_FROM_OPEN_CONTENT_MODEL")
+    elif rest is not None:
+        yield from _covered(f"{what}_REMOVED", before, rest, detail, pairs)
+    elif isinstance(before, n.Nothing):
+        yield n.changed(f"{what}_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
+    else:
+        yield n.changed(f"{what}_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=detail)
+
+
+def _covered(kind: str, before: n.Node, after: n.Node, detail: str, pairs: n.Pairs) -> Iterator[n.Difference]:
+    """A member moved into or out of a partially open content model: its schemas before and after are compared."""
+    found = pairs.compare(before, after)
+    yield from found
+    covered = "IS" if n.all_compatible(found) else "NOT"
+    yield n.changed(f"{kind}_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", detail=detail)
 
 
 def _property_dependencies(old: n.Object, new: n.Object) -> Iterator[n.Difference]:
@@ -126,20 +128,19 @@ def _schema_dependencies(old: n.Object, new: n.Object, pairs: n.Pairs) -> Iterat
 def compare_arrays(old: n.Array, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
     yield from (found.below("items") for found in pairs.compare(old.every, new.every))
     yield from _tuples(old, new, pairs)
-    yield from compare_additional(old, new, "additionalItems", "ADDITIONAL_ITEMS", pairs)
-    yield from compare_unevaluated(old.unevaluated, new.unevaluated, "unevaluatedItems", "UNEVALUATED_ITEMS", pairs)
-    yield from bound("maxItems", "MAX_ITEMS", old.max_items, new.max_items)
-    yield from bound("minItems", "MIN_ITEMS", old.min_items, new.min_items)
+    yield from _compare_additional(old, new, "additionalItems", pairs)
+    yield from _compare_unevaluated(old.unevaluated, new.unevaluated, "unevaluatedItems", pairs)
+    yield from _limits(old, new, "maxItems", "minItems")
     if old.is_unique != new.is_unique:
         yield n.changed("UNIQUE_ITEMS_ADDED" if new.is_unique else "UNIQUE_ITEMS_REMOVED", "uniqueItems")
-    yield from bound("maxContains", "MAX_CONTAINS", old.max_contains, new.max_contains)
-    yield from bound("minContains", "MIN_CONTAINS", old.min_contains, new.min_contains)
+    yield from _limits(old, new, "maxContains", "minContains")
 
 
 def _tuples(old: n.Array, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
     for index in range(max(len(old.tuple_), len(new.tuple_))):
         if index >= len(new.tuple_):
-            found = _removed_item(old.tuple_[index], new, pairs)
+            before = old.tuple_[index]
+            found = _removed("ITEM", before, new, _schema_for_rest(new), f"it was {n.describe(before)}", pairs)
         elif index >= len(old.tuple_):
             found = _added_item(new.tuple_[index], old, pairs)
         else:
@@ -147,53 +148,33 @@ def _tuples(old: n.Array, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference
         yield from (difference.below("items", str(index)) for difference in found)
 
 
-def _removed_item(before: n.Node, new: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
-    if is_open(new):
-        yield n.changed("ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL")
-        return
-    rest = schema_for_rest(new)
-    if rest is not None:
-        found = pairs.compare(before, rest)
-        yield from found
-        covered = "IS" if n.all_compatible(found) else "NOT"
-        yield n.changed(f"ITEM_REMOVED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
-    elif isinstance(before, n.Nothing):
-        yield n.changed("ITEM_WITH_FALSE_REMOVED_FROM_CLOSED_CONTENT_MODEL")
-    else:
-        yield n.changed("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", detail=f"it was {n.describe(before)}")
-
-
 def _added_item(after: n.Node, old: n.Array, pairs: n.Pairs) -> Iterator[n.Difference]:
-    if is_open(old):
+    rest = _schema_for_rest(old)
+    if _is_open(old):
         kind = "ITEM_WITH_EMPTY_SCHEMA" if isinstance(after, n.Anything) else "ITEM"
         yield n.changed(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", detail=f"it is {n.describe(after)}")
-        return
-    rest = schema_for_rest(old)
-    if rest is not None:
-        found = pairs.compare(rest, after)
-        yield from found
-        covered = "IS" if n.all_compatible(found) else "NOT"
-        yield n.changed(f"ITEM_ADDED_{covered}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL")
+    elif rest is not None:
+        yield from _covered("ITEM_ADDED", rest, after, "", pairs)
     else:
         yield n.changed("ITEM_ADDED_TO_CLOSED_CONTENT_MODEL")
 
 
-def is_open(node: n.Object | n.Array) -> bool:
+def _is_open(node: n.Object | n.Array) -> bool:
     """Whether members that are not named may be anything."""
     if isinstance(node, n.Object) and node.patterns:
         return False
     return node.permits_additional and node.additional is None and isinstance(node.unevaluated, n.Anything | None)
 
 
-def schema_for_property(node: n.Object, name: str) -> n.Node | None:
+def _schema_for_property(node: n.Object, name: str) -> n.Node | None:
     """What a partially open object requires of a property that it does not name. None if it is closed."""
     for pattern, schema in node.patterns.items():
         if jsonschema_rs.Draft7Validator({"pattern": pattern}).is_valid(name):
             return schema
-    return schema_for_rest(node)
+    return _schema_for_rest(node)
 
 
-def schema_for_rest(node: n.Object | n.Array) -> n.Node | None:
+def _schema_for_rest(node: n.Object | n.Array) -> n.Node | None:
     """What a partially open object or array requires of the other members. None if it is open or closed."""
     if node.additional is not None:
         return node.additional
@@ -202,9 +183,10 @@ def schema_for_rest(node: n.Object | n.Array) -> n.Node | None:
     return None
 
 
-def compare_additional(
-    old: n.Object | n.Array, new: n.Object | n.Array, keyword: str, kind: str, pairs: n.Pairs
+def _compare_additional(
+    old: n.Object | n.Array, new: n.Object | n.Array, keyword: str, pairs: n.Pairs
 ) -> Iterator[n.Difference]:
+    kind = n.upper_snake(keyword)
     if old.permits_additional != new.permits_additional:
         yield n.changed(f"{kind}_ADDED" if new.permits_additional else f"{kind}_REMOVED", keyword)
     elif old.additional is None and new.additional is not None:
@@ -215,11 +197,11 @@ def compare_additional(
         yield from (found.below(keyword) for found in pairs.compare(old.additional, new.additional))
 
 
-def compare_unevaluated(
-    old: n.Node | None, new: n.Node | None, keyword: str, kind: str, pairs: n.Pairs
+def _compare_unevaluated(
+    old: n.Node | None, new: n.Node | None, keyword: str, pairs: n.Pairs
 ) -> Iterator[n.Difference]:
     """A missing keyword permits everything, `false` nothing, and a schema something in between."""
-    before, after = _openness(old), _openness(new)
+    before, after, kind = _openness(old), _openness(new), n.upper_snake(keyword)
     if before == after == 1:
         yield from (found.below(keyword) for found in pairs.compare(old, new))
     elif before == 0 < after:
@@ -241,8 +223,7 @@ def _openness(node: n.Node | None) -> int:
 
 
 def compare_strings(old: n.String, new: n.String) -> Iterator[n.Difference]:
-    yield from bound("maxLength", "MAX_LENGTH", old.max_length, new.max_length)
-    yield from bound("minLength", "MIN_LENGTH", old.min_length, new.min_length)
+    yield from _limits(old, new, "maxLength", "minLength")
     if old.pattern == new.pattern:
         return
     if old.pattern is None:
@@ -255,10 +236,7 @@ def compare_strings(old: n.String, new: n.String) -> Iterator[n.Difference]:
 
 
 def compare_numbers(old: n.Number, new: n.Number) -> Iterator[n.Difference]:
-    yield from bound("maximum", "MAXIMUM", old.maximum, new.maximum)
-    yield from bound("minimum", "MINIMUM", old.minimum, new.minimum)
-    yield from bound("exclusiveMaximum", "EXCLUSIVE_MAXIMUM", old.exclusive_maximum, new.exclusive_maximum)
-    yield from bound("exclusiveMinimum", "EXCLUSIVE_MINIMUM", old.exclusive_minimum, new.exclusive_minimum)
+    yield from _limits(old, new, "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum")
     yield from _multiple_of(old.multiple_of, new.multiple_of)
     if old.is_integer and not new.is_integer:
         yield n.changed("TYPE_EXTENDED", detail="integer to number")
@@ -283,7 +261,14 @@ def compare_constants(old: n.Const, new: n.Const) -> Iterator[n.Difference]:
         yield n.changed("ENUM_ARRAY_CHANGED", "const", detail=f"{old.value} to {new.value}")
 
 
-def bound(keyword: str, kind: str, old: Decimal | None, new: Decimal | None) -> Iterator[n.Difference]:
+def _limits(old: n.Node, new: n.Node, *keywords: str) -> Iterator[n.Difference]:
+    """How limits changed. A node has the limit `maxLength` as its attribute `max_length`."""
+    for keyword in keywords:
+        kind = n.upper_snake(keyword)
+        yield from _limit(keyword, kind, getattr(old, kind.lower()), getattr(new, kind.lower()))
+
+
+def _limit(keyword: str, kind: str, old: Decimal | None, new: Decimal | None) -> Iterator[n.Difference]:
     """How a limit changed. The kind says whether that is compatible."""
     if old == new:
         return
@@ -298,7 +283,7 @@ def bound(keyword: str, kind: str, old: Decimal | None, new: Decimal | None) -> 
 
 def _multiple_of(old: Decimal | None, new: Decimal | None) -> Iterator[n.Difference]:
     if old is None or new is None or old == new:
-        yield from bound("multipleOf", "MULTIPLE_OF", old, new)
+        yield from _limit("multipleOf", "MULTIPLE_OF", old, new)
         return
     detail = f"{old} to {new}"
     if new % old == 0:

@@ -183,9 +183,9 @@ class _Comparison:
         yield from _oneofs(reader, writer, new, old, path)
         for number in sorted({*old, *new}):
             if number not in new:
-                yield from _removed(old[number], {name.name for name in reader.oneof_decl}, path)
+                yield from _removed_or_added(old[number], "REMOVED", {one.name for one in reader.oneof_decl}, path)
             elif number not in old:
-                yield from _added(new[number], {name.name for name in writer.oneof_decl}, path)
+                yield from _removed_or_added(new[number], "ADDED", {one.name for one in writer.oneof_decl}, path)
             else:
                 yield from self._field(new[number], old[number], path)
         yield from self._messages(reader.nested_type, writer.nested_type, path)
@@ -245,34 +245,17 @@ def _labels(new: Member, old: Member, path: str, what: str) -> Iterator[Incompat
     yield _found(path, kind, f"{what} changed from {old.label.value} to {new.label.value}")
 
 
-def _removed(old: Member, kept_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
-    what = f'field "{old.name}" (number {old.number})'
-    if old.oneof is not None:
-        if old.oneof in kept_oneofs:
-            yield _found(
-                f"{path}/{old.oneof}/{old.name}",
-                "ONEOF_FIELD_REMOVED",
-                f'{what} was removed from oneof "{old.oneof}"',
-            )
-    elif old.label is Label.REQUIRED:
-        yield _found(f"{path}/{old.name}", "REQUIRED_FIELD_REMOVED", f"required {what} was removed")
-    else:
-        yield _found(f"{path}/{old.name}", "FIELD_REMOVED", f"{what} was removed")
-
-
-def _added(new: Member, old_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
-    what = f'field "{new.name}" (number {new.number})'
-    if new.oneof is not None:
-        if new.oneof in old_oneofs:
-            yield _found(
-                f"{path}/{new.oneof}/{new.name}",
-                "ONEOF_FIELD_ADDED",
-                f'{what} was added to oneof "{new.oneof}"',
-            )
-    elif new.label is Label.REQUIRED:
-        yield _found(f"{path}/{new.name}", "REQUIRED_FIELD_ADDED", f"required {what} was added")
-    else:
-        yield _found(f"{path}/{new.name}", "FIELD_ADDED", f"{what} was added")
+def _removed_or_added(member: Member, verb: str, other_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
+    """`verb` is REMOVED or ADDED. A oneof that only one of the files has is reported as a whole."""
+    what, done = f'field "{member.name}" (number {member.number})', f"was {verb.lower()}"
+    if member.oneof is None:
+        required = member.label is Label.REQUIRED
+        kind, prefix = ("REQUIRED_FIELD", "required ") if required else ("FIELD", "")
+        yield _found(f"{path}/{member.name}", f"{kind}_{verb}", f"{prefix}{what} {done}")
+    elif member.oneof in other_oneofs:
+        preposition = "from" if verb == "REMOVED" else "to"
+        message = f'{what} {done} {preposition} oneof "{member.oneof}"'
+        yield _found(f"{path}/{member.oneof}/{member.name}", f"ONEOF_FIELD_{verb}", message)
 
 
 def _oneofs(
@@ -292,11 +275,8 @@ def _oneofs(
         if single > 1 or (single == 0 and len(shared) > 1):
             yield _found(here, "MULTIPLE_FIELDS_MOVED_TO_ONEOF", f"several fields were moved into {what}")
         elif single == 1 and shared:
-            yield _found(
-                here,
-                "FIELD_MOVED_TO_EXISTING_ONEOF",
-                f"a field was moved into {what}, which had fields already",
-            )
+            message = f"a field was moved into {what}, which had fields already"
+            yield _found(here, "FIELD_MOVED_TO_EXISTING_ONEOF", message)
         if oneof not in shown[1]:
             yield _found(here, "ONEOF_ADDED", f"{what} was added")
     for oneof in (found.name for found in writer.oneof_decl if found.name in shown[1] - shown[0]):

@@ -89,7 +89,7 @@ def put_config(tables: Tables, subject: str | None, change: Config) -> Config:
     before = _config(tables, subject) or Config(None)
     normalize = change.normalize if change.normalize is not None else before.normalize
     after = Config(change.level or before.level, normalize)
-    tables.settings.put_config(subject, after.level, after.normalize)
+    tables.put_config(subject, after.level, after.normalize)
     return after
 
 
@@ -99,21 +99,21 @@ def drop_config(tables: Tables, subject: str | None) -> Config:
     if subject is not None and _config(tables, subject) is None:
         raise errors.UnknownSubject(subject)
     before = own_config(tables, subject)
-    tables.settings.drop_config(subject)
+    tables.drop_config(subject)
     return before
 
 
 def mode_in_scope(tables: Tables, subject: str | None) -> Mode:
     """The mode in effect. READONLY_OVERRIDE of the registry takes precedence over a subject's own mode."""
-    general = Mode(tables.settings.mode(None) or Mode.READWRITE)
+    general = Mode(tables.mode(None) or Mode.READWRITE)
     if general is Mode.READONLY_OVERRIDE or subject is None:
         return general
-    return Mode(tables.settings.mode(subject) or general)
+    return Mode(tables.mode(subject) or general)
 
 
 def own_mode(tables: Tables, subject: str | None) -> Mode:
     """The mode of the subject itself. Raises NoModeOfItsOwn if it has none."""
-    found = tables.settings.mode(subject)
+    found = tables.mode(subject)
     if found is None and subject is not None:
         raise errors.NoModeOfItsOwn(subject)
     return Mode(found or Mode.READWRITE)
@@ -126,15 +126,15 @@ def put_mode(tables: Tables, subject: str | None, new: Mode, *, force: bool) -> 
         raise errors.InvalidMode(new)
     if new is Mode.IMPORT and mode_in_scope(tables, subject) is not Mode.IMPORT and not force:
         _make_room_for_import(tables, subject)
-    tables.settings.put_mode(subject, new)
+    tables.put_mode(subject, new)
 
 
 def drop_mode(tables: Tables, subject: str | None) -> Mode:
     """Remove a subject's mode, so that the registry's applies. Returns what was set before."""
-    found = tables.settings.mode(subject)
+    found = tables.mode(subject)
     if found is None and subject is not None:
         raise errors.UnknownSubject(subject)
-    tables.settings.drop_mode(subject)
+    tables.drop_mode(subject)
     return Mode(found or Mode.READWRITE)
 
 
@@ -145,7 +145,7 @@ def refuse_if_read_only(tables: Tables, subject: str | None) -> None:
 
 
 def _config(tables: Tables, subject: str | None) -> Config | None:
-    found = tables.settings.config(subject)
+    found = tables.config(subject)
     return None if found is None else Config(CompatibilityLevel(found[0]) if found[0] else None, found[1])
 
 
@@ -243,8 +243,7 @@ class Registration:
 def look_up(tables: Tables, subject: str, schema: Schema, *, normalize: bool, visibility: Visibility) -> StoredVersion:
     """The version of the subject that has exactly this schema."""
     normalize = normalize or bool(config_in_scope(tables, subject).normalize)
-    if tables.latest(subject, visibility) is None:
-        raise errors.UnknownSubject(subject)
+    require_subject(tables, subject, visibility)
     read = read_posted(tables, schema, normalize=normalize, visibility=Visibility.ALL)
     found = tables.matching(subject, read.prints, normalize, visibility)
     if found is None:
@@ -257,9 +256,14 @@ def find_version(tables: Tables, subject: str, number: int, visibility: Visibili
     found = tables.latest(subject, visibility) if number == LATEST else tables.version(subject, number, visibility)
     if found is not None:
         return found
+    require_subject(tables, subject, visibility)
+    raise errors.UnknownVersion(subject, number)
+
+
+def require_subject(tables: Tables, subject: str, visibility: Visibility) -> None:
+    """Raises UnknownSubject if the subject has no version that is visible."""
     if tables.latest(subject, visibility) is None:
         raise errors.UnknownSubject(subject)
-    raise errors.UnknownVersion(subject, number)
 
 
 def _refuse_by_mode(tables: Tables, subject: str, request: PostedSchema, mode: Mode) -> None:
@@ -398,8 +402,7 @@ def _find_to_delete(tables: Tables, subject: str, number: int, *, permanent: boo
         found = tables.version(subject, number, Visibility.ALL)
     if found is not None:
         return found
-    if tables.latest(subject, Visibility.ALL) is None:
-        raise errors.UnknownSubject(subject)
+    require_subject(tables, subject, Visibility.ALL)
     raise errors.UnknownVersion(subject, number)
 
 
@@ -409,5 +412,5 @@ def _remove_versions(tables: Tables, versions: tuple[StoredVersion, ...]) -> Non
     tables.drop_unreferenced({version.schema_id for version in versions})
     for subject in {version.subject for version in versions}:
         if tables.latest(subject, Visibility.ALL) is None:
-            tables.settings.drop_config(subject)
-            tables.settings.drop_mode(subject)
+            tables.drop_config(subject)
+            tables.drop_mode(subject)
