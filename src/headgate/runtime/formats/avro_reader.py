@@ -46,12 +46,7 @@ from headgate.schema.encodings import SchemaEncoding, decoded_type, names_in, pa
 from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, Record, canonical_text
 from headgate.schema.formats.spark import to_spark
-<<<<<<< HEAD
 from headgate.schema.names import ROOT
-=======
-from headgate.schema.names import ROOT, element_path, field_path, value_path
-from headgate.schema.types import Type
->>>>>>> main
 from headgate.schema.written import WrittenSchema
 
 # The end mark behind every record is an Avro int of five bytes. Bytes that are left over equal it with a chance of 1 in
