@@ -19,7 +19,7 @@ from headgate.runtime.formats.side import NO_WRITERS, SideReader, WriterSchemas
 from headgate.runtime.formats.text_readers import PLAIN
 from headgate.schema.encodings import Encoding, FieldPath, decoded_type
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.formats.spark_ddl import spark_identifier
+from headgate.schema.render import spark_identifier
 
 # Prefixes of the errors that carry a record's position to the driver: `BAD` source/partition/offset, and for a schema that
 # cannot be followed `CHANGED` source/partition/offset/side/schema id.
