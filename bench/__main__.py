@@ -24,6 +24,7 @@ from bench import (
     pipeline,
     queries,
     statements,
+    wide,
     world,
 )
 from bench.figures import Benchmark, Report, Row, Size
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "registry": compatibility.registry,
     "decoding": decoding.run,
     "by_id": by_id.run,
+    "wide": wide.run,
     "world": world.run,
     "pipeline": pipeline.run,
     "changes": changes.run,

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark
 
-from headgate.runtime.values import json_rows, json_values, spelled
+from headgate.runtime.values import json_rows, json_values, with_text_times
 
 
 @pytest.mark.unit
@@ -66,5 +66,5 @@ def test_a_record_that_is_null_is_not_a_record_of_nulls() -> None:
 def test_values_of_spark_have_one_form(session: SparkSession, sql: str, value: object) -> None:
     frame = session.sql(f"SELECT {sql} AS v, 1 AS v")
     types = [field.dataType for field in frame.schema.fields]
-    table = spelled(frame).toArrow()
+    table = with_text_times(frame).toArrow()
     assert [row for batch in table.to_batches() for row in json_rows(batch, types)] == [(value, 1)]

@@ -25,7 +25,7 @@ from headgate.runtime.failures import records_are_gone, translated, unknown_sche
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.runtime.spool import SCHEMA, Address, Spool, push
-from headgate.runtime.values import Json, json_rows, spelled
+from headgate.runtime.values import Json, json_rows, with_text_times
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
 from headgate.schema.types import Record
@@ -138,7 +138,7 @@ class BatchQuery:
                 frame = self._frame()
                 self._types = [field.dataType for field in frame.schema.fields]
                 self._columns = self._printed(frame)
-                pushed = spelled(frame).mapInArrow(push(address, self._spool.token), SCHEMA).collect()
+                pushed = with_text_times(frame).mapInArrow(push(address, self._spool.token), SCHEMA).collect()
                 self._bad_records = {id_: _counted(seen) for id_, seen in self._counts.items()}
                 self._spool.finish({row["part"]: row["data"] for row in pushed})
                 return

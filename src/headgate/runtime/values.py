@@ -20,7 +20,7 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
 def json_rows(batch: pa.RecordBatch, types: Iterable[spark.DataType]) -> Iterator[tuple[Json, ...]]:
-    """The rows of a batch of a `spelled` frame. ``types`` are those of the frame before it was spelled."""
+    """The rows of a batch of a frame of `with_text_times`. ``types`` are those of the frame before it."""
     columns = [json_values(column, type_) for column, type_ in zip(batch.columns, types, strict=True)]
     return zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
 
@@ -97,7 +97,7 @@ def _plain(value: object) -> Json:
             return str(value)
 
 
-def spelled(frame: DataFrame) -> DataFrame:
+def with_text_times(frame: DataFrame) -> DataFrame:
     """The frame with dates, timestamps and intervals of months as texts: Python has no dates before the year 1 or after
     9999, and Arrow for Python no such intervals.
 
@@ -105,17 +105,17 @@ def spelled(frame: DataFrame) -> DataFrame:
     """
     fields = frame.schema.fields
     named = {f"hg_{number}": field.dataType for number, field in enumerate(fields)}
-    changed = {name: _spelled(F.col(name), type_) for name, type_ in named.items() if _is_changed(type_)}
+    changed = {name: _readable(F.col(name), type_) for name, type_ in named.items() if _is_changed(type_)}
     return frame.toDF(*named).withColumns(changed) if changed else frame.toDF(*named)
 
 
 def _is_changed(type_: spark.DataType) -> bool:
-    return _is_spelled(type_) or _with_unique_names(type_) != type_
+    return _has_times(type_) or _with_unique_names(type_) != type_
 
 
-def _spelled(column: Column, type_: spark.DataType) -> Column:
+def _readable(column: Column, type_: spark.DataType) -> Column:
     unique = _with_unique_names(type_)
-    return _told(column if unique == type_ else column.cast(unique), type_)
+    return _as_text(column if unique == type_ else column.cast(unique), type_)
 
 
 def _with_unique_names(type_: spark.DataType) -> spark.DataType:
@@ -137,23 +137,23 @@ def _with_unique_names(type_: spark.DataType) -> spark.DataType:
             return type_
 
 
-def _told(column: Column, type_: spark.DataType) -> Column:
+def _as_text(column: Column, type_: spark.DataType) -> Column:
     match type_:
-        case _ if not _is_spelled(type_):
+        case _ if not _has_times(type_):
             return column
         case spark.TimestampType() | spark.TimestampNTZType():
             text = F.replace(column.cast("string"), F.lit(" "), F.lit("T"))
             return F.concat(text, F.lit("Z")) if isinstance(type_, spark.TimestampType) else text
         case spark.ArrayType():
-            return F.transform(column, lambda one: _told(one, type_.elementType))
+            return F.transform(column, lambda one: _as_text(one, type_.elementType))
         case spark.MapType():
-            values = F.transform_values(column, lambda _, one: _told(one, type_.valueType))
-            return F.transform_keys(values, lambda key, _: _told(key, type_.keyType))
+            values = F.transform_values(column, lambda _, one: _as_text(one, type_.valueType))
+            return F.transform_keys(values, lambda key, _: _as_text(key, type_.keyType))
         case spark.StructType():
             unique = _with_unique_names(type_)
             assert isinstance(unique, spark.StructType)
             fields = [
-                _told(column.getField(u.name), f.dataType).alias(u.name)
+                _as_text(column.getField(u.name), f.dataType).alias(u.name)
                 for u, f in zip(unique.fields, type_.fields, strict=True)
             ]
             return F.when(column.isNotNull(), F.struct(*fields))
@@ -161,14 +161,14 @@ def _told(column: Column, type_: spark.DataType) -> Column:
             return column.cast("string")
 
 
-def _is_spelled(type_: spark.DataType) -> bool:
+def _has_times(type_: spark.DataType) -> bool:
     match type_:
         case spark.StructType():
-            return any(_is_spelled(field.dataType) for field in type_.fields)
+            return any(_has_times(field.dataType) for field in type_.fields)
         case spark.ArrayType():
-            return _is_spelled(type_.elementType)
+            return _has_times(type_.elementType)
         case spark.MapType():
-            return _is_spelled(type_.keyType) or _is_spelled(type_.valueType)
+            return _has_times(type_.keyType) or _has_times(type_.valueType)
         case spark.DateType() | spark.TimestampType() | spark.TimestampNTZType():
             return True
         case _:
