@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from headgate.catalog.catalog import SYSTEM_SCHEMAS, Catalog, fold
-from headgate.catalog.comments import column_comment, object_comment
+from headgate.catalog.catalog import SYSTEM_SCHEMAS, Catalog, column_comment, fold, object_comment
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import SearchPath, span_of
 from headgate.catalog.objects import Object

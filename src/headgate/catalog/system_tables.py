@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from headgate.catalog.catalog import Catalog
-from headgate.catalog.comments import effective_comment, object_comment, own_comment
+from headgate.catalog.catalog import Catalog, effective_comment, object_comment, own_comment
 from headgate.catalog.objects import Comment, DesiredTaskState, Object
 from headgate.catalog.positions import dump_record
 from headgate.catalog.store import Reader

@@ -20,8 +20,7 @@ from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile,
 from headgate.errors import HeadgateError
 from headgate.plan.errors import NotDesiredState, ObjectDiffers
 from headgate.plan.relations import analyse_query, resolved_query
-from headgate.resolve.compare import differences
-from headgate.resolve.printing import with_current_names
+from headgate.resolve.definitions import differences, with_current_names
 from headgate.resolve.statements import find_object, named_object, resolve_names
 from headgate.schema.names import print_name
 from headgate.sql.connections import (

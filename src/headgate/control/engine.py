@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_never
 
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import ObjectCreated
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
+from headgate.catalog.names import DEFAULT_PATH, find, parent_and_name
 from headgate.catalog.objects import Object
 from headgate.catalog.store.lease import Heartbeat
 from headgate.catalog.store.sqlite import SqliteStore
-from headgate.connectors.connections import Connections
+from headgate.connectors.connections import EMBEDDED, Connections
 from headgate.control.controller import Controller
 from headgate.control.definitions import columns_read, select_definition, source_definition
-from headgate.control.embedded import make_connections
 from headgate.control.executor import Executor
 from headgate.control.schema_changes import SchemaChanges
 from headgate.control.sessions import Cancellation, Done, JsonRows, Notice, Result, ResultColumns, Session
@@ -31,8 +33,17 @@ from headgate.runtime.session import Spark
 from headgate.runtime.source import SourceReader
 from headgate.runtime.spark_jobs import SparkJobs
 from headgate.schema.types import Record, Type
+from headgate.sql.connections import (
+    ConnectionOptions,
+    CreateConnection,
+    ElasticsearchConnectionOptions,
+    KafkaConnectionOptions,
+    PostgresConnectionOptions,
+    RegistryConnectionOptions,
+)
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.statement import Query
+from headgate.sql.statement import Kind, ObjectName, Query, print_statement
+from headgate.text.cursor import Identifier
 
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
@@ -187,3 +198,34 @@ def _notices(catalog: Catalog, bad_records: Mapping[int, int]) -> Iterator[Notic
             verb = "is" if bad == 1 else "are"
             name = catalog.display_name(source)
             yield Notice(f'{those} of source "{name}" could not be decoded and {verb} left out')
+
+
+# connections of the embedded world
+
+CONNECTIONS: dict[str, ConnectionOptions] = {
+    "kafka": KafkaConnectionOptions(broker=EMBEDDED),
+    "registry": RegistryConnectionOptions(url=EMBEDDED),
+    "postgres": PostgresConnectionOptions(url=EMBEDDED),
+    "elasticsearch": ElasticsearchConnectionOptions(url=EMBEDDED),
+}
+
+
+def make_connections(store: SqliteStore) -> None:
+    """Create those that are missing. Their address is looked up when they are used: it may change."""
+    for name, options in CONNECTIONS.items():
+        catalog = store.load()
+        written = ObjectName((Identifier(name),))
+        if find(catalog, DEFAULT_PATH, written, Kind.CONNECTION) is not None:
+            continue
+        statement = CreateConnection(written, options)
+        parent, exact = parent_and_name(catalog, DEFAULT_PATH, written, Kind.CONNECTION)
+        made = Object(
+            catalog.next_id,
+            Kind.CONNECTION,
+            parent,
+            exact,
+            datetime.now(UTC),
+            print_statement(statement),
+            statement,
+        )
+        store.commit([ObjectCreated(made)], cause="the embedded world")

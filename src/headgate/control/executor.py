@@ -39,8 +39,7 @@ from headgate.plan.relations import sources_named
 from headgate.plan.statements import plan, skip_existing
 from headgate.purify.lookups import ChangedSchemas, LiveLookups, PlannedLookups
 from headgate.purify.statements import purify
-from headgate.resolve.context import Answers, Context
-from headgate.resolve.statements import resolve_statement
+from headgate.resolve.statements import Answers, Context, resolve_statement
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
 from headgate.sql.connections import AlterSecret, CreateSecret, SecretFromEnv, SecretFromFile, SecretText

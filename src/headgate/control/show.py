@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never, cast
 
-from headgate.catalog.catalog import Catalog, fold
-from headgate.catalog.comments import column_comment, object_comment
+from headgate.catalog.catalog import Catalog, column_comment, fold, object_comment
 from headgate.catalog.graph import upstream
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
@@ -27,7 +26,7 @@ from headgate.plan.relations import (
 )
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import present_field_names
-from headgate.resolve.printing import with_current_names
+from headgate.resolve.definitions import with_current_names
 from headgate.resolve.statements import object_id
 from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name

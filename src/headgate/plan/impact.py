@@ -18,15 +18,14 @@ from headgate.catalog.graph import drop_order
 from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.chain import moved, outgrown, view_query
-from headgate.plan.columns import evolved_columns, source_columns
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import encodings
 from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_new_sink
-from headgate.plan.source import plan_source
+from headgate.plan.source import evolved_columns, plan_source, source_columns
 from headgate.plan.views import columns_change, derive_growth, view_columns
-from headgate.resolve.context import SparkTypes, TakenSchema
+from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict

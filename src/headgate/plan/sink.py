@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from headgate.catalog.catalog import Catalog
-from headgate.catalog.comments import column_comment, object_comment
+from headgate.catalog.catalog import Catalog, column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
 from headgate.catalog.objects import Column, Growth, Object

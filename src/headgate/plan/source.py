@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import count
 
+from headgate.catalog.objects import Column, Comment, Object
 from headgate.errors import similar_names
-from headgate.plan.debezium import changed_row, row_key
 from headgate.plan.definitions import (
     AFTER,
+    OP,
     ErrorPolicy,
     Origin,
     SchemaChangePolicy,
@@ -23,8 +25,10 @@ from headgate.plan.errors import (
     ColumnCollision,
     ColumnNameTaken,
     InlineErrorsWithoutKey,
+    InvalidDebeziumKey,
     KeyFormatMissing,
     KeyNotAllowed,
+    NoChangeEvents,
     SchemaCannotChange,
     TooManyNames,
     UpsertKeyUnknown,
@@ -39,9 +43,23 @@ from headgate.schema.encodings import (
     known_fields,
     without_followed_schemas,
 )
+from headgate.schema.evolve.merge import is_number, widen
 from headgate.schema.evolve.renames import present_name
 from headgate.schema.names import Found, find
-from headgate.schema.types import Array, Bigint, Bytes, Field, Integer, Record, Text, TimestampTz
+from headgate.schema.render import print_type
+from headgate.schema.types import (
+    Array,
+    Bigint,
+    Bytes,
+    Enum,
+    Field,
+    Integer,
+    Record,
+    Text,
+    TimestampTz,
+    Type,
+    without_defaults,
+)
 from headgate.sql.formats import AvroInline, Format, ProtobufInline
 from headgate.sql.registry_formats import LatestStrategy, RegistryFormat, Side
 from headgate.sql.sources import (
@@ -363,3 +381,69 @@ def follows_registry(format_: Format, side: Side = "VALUE") -> bool:
     if not isinstance(format_, RegistryFormat):
         return False
     return isinstance(format_.strategy(side) or LatestStrategy(), LatestStrategy)
+
+
+# change events of Debezium
+
+BEFORE = "before"
+
+
+def changed_row(value: Encoding, source: str) -> Record:
+    """What `after` holds. `before` and `op` may be missing: without `op`, a change without `after` deletes."""
+    fields = {field.name: field.type for field in fields_of(value) or ()}
+    if AFTER not in fields:
+        missing = tuple(name for name in (BEFORE, AFTER) if name not in fields)
+        raise NoChangeEvents(source, missing)
+    row = fields[AFTER]
+    if not isinstance(row, Record):
+        raise NoChangeEvents(source, (), 'field "after" is no record')
+    if not isinstance(fields.get(OP, Text()), Text | Enum):
+        raise NoChangeEvents(source, (), 'field "op" is no text')
+    return row
+
+
+def row_key(key: Encoding, row: Record, source: str) -> dict[str, Field]:
+    """The key's fields by name; each is a field of the row too, of the same type. A number may be wider in one of them:
+    a schema change reaches keys and values one after the other. The field then has the wider type."""
+    fields = fields_of(key)
+    if not fields:
+        raise InvalidDebeziumKey(source, "it has no fields")
+    return {field.name: replace(field, type=_common_type(field, row, source)) for field in fields}
+
+
+def _common_type(field: Field, row: Record, source: str) -> Type:
+    found = row.field(field.name)
+    if found is None:
+        raise InvalidDebeziumKey(source, f'field "{field.name}" of it is no field of "after"')
+    if print_type(field.type) == print_type(found.type):
+        return found.type
+    common = widen(found.type, field.type)
+    if not (is_number(found.type) and is_number(common)):
+        types = f"{print_type(field.type)} in the key and {print_type(found.type)} in the row"
+        raise InvalidDebeziumKey(source, f'field "{field.name}" is {types}')
+    return common
+
+
+# columns as the catalog has them
+
+
+def source_columns(planned: SourcePlan) -> tuple[Column, ...]:
+    """Those of a new source, with the docs that its schemas bring."""
+    return tuple(
+        Column(
+            position,
+            c.name,
+            without_defaults(c.type),
+            c.nullable,
+            c.key,
+            comment=Comment(imported=c.doc),
+        )
+        for position, c in enumerate(planned.columns, start=1)
+    )
+
+
+def evolved_columns(old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
+    """A column that keeps its name is the old one; new ones get ids never used."""
+    ids = {c.name: c.id for c in old.columns}
+    numbers = count(old.next_column)
+    return tuple(replace(c, id=ids.get(c.name) or next(numbers)) for c in columns)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from headgate.catalog.apply import apply
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import (
     CommentSet,
     DefinitionChanged,
@@ -14,35 +15,39 @@ from headgate.catalog.changes import (
     SecretChanged,
     TaskStateSet,
 )
-from headgate.catalog.graph import check_droppable, drop_order
+from headgate.catalog.graph import check_droppable, drop_order, upstream
 from headgate.catalog.names import (
     find,
     owned_column,
     parent_and_name,
+    search_path,
 )
 from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
-from headgate.plan.columns import evolved_columns, source_columns
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import plan_follow, with_schemas_to_register
 from headgate.plan.loops import check_loops
 from headgate.plan.plans import (
     ChangeCatalog,
+    CheckConnection,
     Consequence,
     CreateTopic,
     Effect,
     Outcome,
     Plan,
     RegisterSchema,
+    ReplayQuarantine,
+    RunQuery,
     SetCompatibility,
+    SetSearchPath,
+    Show,
     Skip,
 )
-from headgate.plan.reading import plan_reading
-from headgate.plan.relations import resolved_query
+from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.rename import rename, rename_column
-from headgate.plan.sink import plan_new_sink, subjects
-from headgate.plan.source import check_schema_change, plan_source
+from headgate.plan.sink import plan_new_sink, plan_sink, subjects
+from headgate.plan.source import check_schema_change, evolved_columns, plan_source, source_columns
 from headgate.plan.views import (
     derive_growth,
     plan_replacement,
@@ -51,11 +56,12 @@ from headgate.plan.views import (
     type_definition,
     view_columns,
 )
-from headgate.resolve.context import Context
-from headgate.resolve.statements import find_object, object_id
+from headgate.resolve.statements import Context, find_object, object_id
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret, KafkaConnection
+from headgate.sql import queries as sql_queries
+from headgate.sql import show as sql_show
+from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret, KafkaConnection, ValidateConnection
 from headgate.sql.objects import (
     ChangeTaskState,
     CommentOn,
@@ -66,11 +72,12 @@ from headgate.sql.objects import (
     RenameObject,
 )
 from headgate.sql.options import SecretReference, given_options
+from headgate.sql.queries import Select
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, Side
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
-from headgate.sql.statement import Alter, Create, Kind, ObjectName, Statement
+from headgate.sql.statement import Alter, Create, Kind, ObjectName, Query, Statement
 from headgate.sql.views import CreateView
 
 
@@ -341,3 +348,63 @@ def _level(statement: CreateSink, side: Side) -> CompatibilityLevel | None:
             if level is not None:
                 return CompatibilityLevel(level)
     return None
+
+
+# statements that change nothing in the catalog
+
+
+def plan_reading(statement: Statement, context: Context) -> Plan | None:
+    """The plan of the statement, None if it is one that changes the catalog."""
+    catalog, path = context.catalog, context.path
+    match statement:
+        case Select():
+            return _select(statement, context)
+        case sql_queries.SetSearchPath():
+            return SetSearchPath(search_path(catalog, path, statement.path))
+        case sql_show.ReplayQuarantine():
+            return ReplayQuarantine(_tasks_to_replay(object_id(statement.name), catalog))
+        case ValidateConnection():
+            return CheckConnection(object_id(statement.name))
+        case (
+            sql_show.ShowObjects()
+            | sql_show.ShowCreate()
+            | sql_show.ShowLineage()
+            | sql_queries.ShowSearchPath()
+            | sql_show.Describe()
+        ):
+            return Show(statement)
+        case sql_show.Explain(statement=Select() | CreateView() as explained):
+            resolved = replace(explained, query=_analysed(explained.query, context))
+            return Show(replace(statement, statement=resolved))
+        case sql_show.Explain():
+            raise NotSupportedYet("EXPLAIN of this statement")
+        case sql_show.ExplainSchema():
+            return _explain_schema(statement, catalog)
+        case _:
+            return None
+
+
+def _select(statement: Select, context: Context) -> RunQuery:
+    if statement.emit_changes:
+        raise NotSupportedYet("SELECT … EMIT CHANGES")
+    return RunQuery(_analysed(statement.query, context))
+
+
+def _analysed(query: Query, context: Context) -> Query:
+    """The query with the ids of what it names. Raises now if it is wrong, before anything of the script is done."""
+    analysed = analyse_query(context.catalog, context.path, query)
+    return resolved_query(context.catalog, context.path, query, analysed)
+
+
+def _explain_schema(statement: sql_show.ExplainSchema, catalog: Catalog) -> Show:
+    if isinstance(statement.sink, CreateSink):
+        plan_sink(catalog, statement.sink)  # raises now if it cannot be made
+    return Show(statement)
+
+
+def _tasks_to_replay(id_: int, catalog: Catalog) -> tuple[int, ...]:
+    """The task of this id, or all tasks over the source of this id."""
+    if id_ in catalog.desired:
+        return (id_,)
+    found = catalog.get(id_)
+    return tuple(task for task in sorted(catalog.desired) if found in upstream(catalog, task))

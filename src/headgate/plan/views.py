@@ -21,7 +21,6 @@ from headgate.catalog.objects import (
 )
 from headgate.errors import HeadgateError
 from headgate.plan.chain import query_growth, sound_query, view_query
-from headgate.plan.columns import evolved_columns
 from headgate.plan.definitions import SinkDefinition
 from headgate.plan.errors import (
     ColumnOfUnknownType,
@@ -34,6 +33,7 @@ from headgate.plan.loops import check_loops
 from headgate.plan.plans import Consequence, Outcome
 from headgate.plan.relations import analyse_query, relations_read, with_type_names
 from headgate.plan.sink import plan_sink
+from headgate.plan.source import evolved_columns
 from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Type

@@ -1,10 +1,12 @@
-"""Open the SQLite file, run transactions, and translate the errors of SQLite for users."""
+"""Open the SQLite file and bring it to the newest format, run transactions, and translate the errors of SQLite for users."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 from headgate.catalog.errors import (
@@ -19,7 +21,6 @@ from headgate.catalog.errors import (
     NotACatalog,
     NotUnicode,
 )
-from headgate.catalog.store.migrations import REFUSED, format_of, migrate, newest_format
 from headgate.errors import InternalError
 
 APPLICATION_ID = 0x48474154  # "HGAT", in the header of the file
@@ -140,3 +141,50 @@ def _make_ready(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
+
+
+# formats of the file
+
+# The formats of the file, in order: `0001_initial.sql`, `0002_….sql`, … A script, once released, is never edited. Number n
+# brings a file of format n-1 to format n; the format stands in `user_version`. All that are missing run in one transaction.
+MIGRATIONS = files("headgate.catalog.store") / "migrations"
+REFUSED = 2  # formats up to this one were never released, and stored definitions in another form
+
+
+@cache
+def migrations() -> tuple[str, ...]:
+    """The scripts. The first makes the tables of an empty file."""
+    found = sorted(file.name for file in MIGRATIONS.iterdir())
+    numbers = [int(name.partition("_")[0]) for name in found]
+    if numbers != list(range(1, len(found) + 1)):
+        raise InternalError(f"the catalog's migrations are not numbered without gaps: {numbers}")
+    return tuple(MIGRATIONS.joinpath(name).read_text("utf-8") for name in found)
+
+
+def format_of(database: sqlite3.Connection) -> int:
+    return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+
+def newest_format(scripts: tuple[str, ...]) -> int:
+    return REFUSED + len(scripts)
+
+
+def migrate(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
+    """Bring the file to the newest format. Call it inside a write transaction."""
+    done = max(0, format_of(database) - REFUSED)
+    for script in scripts[done:]:
+        for statement in _statements(script):
+            database.execute(statement)
+    database.execute(f"PRAGMA user_version = {newest_format(scripts)}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One at a time: sqlite3's own executescript would commit the transaction first."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        raise InternalError("a migration ends in the middle of a statement")

@@ -1,15 +1,18 @@
-"""Read and write a snapshot as rows of tables. Only the difference between two snapshots is written."""
+"""Read and write a snapshot, its history and its events as rows. Only the difference between two snapshots is written."""
 
 from __future__ import annotations
 
 import gc
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from headgate.catalog.apply import AppliedChange, object_id_of
 from headgate.catalog.catalog import Catalog, build_catalog
+from headgate.catalog.changes import Commit, ObjectCreated, SecretChanged
+from headgate.catalog.history import Entry, Event, describe, event_of
 from headgate.catalog.objects import (
     NO_COMMENT,
     Column,
@@ -20,7 +23,7 @@ from headgate.catalog.objects import (
     Growth,
     Object,
 )
-from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource
+from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource, redacted_statement
 from headgate.catalog.store.codec import definition_text, read_definition, read_type, type_text
 from headgate.sql.query.tree import ColumnRef
 from headgate.sql.statement import Kind
@@ -221,3 +224,75 @@ def _comment(explicit: str | None, imported: str | None, suppressed: int) -> Com
     if explicit is None and imported is None and not suppressed:
         return NO_COMMENT  # nearly all are; sharing one halves what a large catalog takes
     return Comment(explicit, imported, bool(suppressed))
+
+
+# history and events
+
+
+def append_history(database: sqlite3.Connection, unit: Commit, steps: Sequence[AppliedChange], now: datetime) -> None:
+    """Append the lines and events of one statement."""
+    text = shown_statement(steps, unit.statement)
+    written = None if text is None else _write_statement(database, text)
+    time = to_micros(now)
+    database.executemany(
+        "INSERT INTO history (time, object_id, object, change, cause, position, statement) VALUES (?,?,?,?,?,?,?)",
+        [
+            (time, object_id_of(step.change), step.name_after, line, unit.cause, unit.position, written)
+            for step in steps
+            for line in describe(step)
+        ],
+    )
+    for step in steps:
+        append_event(database, object_id_of(step.change), step.name_after, event_of(step.change), _detail(step), now)
+
+
+def append_event(
+    database: sqlite3.Connection, object_id: int, name: str, event: str, detail: str | None, now: datetime
+) -> Event:
+    row = (to_micros(now), object_id, name, str(event), detail)
+    done = database.execute("INSERT INTO events (time, object_id, object, event, detail) VALUES (?,?,?,?,?)", row)
+    return Event(done.lastrowid or 0, now, object_id, name, str(event), detail)
+
+
+def read_history(database: sqlite3.Connection, object_id: int | None) -> Iterator[Entry]:
+    rows = database.execute(
+        "SELECT h.sequence, h.time, h.object_id, h.object, h.change, h.cause, h.position, s.text"
+        " FROM history h LEFT JOIN statements s ON s.id = h.statement"
+        " WHERE ?1 IS NULL OR h.object_id = ?1 ORDER BY h.sequence",
+        (object_id,),
+    )
+    for sequence, time, *rest in rows:
+        yield Entry(sequence, from_micros(time), *rest)
+
+
+def read_events(database: sqlite3.Connection, after: int) -> Iterator[Event]:
+    rows = database.execute(
+        "SELECT sequence, time, object_id, object, event, detail FROM events WHERE sequence > ? ORDER BY sequence",
+        (after,),
+    )
+    for sequence, time, *rest in rows:
+        yield Event(sequence, from_micros(time), *rest)
+
+
+def shown_statement(steps: Sequence[AppliedChange], statement: str | None) -> str | None:
+    """The text of the statement for the history. A statement with a secret is replaced by one without."""
+    redacted = [text for text in map(_redacted, steps) if text is not None]
+    return ";\n".join(redacted) if redacted else statement
+
+
+def _redacted(step: AppliedChange) -> str | None:
+    match step.change:
+        case ObjectCreated(new, source) if source is not None:
+            return redacted_statement("CREATE", new.name, source)
+        case SecretChanged(_, source) if step.after is not None:
+            return redacted_statement("ALTER", step.after.name, source)
+        case _:
+            return None
+
+
+def _detail(step: AppliedChange) -> str | None:
+    return "; ".join(describe(step)) or None
+
+
+def _write_statement(database: sqlite3.Connection, text: str) -> int | None:
+    return database.execute("INSERT INTO statements (text) VALUES (?)", (text,)).lastrowid
