@@ -12,11 +12,11 @@ from typing import assert_never
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import ObjectCreated
 from headgate.catalog.errors import CatalogError
-from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import DEFAULT_PATH, find, parent_and_name
 from headgate.catalog.objects import Object
 from headgate.catalog.store.lease import Heartbeat
 from headgate.catalog.store.sqlite import SqliteStore
+from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.connectors.connections import EMBEDDED, Connections
 from headgate.control.controller import Controller
 from headgate.control.definitions import columns_read, select_definition, source_definition

@@ -21,20 +21,7 @@ from headgate.control.replaying import replayed
 from headgate.control.sessions import Cancellation, Done, Notice, Result, Session
 from headgate.control.show import show
 from headgate.errors import HeadgateError, Span
-from headgate.plan.plans import (
-    ChangeCatalog,
-    CheckConnection,
-    CreateTopic,
-    Effect,
-    Plan,
-    RegisterSchema,
-    ReplayQuarantine,
-    RunQuery,
-    SetCompatibility,
-    SetSearchPath,
-    Show,
-    Skip,
-)
+from headgate.plan import plans
 from headgate.plan.relations import sources_named
 from headgate.plan.statements import plan, skip_existing
 from headgate.purify.lookups import ChangedSchemas, LiveLookups, PlannedLookups
@@ -76,7 +63,7 @@ class Step:
 
     statement: Statement
     context: Context
-    plan: Plan
+    plan: plans.Plan
 
     @property
     def version(self) -> int:
@@ -137,9 +124,9 @@ class Executor:
         for statement, given in script:
             with _pointing_at(statement.span):
                 step = self._plan_one(statement, replace(given, catalog=catalog, path=path), lookups)
-            if isinstance(step.plan, ChangeCatalog):
+            if isinstance(step.plan, plans.ChangeCatalog):
                 catalog = step.context.after(step.plan.changes).catalog
-            elif isinstance(step.plan, SetSearchPath):
+            elif isinstance(step.plan, plans.SetSearchPath):
                 path = step.plan.path
             steps.append(step)
         return tuple(steps)
@@ -150,26 +137,26 @@ class Executor:
         resolved = resolve_statement(statement, context)
         purified, answered = purify(resolved, context, lookups)
         made = plan(purified, answered)
-        if isinstance(made, ChangeCatalog):
+        if isinstance(made, plans.ChangeCatalog):
             self._check(made.effects, context.catalog, lookups)
         return Step(statement, context, made)
 
-    def _check(self, effects: Sequence[Effect], catalog: Catalog, lookups: PlannedLookups) -> None:
+    def _check(self, effects: Sequence[plans.Effect], catalog: Catalog, lookups: PlannedLookups) -> None:
         """Check the effects of one statement, and let later statements know of them. What an earlier statement of the
         script makes cannot be checked yet, nor a schema whose subject gets another compatibility level first."""
         clients = self._connections.of(catalog)
-        levels = {(e.connection, e.subject) for e in effects if isinstance(e, SetCompatibility)}
+        levels = {(e.connection, e.subject) for e in effects if isinstance(e, plans.SetCompatibility)}
         for effect in effects:
             match effect:
-                case CreateTopic(connection, topic):
+                case plans.CreateTopic(connection, topic):
                     if (connection, topic) not in lookups.topics:
                         check_effect(effect, clients)
                         lookups.topics[connection, topic] = effect.partitions
-                case RegisterSchema(connection, subject):
+                case plans.RegisterSchema(connection, subject):
                     if (connection, subject) not in levels | lookups.schemas.keys():
                         check_effect(effect, clients)
                     lookups.schemas[connection, subject] = effect.schema
-                case SetCompatibility():
+                case plans.SetCompatibility():
                     check_effect(effect, clients)
                 case _:
                     assert_never(effect)
@@ -203,7 +190,7 @@ class Executor:
                 except CatalogChanged:
                     # Only a commit is tried again: it has given no result yet, and its effects are undone.
                     tries += 1
-                    if tries == TRIES or not isinstance(steps[0].plan, ChangeCatalog):
+                    if tries == TRIES or not isinstance(steps[0].plan, plans.ChangeCatalog):
                         raise
                     continue
             steps, tries = steps[1:], 0
@@ -216,30 +203,30 @@ class Executor:
     ) -> Iterator[Result]:
         catalog, path = self._store.load(), step.context.path
         match step.plan:
-            case Skip(tag, notice):
+            case plans.Skip(tag, notice):
                 yield Notice(notice)
                 yield Done(tag)
-            case SetSearchPath(new):
+            case plans.SetSearchPath(new):
                 session.path = new
                 yield Done("SET")
-            case RunQuery(query):
+            case plans.RunQuery(query):
                 yield from self._queries.select(catalog, query, cancellation)
-            case CheckConnection(connection):
+            case plans.CheckConnection(connection):
                 self._connections.validate(catalog, connection)
                 yield Done("VALIDATE CONNECTION")
-            case ReplayQuarantine(tasks):
+            case plans.ReplayQuarantine(tasks):
                 yield from replayed(tasks, catalog, self._queries.replay)
-            case Show(statement):
+            case plans.Show(statement):
                 yield from show(statement, catalog, path, self._store)
                 yield Done(step.statement.words.split()[0])
-            case ChangeCatalog():
+            case plans.ChangeCatalog():
                 self._commit(step, step.plan, ids)
                 yield from (Notice(text) for text in step.plan.notices)
                 yield Done(step.plan.tag)
             case _:
                 assert_never(step.plan)
 
-    def _commit(self, step: Step, change: ChangeCatalog, ids: dict[PendingId, int]) -> None:
+    def _commit(self, step: Step, change: plans.ChangeCatalog, ids: dict[PendingId, int]) -> None:
         """Outside first, catalog second: otherwise a crash in between would leave a sink without a topic."""
         clients = self._connections.of(step.context.catalog)
         with effects_done(change.effects, clients) as registered:

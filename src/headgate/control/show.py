@@ -10,11 +10,11 @@ from typing import assert_never, cast
 
 from headgate.catalog.catalog import Catalog, column_comment, fold, object_comment
 from headgate.catalog.graph import upstream
-from headgate.catalog.information_schema import SYSTEM_RELATIONS
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
 from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.store import Reader
+from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.control.sessions import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
 from headgate.plan.plans import ShowStatement
@@ -31,16 +31,9 @@ from headgate.resolve.statements import object_id
 from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
+from headgate.sql import show as s
 from headgate.sql.queries import Select, ShowSearchPath
-from headgate.sql.show import (
-    LISTED_KINDS,
-    Describe,
-    Explain,
-    ExplainSchema,
-    ShowCreate,
-    ShowLineage,
-    ShowObjects,
-)
+from headgate.sql.show import LISTED_KINDS
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, ObjectName, print_statement
@@ -57,20 +50,20 @@ Table = tuple[ResultColumns, ResultRows]
 def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: Reader) -> Table:
     """The answer to a statement that only reads the catalog and the store."""
     match statement:
-        case ShowObjects():
+        case s.ShowObjects():
             return _show(statement, catalog, reader)
-        case ShowCreate():
+        case s.ShowCreate():
             return _show_create(statement, catalog)
-        case ShowLineage():
+        case s.ShowLineage():
             return _lineage(statement, catalog)
         case ShowSearchPath():
             names = ", ".join(f"{database}.{schema}" for database, schema in path.entries)
             return _table(["search_path"], [[names]])
-        case Describe():
+        case s.Describe():
             return _describe(statement, catalog, reader)
-        case Explain():
+        case s.Explain():
             return _explain(statement, catalog)
-        case ExplainSchema():
+        case s.ExplainSchema():
             return _explain_schema(statement, catalog)
         case _:
             assert_never(statement)
@@ -85,7 +78,7 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Json]], types: Sequence
 # SHOW
 
 
-def _show(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table:
+def _show(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
     if statement.what in _RECORDED:
         return _recorded(statement, catalog, reader)
     kind = LISTED_KINDS[statement.what]
@@ -99,7 +92,7 @@ def _show(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table:
     return _table(["name", "schema", "comment"], cast("list[list[Json]]", rows))
 
 
-def _recorded(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table:
+def _recorded(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
     name = statement.what.lower()
     relation = next(r for r in SYSTEM_RELATIONS if (r.schema, r.name) == ("headgate_catalog", name))
     shown = [f for f in relation.columns.fields if f.name not in relation.hidden]
@@ -142,7 +135,7 @@ def _like(name: str, pattern: str | None) -> bool:
     return re.fullmatch(regex, name, re.I | re.S) is not None
 
 
-def _show_create(statement: ShowCreate, catalog: Catalog) -> Table:
+def _show_create(statement: s.ShowCreate, catalog: Catalog) -> Table:
     found = catalog.get(object_id(statement.name))
     return _table(["name", "create_sql"], [[catalog.display_name(found.id), create_sql(catalog, found)]])
 
@@ -157,7 +150,7 @@ def create_sql(catalog: Catalog, entry: Object) -> str:
     return print_statement(with_current_names(catalog, entry, statement))
 
 
-def _lineage(statement: ShowLineage, catalog: Catalog) -> Table:
+def _lineage(statement: s.ShowLineage, catalog: Catalog) -> Table:
     start = catalog.get(object_id(statement.name))
     rows = []
     for entry in [start, *upstream(catalog, start.id)]:
@@ -173,7 +166,7 @@ def _lineage(statement: ShowLineage, catalog: Catalog) -> Table:
 _DESCRIBE = (["name", "type", "nullable", "key", "comment"], ["text", "text", "boolean", "boolean", "text"])
 
 
-def _describe(statement: Describe, catalog: Catalog, reader: Reader) -> Table:
+def _describe(statement: s.Describe, catalog: Catalog, reader: Reader) -> Table:
     if statement.name.id is None:
         return _describe_system(statement.name)
     found = catalog.get(statement.name.id)
@@ -231,7 +224,7 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
 
 
 def _task_properties(found: Object, reader: Reader) -> Iterator[list[Json]]:
-    status = next((s for s in reader.statuses() if s.task == found.id), None)
+    status = next((status for status in reader.statuses() if status.task == found.id), None)
     if status is not None:
         yield ["state", status.state.value]
         yield ["error", status.error]
@@ -247,7 +240,7 @@ def _task_properties(found: Object, reader: Reader) -> Iterator[list[Json]]:
 # EXPLAIN
 
 
-def _explain(statement: Explain, catalog: Catalog) -> Table:
+def _explain(statement: s.Explain, catalog: Catalog) -> Table:
     inner = statement.statement
     if not isinstance(inner, Select | CreateView):
         raise NotSupportedYet("EXPLAIN of this statement")
@@ -266,7 +259,7 @@ def _explain(statement: Explain, catalog: Catalog) -> Table:
     return _table(["plan"], [[line] for line in lines])
 
 
-def _explain_schema(statement: ExplainSchema, catalog: Catalog) -> Table:
+def _explain_schema(statement: s.ExplainSchema, catalog: Catalog) -> Table:
     """The schema that a sink publishes. The registry is not asked."""
     sink = statement.sink
     if isinstance(sink, ObjectName):

@@ -10,11 +10,10 @@ from headgate.catalog.catalog import Catalog, column_comment
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import named_types as type_names
 from headgate.catalog.graph import type_by_path, upstream
-from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, type_name
 from headgate.catalog.objects import ROOT, Object
 from headgate.catalog.objects import Column as CatalogColumn
-from headgate.catalog.system_tables import SystemRelation
+from headgate.catalog.system_tables import SystemRelation, system_relation
 from headgate.errors import HeadgateError, InternalError, Span
 from headgate.plan.definitions import spark_name, system_name
 from headgate.plan.errors import ColumnNameTaken

@@ -9,6 +9,7 @@ from itertools import count
 
 from headgate.catalog.objects import Column, Comment, Object
 from headgate.errors import similar_names
+from headgate.plan import errors
 from headgate.plan.definitions import (
     AFTER,
     OP,
@@ -20,19 +21,7 @@ from headgate.plan.definitions import (
     SourceLayout,
 )
 from headgate.plan.encodings import encodings, format_words
-from headgate.plan.errors import (
-    INLINE_ERRORS,
-    ColumnCollision,
-    ColumnNameTaken,
-    InlineErrorsWithoutKey,
-    InvalidDebeziumKey,
-    KeyFormatMissing,
-    KeyNotAllowed,
-    NoChangeEvents,
-    SchemaCannotChange,
-    TooManyNames,
-    UpsertKeyUnknown,
-)
+from headgate.plan.errors import INLINE_ERRORS
 from headgate.schema.encodings import (
     Encoding,
     SchemaEncoding,
@@ -86,7 +75,7 @@ class SourcePlan(SourceLayout):
     column has their name. Such fields can only come with a schema that was followed."""
 
     doc: str | None = None
-    withheld: tuple[ColumnNameTaken, ...] = ()
+    withheld: tuple[errors.ColumnNameTaken, ...] = ()
 
 
 def describe_origin(origin: Origin) -> str:
@@ -200,7 +189,7 @@ def _key_columns(statement: CreateSource, name: str, key: Encoding | None) -> li
     if include is None and (not upsert or of_value):
         return []
     if key is None:
-        raise KeyFormatMissing(name, "INCLUDE KEY" if include else "ENVELOPE UPSERT")
+        raise errors.KeyFormatMissing(name, "INCLUDE KEY" if include else "ENVELOPE UPSERT")
     alias = include.alias.name if include and include.alias else None
     is_key = upsert and not of_value
     place = decoded_type(key)
@@ -225,7 +214,7 @@ def _error_column(statement: CreateSource, name: str) -> list[SourceColumn]:
     if not isinstance(envelope, UpsertEnvelope) or not envelope.inline_errors:
         return []
     if envelope.key:
-        raise InlineErrorsWithoutKey(name)
+        raise errors.InlineErrorsWithoutKey(name)
     alias = envelope.inline_errors_as.name if envelope.inline_errors_as else "error"
     return [SourceColumn(alias, INLINE_ERROR, True, Origin("error"))]
 
@@ -246,10 +235,10 @@ def _debezium_columns(
 ) -> tuple[list[SourceColumn], str | None]:
     """The fields of `after`, and the doc of the row."""
     if _include_key(statement) is not None:
-        raise KeyNotAllowed(name)
+        raise errors.KeyNotAllowed(name)
     row = changed_row(value, name)
     if key is None:
-        raise KeyFormatMissing(name, "ENVELOPE DEBEZIUM")
+        raise errors.KeyFormatMissing(name, "ENVELOPE DEBEZIUM")
     keys = row_key(key, row, name)
     columns = [
         SourceColumn(
@@ -283,7 +272,7 @@ def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:
 def _renamed(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
     names = [i.name for i in statement.columns]
     if len(names) > len(columns):
-        raise TooManyNames(name, len(names), len(columns))
+        raise errors.TooManyNames(name, len(names), len(columns))
     renamed = [replace(c, name=n) for c, n in zip(columns, names, strict=False)]
     return renamed + columns[len(names) :]
 
@@ -318,11 +307,13 @@ def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
     for column in columns:
         first = seen.setdefault(column.name, column)
         if first is not column:
-            raise ColumnCollision(column.name, describe_origin(first.origin), describe_origin(column.origin), source)
+            raise errors.ColumnCollision(
+                column.name, describe_origin(first.origin), describe_origin(column.origin), source
+            )
 
 
-def _withheld(source: str, column: SourceColumn, other: Origin) -> ColumnNameTaken:
-    return ColumnNameTaken(
+def _withheld(source: str, column: SourceColumn, other: Origin) -> errors.ColumnNameTaken:
+    return errors.ColumnNameTaken(
         source, column.name, describe_origin(column.origin), describe_origin(other), rename_hint(other)
     )
 
@@ -338,7 +329,7 @@ def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name:
             case Found(exact):
                 chosen.add(exact)
             case _:
-                raise UpsertKeyUnknown(identifier.name, name, similar_names(identifier.name, values))
+                raise errors.UpsertKeyUnknown(identifier.name, name, similar_names(identifier.name, values))
     return [replace(c, key=True) if c.name in chosen else c for c in columns]
 
 
@@ -357,7 +348,7 @@ def check_schema_change(statement: CreateSource) -> None:
     inline = isinstance(value, AvroInline | ProtobufInline)
     if not inline or given != "PIN":
         name = statement.name.parts[-1].name
-        raise SchemaCannotChange(name, given, format_words(value), inline)
+        raise errors.SchemaCannotChange(name, given, format_words(value), inline)
 
 
 def _following(statement: CreateSource) -> SchemaChangePolicy:
@@ -393,12 +384,12 @@ def changed_row(value: Encoding, source: str) -> Record:
     fields = {field.name: field.type for field in fields_of(value) or ()}
     if AFTER not in fields:
         missing = tuple(name for name in (BEFORE, AFTER) if name not in fields)
-        raise NoChangeEvents(source, missing)
+        raise errors.NoChangeEvents(source, missing)
     row = fields[AFTER]
     if not isinstance(row, Record):
-        raise NoChangeEvents(source, (), 'field "after" is no record')
+        raise errors.NoChangeEvents(source, (), 'field "after" is no record')
     if not isinstance(fields.get(OP, Text()), Text | Enum):
-        raise NoChangeEvents(source, (), 'field "op" is no text')
+        raise errors.NoChangeEvents(source, (), 'field "op" is no text')
     return row
 
 
@@ -407,20 +398,20 @@ def row_key(key: Encoding, row: Record, source: str) -> dict[str, Field]:
     a schema change reaches keys and values one after the other. The field then has the wider type."""
     fields = fields_of(key)
     if not fields:
-        raise InvalidDebeziumKey(source, "it has no fields")
+        raise errors.InvalidDebeziumKey(source, "it has no fields")
     return {field.name: replace(field, type=_common_type(field, row, source)) for field in fields}
 
 
 def _common_type(field: Field, row: Record, source: str) -> Type:
     found = row.field(field.name)
     if found is None:
-        raise InvalidDebeziumKey(source, f'field "{field.name}" of it is no field of "after"')
+        raise errors.InvalidDebeziumKey(source, f'field "{field.name}" of it is no field of "after"')
     if print_type(field.type) == print_type(found.type):
         return found.type
     common = widen(found.type, field.type)
     if not (is_number(found.type) and is_number(common)):
         types = f"{print_type(field.type)} in the key and {print_type(found.type)} in the row"
-        raise InvalidDebeziumKey(source, f'field "{field.name}" is {types}')
+        raise errors.InvalidDebeziumKey(source, f'field "{field.name}" is {types}')
     return common
 
 

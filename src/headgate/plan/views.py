@@ -20,15 +20,9 @@ from headgate.catalog.objects import (
     definition_of,
 )
 from headgate.errors import HeadgateError
+from headgate.plan import errors
 from headgate.plan.chain import query_growth, sound_query, view_query
 from headgate.plan.definitions import SinkDefinition
-from headgate.plan.errors import (
-    ColumnOfUnknownType,
-    ColumnTwice,
-    ReplacementBreaks,
-    TooManyNames,
-    ViewNoLongerValid,
-)
 from headgate.plan.loops import check_loops
 from headgate.plan.plans import Consequence, Outcome
 from headgate.plan.relations import analyse_query, relations_read, with_type_names
@@ -52,15 +46,15 @@ def view_columns(
     """The columns of a view, renamed by its list of names; each must have a type and a name of its own. ``asked`` are
     the types as Spark told them, for those that we do not know."""
     if len(names) > len(analysed.columns):
-        raise TooManyNames(view, len(names), len(analysed.columns))
+        raise errors.TooManyNames(view, len(names), len(analysed.columns))
     columns: list[Column] = []
     for position, column in enumerate(analysed.columns):
         name = names[position].name if position < len(names) else column.name
         type_ = column.type or (asked[position] if asked else None)
         if type_ is None:
-            raise ColumnOfUnknownType(name)
+            raise errors.ColumnOfUnknownType(name)
         if any(c.name == name for c in columns):
-            raise ColumnTwice(name, view)
+            raise errors.ColumnTwice(name, view)
         named = with_type_names(type_)
         columns.append(Column(position + 1, name, named, column.nullable, origin=column.origin))
     return tuple(columns)
@@ -154,7 +148,7 @@ def plan_replacement(catalog: Catalog, change: DefinitionChanged) -> Replacement
             found.changes.append(made)
             after = apply(after, made)
     if found.broken:
-        raise ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken))
+        raise errors.ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken))
     return Replacement((change, *found.changes), tuple(found.consequences))
 
 
@@ -211,7 +205,7 @@ def _view_change(before: Catalog, after: Catalog, view: Object) -> Change | None
     old = {column.id: column for column in view.columns}
     for column in evolved:
         if column.id in old and old[column.id].origin not in (None, column.origin):
-            raise ViewNoLongerValid(view.name, f'column "{column.name}" would be another one')
+            raise errors.ViewNoLongerValid(view.name, f'column "{column.name}" would be another one')
     return columns_change(view, growth, evolved)
 
 

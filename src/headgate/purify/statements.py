@@ -11,15 +11,7 @@ from itertools import takewhile
 from headgate.connectors.connections import ConnectionRef
 from headgate.connectors.kafka import Topic
 from headgate.purify.lookups import Lookups
-from headgate.resolve.errors import (
-    InvalidTimestamp,
-    NoSchemaForTopic,
-    PasswordInAddress,
-    SchemaOfOtherType,
-    SecretWrittenOut,
-    StartTwice,
-    TooManyOffsets,
-)
+from headgate.resolve import errors
 from headgate.resolve.statements import Context, check_connections, kafka_server, registry_server, topic_name
 from headgate.schema.encodings import SchemaEncoding, needed_past
 from headgate.schema.written import SchemaFormat, WrittenSchema
@@ -64,7 +56,7 @@ def _purify_connection(statement: CreateConnection, context: Context, lookups: L
     """Check that no secret is written out, and that the system answers."""
     for rule, value in given_options(statement.options):
         if isinstance(value, str) and _contains_secret(rule, value):
-            raise SecretWrittenOut(rule.name, str(statement.name))
+            raise errors.SecretWrittenOut(rule.name, str(statement.name))
     if statement.with_options.validate:
         lookups.check(context.catalog, statement)
     return statement
@@ -132,19 +124,19 @@ class _SchemaFreezer:
 
     def _frozen(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
         if isinstance(format_.registry, RegistryUrl) and has_password(format_.registry.url):
-            raise PasswordInAddress(self.topic)
+            raise errors.PasswordInAddress(self.topic)
         if frozen_schemas(format_, side):
             return format_
         registry = registry_server(format_.registry)
         found = self._find(format_, side, registry)
         if found is None:
             if required:
-                raise NoSchemaForTopic(self.topic, self._subject(side), side.lower())
+                raise errors.NoSchemaForTopic(self.topic, self._subject(side), side.lower())
             return format_
         if found.format is not SchemaFormat.from_words(format_.kind):
             if not required and not self.needs_key:
                 return format_
-            raise SchemaOfOtherType(self._subject(side), found.format.words, format_.kind)
+            raise errors.SchemaOfOtherType(self._subject(side), found.format.words, format_.kind)
         id_ = self._id(format_, side, registry, found)
         schema = FrozenSchema(side, id_, found.text, found.references)
         past = self._past(format_, side, registry, found)
@@ -202,11 +194,11 @@ def _freeze_start_offsets(
     """
     start, moment = kafka.options.start_offset, kafka.options.start_timestamp
     if start is not None and moment is not None:
-        raise StartTwice(topic.name)
+        raise errors.StartTwice(topic.name)
     seed = kafka.options.seed_offset
     for name, given in (("START OFFSET", start), ("SEED OFFSET", seed)):
         if isinstance(given, tuple) and len(given) > topic.partitions:
-            raise TooManyOffsets(topic.name, len(given), topic.partitions, name)
+            raise errors.TooManyOffsets(topic.name, len(given), topic.partitions, name)
     since = None if moment is None else _milliseconds(moment, topic.name, now)
     if seed is not None:
         return kafka
@@ -229,7 +221,7 @@ def _milliseconds(given: Timestamp, topic: str, now: datetime) -> int:
     else:
         found = given if given >= 0 else max(0, (now - EPOCH) // timedelta(milliseconds=1) + given)
     if not 0 <= found <= LAST_MOMENT:
-        raise InvalidTimestamp("START TIMESTAMP", topic)
+        raise errors.InvalidTimestamp("START TIMESTAMP", topic)
     return found
 
 

@@ -16,10 +16,10 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change
 from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.graph import type_by_path
-from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import SearchPath, find, resolve, resolve_database, resolve_owner, resolve_schema, type_name
 from headgate.catalog.objects import Object, definition_of
 from headgate.catalog.secrets import SecretSource
+from headgate.catalog.system_tables import system_relation
 from headgate.errors import InternalError
 from headgate.resolve.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.types import Named, Type, map_named

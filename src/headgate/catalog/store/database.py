@@ -9,18 +9,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from headgate.catalog.errors import (
-    CatalogBusy,
-    CatalogDamaged,
-    CatalogError,
-    CatalogFull,
-    CatalogNotConvertible,
-    CatalogTooNew,
-    CatalogTooOld,
-    CatalogUnreachable,
-    NotACatalog,
-    NotUnicode,
-)
+from headgate.catalog import errors
 from headgate.errors import InternalError
 
 APPLICATION_ID = 0x48474154  # "HGAT", in the header of the file
@@ -77,23 +66,23 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.Error as failure:
         raise _meaning(failure, str(path)) from failure
     except UnicodeEncodeError as failure:
-        raise NotUnicode() from failure
+        raise errors.NotUnicode() from failure
     except OSError as failure:
-        raise CatalogUnreachable(str(path), failure.strerror or "unknown reason") from failure
+        raise errors.CatalogUnreachable(str(path), failure.strerror or "unknown reason") from failure
 
 
-def _meaning(failure: sqlite3.Error, path: str) -> CatalogError:
+def _meaning(failure: sqlite3.Error, path: str) -> errors.CatalogError:
     extended = getattr(failure, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     primary = extended & 0xFF
     if primary in _DAMAGED:
-        return CatalogDamaged(path, str(failure))
+        return errors.CatalogDamaged(path, str(failure))
     if primary == sqlite3.SQLITE_FULL or extended in _FULL:
-        return CatalogFull(path)
+        return errors.CatalogFull(path)
     if primary in _BUSY:
-        return CatalogBusy(path)
+        return errors.CatalogBusy(path)
     if primary in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH):
-        return CatalogDamaged(path, str(failure))  # our own statements do not fail on a sound file
-    return CatalogUnreachable(path, str(failure))
+        return errors.CatalogDamaged(path, str(failure))  # our own statements do not fail on a sound file
+    return errors.CatalogUnreachable(path, str(failure))
 
 
 def _open(path: Path, *, writer: bool) -> sqlite3.Connection:
@@ -114,16 +103,16 @@ def _check_format(database: sqlite3.Connection, path: Path, scripts: tuple[str, 
     ours = database.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     empty = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if not ours and not empty:
-        raise NotACatalog(str(path))
+        raise errors.NotACatalog(str(path))
     found, newest = format_of(database), newest_format(scripts)
     if found > newest:
-        raise CatalogTooNew(str(path), found, newest)
+        raise errors.CatalogTooNew(str(path), found, newest)
     if 0 < found <= REFUSED:
-        raise CatalogNotConvertible(str(path), found, newest)
+        raise errors.CatalogNotConvertible(str(path), found, newest)
     if found == 0 and not writer:
-        raise CatalogUnreachable(str(path), "nothing has been written to it yet")
+        raise errors.CatalogUnreachable(str(path), "nothing has been written to it yet")
     if found < newest and not writer:
-        raise CatalogTooOld(str(path), found, newest)
+        raise errors.CatalogTooOld(str(path), found, newest)
 
 
 def _make_ready(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
