@@ -80,6 +80,8 @@ def _columns(before: Object, after: Object) -> Iterator[str]:
     kept = [i for i in old if i in new]
     if kept != [i for i in new if i in old]:
         yield "columns reordered"
+    if before.growth is not after.growth and after.growth is not None:
+        yield f"rows come by {after.growth} now"
 
 
 def _column(old: Column, new: Column) -> Iterator[str]:
@@ -124,23 +126,19 @@ class Event:
     detail: str | None
 
 
+_EVENTS = {
+    c.ObjectCreated: EventKind.CREATED,
+    c.ObjectDropped: EventKind.DROPPED,
+    c.ObjectRenamed: EventKind.RENAMED,
+    c.DefinitionChanged: EventKind.REDEFINED,
+    c.ColumnsChanged: EventKind.COLUMNS_CHANGED,
+    c.CommentSet: EventKind.COMMENTED,
+    c.SecretChanged: EventKind.SECRET_CHANGED,
+}
+
+
 def event_of(change: c.Change) -> EventKind:
-    match change:
-        case c.ObjectCreated():
-            return EventKind.CREATED
-        case c.ObjectDropped():
-            return EventKind.DROPPED
-        case c.ObjectRenamed():
-            return EventKind.RENAMED
-        case c.DefinitionChanged():
-            return EventKind.REDEFINED
-        case c.ColumnsChanged():
-            return EventKind.COLUMNS_CHANGED
-        case c.CommentSet():
-            return EventKind.COMMENTED
-        case c.SecretChanged():
-            return EventKind.SECRET_CHANGED
-        case c.TaskStateSet():
-            return EventKind.PAUSED if change.desired is DesiredTaskState.PAUSED else EventKind.RESUMED
-        case _:
-            assert_never(change)
+    """The event that the catalog records for a change."""
+    if isinstance(change, c.TaskStateSet):
+        return EventKind.PAUSED if change.desired is DesiredTaskState.PAUSED else EventKind.RESUMED
+    return _EVENTS[type(change)]

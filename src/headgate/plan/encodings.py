@@ -93,24 +93,17 @@ def _registry_side(format_: RegistryFormat, side: Side) -> e.SchemaEncoding | No
     return e.SchemaEncoding(schema_format, schemas, True, format_.message, past)
 
 
+_FORMAT_WORDS: dict[type[Format], str] = {
+    f.TextFormat: "TEXT",
+    f.BytesFormat: "BYTES",
+    f.JsonFormat: "JSON",
+    f.CsvFormat: "CSV",
+    f.RegexFormat: "REGEX",
+    f.AvroInline: "AVRO USING SCHEMA",
+    f.ProtobufInline: "PROTOBUF USING SCHEMA",
+}
+
+
 def format_words(format_: Format) -> str:
     """How a format is written, as far as its name goes."""
-    match format_:
-        case f.TextFormat():
-            return "TEXT"
-        case f.BytesFormat():
-            return "BYTES"
-        case f.JsonFormat():
-            return "JSON"
-        case f.CsvFormat():
-            return "CSV"
-        case f.RegexFormat():
-            return "REGEX"
-        case f.AvroInline():
-            return "AVRO USING SCHEMA"
-        case f.ProtobufInline():
-            return "PROTOBUF USING SCHEMA"
-        case RegistryFormat(kind):
-            return kind
-        case _:
-            assert_never(format_)
+    return format_.kind if isinstance(format_, RegistryFormat) else _FORMAT_WORDS[type(format_)]

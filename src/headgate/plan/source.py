@@ -9,68 +9,38 @@ from itertools import count
 
 from headgate.catalog.objects import Column, Comment, Object
 from headgate.errors import similar_names
+from headgate.plan import definitions as d
 from headgate.plan import errors
-from headgate.plan.definitions import (
-    AFTER,
-    OP,
-    ErrorPolicy,
-    Origin,
-    SchemaChangePolicy,
-    SourceColumn,
-    SourceEnvelope,
-    SourceLayout,
-)
+from headgate.plan.definitions import AFTER, Origin, SourceColumn
 from headgate.plan.encodings import encodings, format_words
 from headgate.plan.errors import INLINE_ERRORS
-from headgate.schema.encodings import (
-    Encoding,
-    SchemaEncoding,
-    by_format_rules,
-    decoded_type,
-    fields_of,
-    filling,
-    known_fields,
-    without_followed_schemas,
-)
+from headgate.schema import encodings as e
+from headgate.schema import types as t
+from headgate.schema.encodings import Encoding, decoded_type, fields_of
 from headgate.schema.evolve.merge import is_number, widen
 from headgate.schema.evolve.renames import present_name
 from headgate.schema.names import Found, find
 from headgate.schema.render import print_type
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Bytes,
-    Enum,
-    Field,
-    Integer,
-    Record,
-    Text,
-    TimestampTz,
-    Type,
-    without_defaults,
-)
+from headgate.schema.types import Field, Record
+from headgate.sql import sources
 from headgate.sql.formats import AvroInline, Format, ProtobufInline
 from headgate.sql.registry_formats import LatestStrategy, RegistryFormat, Side
-from headgate.sql.sources import (
-    CreateSource,
-    DebeziumEnvelope,
-    IncludeHeader,
-    IncludeMetadata,
-    UpsertEnvelope,
-)
+from headgate.sql.sources import CreateSource, DebeziumEnvelope, UpsertEnvelope
 
-INLINE_ERROR = Record((Field("description", Text()),))
+INLINE_ERROR = Record((Field("description", t.Text()),))
 METADATA: dict[str, Field] = {
-    "PARTITION": Field("partition", Integer(), False),
-    "OFFSET": Field("offset", Bigint(), False),
-    "TIMESTAMP": Field("timestamp", TimestampTz(), False),
-    "TOPIC": Field("topic", Text(), False),
-    "HEADERS": Field("headers", Array(Record((Field("key", Text(), False), Field("value", Bytes()))), False), False),
+    "PARTITION": Field("partition", t.Integer(), False),
+    "OFFSET": Field("offset", t.Bigint(), False),
+    "TIMESTAMP": Field("timestamp", t.TimestampTz(), False),
+    "TOPIC": Field("topic", t.Text(), False),
+    "HEADERS": Field(
+        "headers", t.Array(Record((Field("key", t.Text(), False), Field("value", t.Bytes()))), False), False
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class SourcePlan(SourceLayout):
+class SourcePlan(d.SourceLayout):
     """What the catalog stores of a source beside its layout: its doc, and the fields that got no column because another
     column has their name. Such fields can only come with a schema that was followed."""
 
@@ -113,11 +83,11 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     """The plan of a purified statement. Raises before any dataflow exists if its columns collide."""
     name = str(statement.name.parts[-1].name)
     value, key = encodings(statement.formats)
-    value = by_format_rules(value) if _following(statement) == "PIN" else filling(value)
+    value = e.by_format_rules(value) if _following(statement) == "PIN" else e.filling(value)
     columns, doc = _body_columns(statement, name, value, key)
     # A list of names speaks of the columns that there were when it was written. Names behind those are of columns that
     # came later, in the order in which they came: RENAME COLUMN writes them.
-    first = len(_body_columns(statement, name, without_followed_schemas(value), key)[0])
+    first = len(_body_columns(statement, name, e.without_followed_schemas(value), key)[0])
     grown = columns[first:]
     created = [*columns[:first], *_metadata_columns(statement)]
     renamed = _renamed([*created, *grown], statement, name)
@@ -152,7 +122,7 @@ def key_fields_not_included(statement: CreateSource) -> tuple[str, ...]:
     return tuple(name for name in names if name not in kept)
 
 
-def _envelope(statement: CreateSource) -> SourceEnvelope:
+def _envelope(statement: CreateSource) -> d.SourceEnvelope:
     match statement.envelope:
         case UpsertEnvelope():
             return "UPSERT"
@@ -201,8 +171,8 @@ def _key_columns(statement: CreateSource, name: str, key: Encoding | None) -> li
     ]
 
 
-def _include_key(statement: CreateSource) -> IncludeMetadata | None:
-    return next((i for i in statement.include if isinstance(i, IncludeMetadata) and i.what == "KEY"), None)
+def _include_key(statement: CreateSource) -> sources.IncludeMetadata | None:
+    return next((i for i in statement.include if isinstance(i, sources.IncludeMetadata) and i.what == "KEY"), None)
 
 
 def _has_inline_errors(statement: CreateSource) -> bool:
@@ -258,8 +228,8 @@ def _debezium_columns(
 def _metadata_columns(statement: CreateSource) -> list[SourceColumn]:
     columns = []
     for include in statement.include:
-        if isinstance(include, IncludeHeader):
-            type_ = Bytes() if include.as_bytes else Text()
+        if isinstance(include, sources.IncludeHeader):
+            type_ = t.Bytes() if include.as_bytes else t.Text()
             origin = Origin("header", include.header, include.as_bytes)
             columns.append(SourceColumn(include.alias.name, type_, True, origin))
         elif include.what != "KEY":
@@ -282,7 +252,7 @@ def listed_names(statement: CreateSource) -> list[str]:
     value, key = encodings(statement.formats)
     name = str(statement.name.parts[-1].name)
     body = _body_columns(statement, name, value, key)[0]
-    first = len(_body_columns(statement, name, without_followed_schemas(value), key)[0])
+    first = len(_body_columns(statement, name, e.without_followed_schemas(value), key)[0])
     columns = [*body[:first], *_metadata_columns(statement), *body[first:]]
     return [column.name for column in _renamed(columns, statement, name)]
 
@@ -293,10 +263,10 @@ def present_field_names(statement: CreateSource) -> dict[str, str]:
     for column in planned.columns:
         section, name = column.origin.section, column.origin.name
         encoding = planned.key if section == "key" else planned.value
-        if name is None or section not in ("key", "value", "after") or not isinstance(encoding, SchemaEncoding):
+        if name is None or section not in ("key", "value", "after") or not isinstance(encoding, e.SchemaEncoding):
             continue
         path = (AFTER, name) if section == "after" else (name,)
-        present = present_name(known_fields(encoding), path)
+        present = present_name(e.known_fields(encoding), path)
         if present not in (None, name):
             found[column.name] = str(present)
     return found
@@ -336,7 +306,7 @@ def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name:
 # policies
 
 
-def _policy(statement: CreateSource) -> ErrorPolicy:
+def _policy(statement: CreateSource) -> d.ErrorPolicy:
     return statement.with_options.on_error
 
 
@@ -351,14 +321,14 @@ def check_schema_change(statement: CreateSource) -> None:
         raise errors.SchemaCannotChange(name, given, format_words(value), inline)
 
 
-def _following(statement: CreateSource) -> SchemaChangePolicy:
+def _following(statement: CreateSource) -> d.SchemaChangePolicy:
     given = statement.with_options.on_schema_change
     if given is not None:
         return given
     return "FOLLOW" if follows_registry(statement.formats.value) else "PIN"
 
 
-def _following_key(statement: CreateSource) -> SchemaChangePolicy:
+def _following_key(statement: CreateSource) -> d.SchemaChangePolicy:
     """A key follows where the value does, or where the value has no schema that could change."""
     formats = statement.formats
     follows = follows_registry(formats.key or formats.value, "KEY")
@@ -388,7 +358,7 @@ def changed_row(value: Encoding, source: str) -> Record:
     row = fields[AFTER]
     if not isinstance(row, Record):
         raise errors.NoChangeEvents(source, (), 'field "after" is no record')
-    if not isinstance(fields.get(OP, Text()), Text | Enum):
+    if not isinstance(fields.get(d.OP, t.Text()), t.Text | t.Enum):
         raise errors.NoChangeEvents(source, (), 'field "op" is no text')
     return row
 
@@ -402,7 +372,7 @@ def row_key(key: Encoding, row: Record, source: str) -> dict[str, Field]:
     return {field.name: replace(field, type=_common_type(field, row, source)) for field in fields}
 
 
-def _common_type(field: Field, row: Record, source: str) -> Type:
+def _common_type(field: Field, row: Record, source: str) -> t.Type:
     found = row.field(field.name)
     if found is None:
         raise errors.InvalidDebeziumKey(source, f'field "{field.name}" of it is no field of "after"')
@@ -424,7 +394,7 @@ def source_columns(planned: SourcePlan) -> tuple[Column, ...]:
         Column(
             position,
             c.name,
-            without_defaults(c.type),
+            t.without_defaults(c.type),
             c.nullable,
             c.key,
             comment=Comment(imported=c.doc),

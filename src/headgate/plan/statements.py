@@ -77,11 +77,11 @@ class _Planner:
     def change(self, statement: Statement) -> ChangeCatalog | Skip:
         match statement:
             case objects.CreateDatabase():
-                return self._create(statement, statement.name, Kind.DATABASE)
+                return self._create(statement)
             case objects.CreateSchema():
-                return self._create(statement, statement.name, Kind.SCHEMA)
+                return self._create(statement)
             case CreateSecret():
-                return self._create(statement, statement.name, Kind.SECRET, secret=self.context.answers.secret)
+                return self._create(statement, secret=self.context.answers.secret)
             case AlterSecret():
                 return self._alter_secret(statement)
             case CreateConnection():
@@ -111,22 +111,15 @@ class _Planner:
 
     # objects
 
-    def _object(self, name: ObjectName, kind: Kind, statement: Create, **more: object) -> Object:
-        parent, exact = parent_and_name(self.catalog, self.path, name, kind)
+    def _object(self, statement: Create, **more: object) -> Object:
+        """The object that the statement creates. Raises if its name is taken."""
+        kind = statement.kind
+        parent, exact = parent_and_name(self.catalog, self.path, statement.name, kind)
         made = Object(self.catalog.next_id, kind, parent, exact, self.context.now, self.context.text, statement)
         return replace(made, **more)  # type: ignore[arg-type]
 
-    def _create(
-        self,
-        statement: Create,
-        name: ObjectName,
-        kind: Kind,
-        *,
-        secret: SecretSource | None = None,
-        **more: object,
-    ) -> ChangeCatalog:
-        made = self._object(name, kind, statement, **more)
-        return ChangeCatalog(f"CREATE {kind.words}", (changes.ObjectCreated(made, secret),))
+    def _create(self, statement: Create, *, secret: SecretSource | None = None, **more: object) -> ChangeCatalog:
+        return ChangeCatalog(statement.words, (changes.ObjectCreated(self._object(statement, **more), secret),))
 
     def _alter_secret(self, statement: AlterSecret) -> ChangeCatalog | Skip:
         if missing := _missing(statement):
@@ -139,26 +132,23 @@ class _Planner:
         values = [value for _, value in given_options(statement.options)]
         ids = [object_id(value.name) for value in values if isinstance(value, SecretReference)]
         needs = tuple(Dependency(id_, DependencyKind.SECRET) for id_ in dict.fromkeys(ids))
-        return self._create(statement, statement.name, Kind.CONNECTION, dependencies=needs)
+        return self._create(statement, dependencies=needs)
 
     def _type(self, statement: objects.CreateType) -> ChangeCatalog:
         columns, body, needs = type_definition(self.catalog, self.path, statement)
-        return self._create(statement, statement.name, Kind.TYPE, columns=columns, body=body, dependencies=needs)
+        return self._create(statement, columns=columns, body=body, dependencies=needs)
 
     def _source(self, statement: CreateSource) -> ChangeCatalog:
         check_schema_change(statement)
         planned = plan_source(statement)
         growth = Growth.KEYED if any(c.key for c in planned.columns) else Growth.APPEND
-        made = self._object(
-            statement.name,
-            Kind.SOURCE,
+        return self._create(
             statement,
             columns=source_columns(planned),
             growth=growth,
             dependencies=self._connections(statement),
             comment=Comment(imported=planned.doc),
         )
-        return ChangeCatalog("CREATE SOURCE", (changes.ObjectCreated(made),))
 
     def _connections(self, statement: CreateSource | CreateSink) -> tuple[Dependency, ...]:
         names: list[ObjectName] = []
@@ -184,14 +174,7 @@ class _Planner:
             return ChangeCatalog(
                 "CREATE OR REPLACE VIEW", made.changes, consequences=made.consequences, notices=notices
             )
-        return self._create(
-            statement,
-            statement.name,
-            Kind.VIEW,
-            columns=columns,
-            growth=growth,
-            dependencies=needs,
-        )
+        return self._create(statement, columns=columns, growth=growth, dependencies=needs)
 
     def _types(self, analysed: AnalysedQuery) -> Sequence[Type]:
         """The types of all columns, if Spark must be asked for one of them."""
@@ -206,7 +189,7 @@ class _Planner:
         ]
         frozen = with_schemas_to_register(statement, register)
         needs = (Dependency(sink.relation, DependencyKind.READS), *self._connections(statement))
-        made = self._object(statement.name, Kind.SINK, frozen, dependencies=needs)
+        made = self._object(frozen, dependencies=needs)
         check_loops(apply(self.catalog, changes.ObjectCreated(made)), [made.id])
         effects: list[plans.Effect] = [_new_topic(statement, sink)]
         for side, effect in register:

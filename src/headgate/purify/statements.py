@@ -15,19 +15,11 @@ from headgate.resolve import errors
 from headgate.resolve.statements import Context, check_connections, kafka_server, registry_server, topic_name
 from headgate.schema.encodings import SchemaEncoding, needed_past
 from headgate.schema.written import SchemaFormat, WrittenSchema
+from headgate.sql import registry_formats as f
 from headgate.sql.connections import CreateConnection, Kafka, ReadOptions
 from headgate.sql.formats import Format, Formats, frozen_schemas
 from headgate.sql.options import OptionRule, Timestamp, given_options
-from headgate.sql.registry_formats import (
-    FrozenSchema,
-    IdStrategy,
-    InlineStrategy,
-    LatestStrategy,
-    PendingId,
-    RegistryFormat,
-    RegistryUrl,
-    Side,
-)
+from headgate.sql.registry_formats import FrozenSchema, RegistryFormat, Side
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, DebeziumEnvelope, IncludeMetadata, UpsertEnvelope
 from headgate.sql.statement import Kind, ObjectName, Statement
@@ -123,7 +115,7 @@ class _SchemaFreezer:
         return self._frozen(format_, side, required=True) if isinstance(format_, RegistryFormat) else format_
 
     def _frozen(self, format_: RegistryFormat, side: Side, *, required: bool) -> RegistryFormat:
-        if isinstance(format_.registry, RegistryUrl) and has_password(format_.registry.url):
+        if isinstance(format_.registry, f.RegistryUrl) and has_password(format_.registry.url):
             raise errors.PasswordInAddress(self.topic)
         if frozen_schemas(format_, side):
             return format_
@@ -146,7 +138,7 @@ class _SchemaFreezer:
         self, format_: RegistryFormat, side: Side, registry: ConnectionRef, latest: WrittenSchema
     ) -> Iterator[FrozenSchema]:
         """The earlier versions of the subject, as far as its records are read in another way because of them."""
-        if side == "KEY" or not isinstance(format_.strategy(side) or LatestStrategy(), LatestStrategy):
+        if side == "KEY" or not isinstance(format_.strategy(side) or f.LatestStrategy(), f.LatestStrategy):
             return  # a key with other fields is another key
         versions = self.lookups.versions(self.catalog, registry, self._subject(side))
         earlier = list(takewhile(lambda version: version.id != latest.id, versions))
@@ -156,18 +148,18 @@ class _SchemaFreezer:
 
     def _id(
         self, format_: RegistryFormat, side: Side, registry: ConnectionRef, found: WrittenSchema
-    ) -> int | PendingId:
+    ) -> int | f.PendingId:
         """A schema of a subject that has no id yet is one that an earlier statement of the script will register."""
-        if found.id is not None or isinstance(format_.strategy(side), InlineStrategy):
+        if found.id is not None or isinstance(format_.strategy(side), f.InlineStrategy):
             return found.id or 0
         assert isinstance(registry, int)
-        return PendingId(registry, self._subject(side))
+        return f.PendingId(registry, self._subject(side))
 
     def _find(self, format_: RegistryFormat, side: Side, registry: ConnectionRef) -> WrittenSchema | None:
         match format_.strategy(side):
-            case IdStrategy(schema_id):
+            case f.IdStrategy(schema_id):
                 return self.lookups.by_id(self.catalog, registry, schema_id)
-            case InlineStrategy(schema):
+            case f.InlineStrategy(schema):
                 return WrittenSchema(schema, format=SchemaFormat.from_words(format_.kind))
             case _:
                 return self.lookups.latest(self.catalog, registry, self._subject(side))
