@@ -198,32 +198,18 @@ HEADGATE_CATALOG = (
         _comments,
         "database text, schema text, object text!, kind text!, column text, comment text, origin text!",
     ),
-    _table(
-        "dependencies",
-        _dependencies,
-        "object text!, depends_on text!, kind text!",
-    ),
+    _table("dependencies", _dependencies, "object text!, depends_on text!, kind text!"),
     _table(
         "tasks",
         _tasks,
         "name text!, kind text!, state text!, error text, batch bigint, rows bigint!, skipped bigint!, lag bigint, "
         "since timestamptz!",
     ),
+    _table("events", _events, "time timestamptz!, object text!, event text!, detail text"),
     _table(
-        "events",
-        _events,
-        "time timestamptz!, object text!, event text!, detail text",
+        "history", _history, "time timestamptz!, object text!, change text!, cause text!, position text, statement text"
     ),
-    _table(
-        "history",
-        _history,
-        "time timestamptz!, object text!, change text!, cause text!, position text, statement text",
-    ),
-    _table(
-        "schemas",
-        _schemas,
-        "id bigint!, subject text!, text text!, format text!, registry text!, object text!",
-    ),
+    _table("schemas", _schemas, "id bigint!, subject text!, text text!, format text!, registry text!, object text!"),
     _table(
         "quarantine",
         _quarantine,

@@ -16,7 +16,7 @@ from headgate.connectors.connections import Connections
 from headgate.connectors.errors import TopicNotFound
 from headgate.control.desired_state import ScriptItem, desired_state
 from headgate.control.engine import Engine
-from headgate.control.executor import Executor, Step
+from headgate.control.executor import Executor, PlannedStatement
 from headgate.control.sessions import Cancellation, Done, Result, ResultColumns, ResultRows, Session
 from headgate.plan import plans
 from headgate.schema.formats.avro.read import load_tree
@@ -76,7 +76,7 @@ class Scripts:
         )
         yield Done(f"APPLY: {created} created, {changed} changed, {kept} kept")
 
-    def planned(self, text: str) -> tuple[tuple[ScriptItem, ...], tuple[Step, ...]]:
+    def planned(self, text: str) -> tuple[tuple[ScriptItem, ...], tuple[PlannedStatement, ...]]:
         """The items of the script with the details of their plans, and the plans."""
         catalog = self.store.load()
         state = desired_state(catalog, text, self.store.keys.reveal)
@@ -91,7 +91,7 @@ def plan_table(items: Iterable[ScriptItem]) -> Iterator[Result]:
 
 
 def with_details(
-    items: Iterable[ScriptItem], steps: Iterable[Step], catalog: Catalog, connections: Connections
+    items: Iterable[ScriptItem], steps: Iterable[PlannedStatement], catalog: Catalog, connections: Connections
 ) -> Iterator[ScriptItem]:
     left = (step.plan for step in steps if not isinstance(step.plan, plans.SetSearchPath))
     for item in items:

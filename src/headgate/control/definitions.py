@@ -14,7 +14,7 @@ from headgate.catalog.names import DEFAULT_PATH
 from headgate.catalog.objects import Column, Object, definition_of
 from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.plan import definitions as d
-from headgate.plan.chain import chain_of, sound_query
+from headgate.plan.chain import chain_of, valid_query
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import check_sink_schemas, needed_sink
 from headgate.plan.relations import analyse_query, query_relation, relations_read, system_relations_read
@@ -126,7 +126,7 @@ def _relation(catalog: Catalog, relation: Object) -> d.RelationDefinition:
         case Kind.SOURCE:
             return source_definition(relation)
         case Kind.VIEW:
-            query = query_definition(sound_query(catalog, relation))
+            query = query_definition(valid_query(catalog, relation))
             return d.ViewDefinition(relation.id, relation.name, query, tuple(c.name for c in relation.columns))
         case _:
             raise NotSupportedYet(f"reading a {relation.kind}")

@@ -214,12 +214,6 @@ def make_connections(store: SqliteStore) -> None:
         statement = connections.CreateConnection(written, options)
         parent, exact = parent_and_name(catalog, DEFAULT_PATH, written, Kind.CONNECTION)
         made = Object(
-            catalog.next_id,
-            Kind.CONNECTION,
-            parent,
-            exact,
-            datetime.now(UTC),
-            print_statement(statement),
-            statement,
+            catalog.next_id, Kind.CONNECTION, parent, exact, datetime.now(UTC), print_statement(statement), statement
         )
         store.commit([ObjectCreated(made)], cause="the embedded world")

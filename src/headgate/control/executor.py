@@ -41,7 +41,7 @@ from headgate.sql.statement import Query, Statement
 TRIES = 5  # how often a statement is planned again because the catalog changed just before its commit
 
 
-class Queries(Protocol):
+class QueryRunner(Protocol):
     """The part of the engine that runs queries and tasks."""
 
     def select(self, catalog: Catalog, query: Query, cancellation: Cancellation) -> Iterator[Result]:
@@ -58,7 +58,7 @@ class Queries(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedStatement:
     """A statement of a script, the context that it was planned in, and its plan."""
 
     statement: Statement
@@ -73,7 +73,9 @@ class Step:
 class Executor:
     """Plans and runs scripts. ``changed`` asks the registry for the schemas that ACCEPT SCHEMA CHANGE takes up."""
 
-    def __init__(self, store: SqliteStore, connections: Connections, queries: Queries, changed: ChangedSchemas) -> None:
+    def __init__(
+        self, store: SqliteStore, connections: Connections, queries: QueryRunner, changed: ChangedSchemas
+    ) -> None:
         self._store = store
         self._connections = connections
         self._queries = queries
@@ -85,7 +87,9 @@ class Executor:
 
     # planning
 
-    def plan(self, text: str, session: Session, statements: Sequence[Statement] | None = None) -> tuple[Step, ...]:
+    def plan(
+        self, text: str, session: Session, statements: Sequence[Statement] | None = None
+    ) -> tuple[PlannedStatement, ...]:
         """Plan a script. ``statements`` are those of the text, if they are parsed already; their spans point into it."""
         found = parse_script(text) if statements is None else statements
         catalog, now = self._store.load(), datetime.now(UTC)
@@ -95,7 +99,7 @@ class Executor:
                 session.path,
                 now,
                 redacted_text(text[statement.span.start : statement.span.end]),
-                Answers(self._sealed(statement), types=self._queries.types),
+                Answers(self._encrypted_secret(statement), types=self._queries.types),
             )
             for statement in found
         ]
@@ -115,12 +119,12 @@ class Executor:
         grown = [self._queries.follow_arrived(catalog, source) for source in sources.values()]  # all of them
         return any(grown)
 
-    def _plan_all(self, script: Sequence[tuple[Statement, Context]], path: SearchPath) -> tuple[Step, ...]:
+    def _plan_all(self, script: Sequence[tuple[Statement, Context]], path: SearchPath) -> tuple[PlannedStatement, ...]:
         """Plan statements one after the other, each against the catalog that those before it will leave. Of the contexts
         given, only the time, the text and the secret count."""
         catalog = self._store.load()
         lookups = PlannedLookups(self._lookups)
-        steps: list[Step] = []
+        steps: list[PlannedStatement] = []
         for statement, given in script:
             with _pointing_at(statement.span):
                 step = self._plan_one(statement, replace(given, catalog=catalog, path=path), lookups)
@@ -131,15 +135,15 @@ class Executor:
             steps.append(step)
         return tuple(steps)
 
-    def _plan_one(self, statement: Statement, context: Context, lookups: PlannedLookups) -> Step:
+    def _plan_one(self, statement: Statement, context: Context, lookups: PlannedLookups) -> PlannedStatement:
         if (skip := skip_existing(statement, context)) is not None:
-            return Step(statement, context, skip)
+            return PlannedStatement(statement, context, skip)
         resolved = resolve_statement(statement, context)
         purified, answered = purify(resolved, context, lookups)
         made = plan(purified, answered)
         if isinstance(made, plans.ChangeCatalog):
             self._check(made.effects, context.catalog, lookups)
-        return Step(statement, context, made)
+        return PlannedStatement(statement, context, made)
 
     def _check(self, effects: Sequence[plans.Effect], catalog: Catalog, lookups: PlannedLookups) -> None:
         """Check the effects of one statement, and let later statements know of them. What an earlier statement of the
@@ -161,7 +165,7 @@ class Executor:
                 case _:
                     assert_never(effect)
 
-    def _sealed(self, statement: Statement) -> SecretSource | None:
+    def _encrypted_secret(self, statement: Statement) -> SecretSource | None:
         if not isinstance(statement, CreateSecret | AlterSecret):
             return None
         match statement.value:
@@ -174,7 +178,9 @@ class Executor:
 
     # running
 
-    def run_steps(self, steps: Sequence[Step], session: Session, cancellation: Cancellation) -> Iterator[Result]:
+    def run_steps(
+        self, steps: Sequence[PlannedStatement], session: Session, cancellation: Cancellation
+    ) -> Iterator[Result]:
         """Run plans in order. What is left is planned again if the catalog has changed meanwhile, because a source
         followed a schema change or another client was faster."""
         ids: dict[PendingId, int] = {}
@@ -195,11 +201,11 @@ class Executor:
                     continue
             steps, tries = steps[1:], 0
 
-    def _plan_again(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+    def _plan_again(self, steps: Sequence[PlannedStatement]) -> tuple[PlannedStatement, ...]:
         return self._plan_all([(s.statement, s.context) for s in steps], steps[0].context.path)
 
     def _run(
-        self, step: Step, session: Session, cancellation: Cancellation, ids: dict[PendingId, int]
+        self, step: PlannedStatement, session: Session, cancellation: Cancellation, ids: dict[PendingId, int]
     ) -> Iterator[Result]:
         catalog, path = self._store.load(), step.context.path
         match step.plan:
@@ -226,7 +232,7 @@ class Executor:
             case _:
                 assert_never(step.plan)
 
-    def _commit(self, step: Step, change: plans.ChangeCatalog, ids: dict[PendingId, int]) -> None:
+    def _commit(self, step: PlannedStatement, change: plans.ChangeCatalog, ids: dict[PendingId, int]) -> None:
         """Outside first, catalog second: otherwise a crash in between would leave a sink without a topic."""
         clients = self._connections.of(step.context.catalog)
         with effects_done(change.effects, clients) as registered:

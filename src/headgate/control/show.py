@@ -18,12 +18,7 @@ from headgate.catalog.system_tables import SYSTEM_RELATIONS
 from headgate.control.sessions import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
 from headgate.plan.plans import ShowStatement
-from headgate.plan.relations import (
-    analyse_query,
-    relations_read,
-    system_relations_read,
-    withheld_fields,
-)
+from headgate.plan.relations import analyse_query, fields_without_column, relations_read, system_relations_read
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import present_field_names
 from headgate.resolve.definitions import with_current_names
@@ -40,9 +35,9 @@ from headgate.sql.statement import Kind, ObjectName, print_statement
 from headgate.sql.views import CreateView
 
 # SHOW of one of these is a short form of a query over the system table of that name.
-_RECORDED = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
+_SYSTEM_LISTINGS = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
 
-_SUBJECTS = {"name", "object", "task"}  # columns of these that name the object of a row
+_NAME_COLUMNS = {"name", "object", "task"}  # columns of these that name the object of a row
 
 Table = tuple[ResultColumns, ResultRows]
 
@@ -79,8 +74,8 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Json]], types: Sequence
 
 
 def _show(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
-    if statement.what in _RECORDED:
-        return _recorded(statement, catalog, reader)
+    if statement.what in _SYSTEM_LISTINGS:
+        return _system_table(statement, catalog, reader)
     kind = LISTED_KINDS[statement.what]
     within = object_id(statement.within) if statement.within else None
     found = [o for o in catalog.of_kind(kind) if within is None or o.parent == within]
@@ -92,16 +87,16 @@ def _show(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
     return _table(["name", "schema", "comment"], cast("list[list[Json]]", rows))
 
 
-def _recorded(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
+def _system_table(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Table:
     name = statement.what.lower()
     relation = next(r for r in SYSTEM_RELATIONS if (r.schema, r.name) == ("headgate_catalog", name))
     shown = [f for f in relation.columns.fields if f.name not in relation.hidden]
     positions = [relation.columns.fields.index(f) for f in shown]
     rows: list[list[Json]] = []
     for row in relation.read(catalog, reader).rows:
-        values = [_plain(row[p]) for p in positions]
-        about = [v for f, v in zip(shown, values, strict=True) if f.name in _SUBJECTS]
-        if statement.subject is None or any(_means(statement.subject, str(name)) for name in about):
+        values = [_json_value(row[p]) for p in positions]
+        about = [v for f, v in zip(shown, values, strict=True) if f.name in _NAME_COLUMNS]
+        if statement.subject is None or any(_name_matches(statement.subject, str(name)) for name in about):
             rows.append(values)
     if "name" in (f.name for f in shown):
         at = [f.name for f in shown].index("name")
@@ -110,12 +105,12 @@ def _recorded(statement: s.ShowObjects, catalog: Catalog, reader: Reader) -> Tab
     return _table([f.name for f in shown], rows, [print_type(f.type) for f in shown])
 
 
-def _means(written: ObjectName, shown: str) -> bool:
+def _name_matches(written: ObjectName, shown: str) -> bool:
     quoted = any(part.quoted for part in written.parts)
     return str(written) == shown if quoted else fold(str(written)) == fold(shown)
 
 
-def _plain(value: object) -> Json:
+def _json_value(value: object) -> Json:
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -204,7 +199,7 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
         ["name", catalog.display_name(found.id)],
         ["kind", found.kind.value],
         ["comment", object_comment(found)],
-        ["created", _plain(found.created)],
+        ["created", _json_value(found.created)],
         ["rows come by", found.growth.value if found.growth else None],
         ["key", ", ".join(c.name for c in columns if c.key) or None],
     ]
@@ -215,7 +210,8 @@ def _describe_extended(found: Object, catalog: Catalog, reader: Reader) -> Table
         present = present_field_names(found.definition)
         rows += [[f"field of column {name}", field] for name, field in present.items()]
     rows += [
-        ["without a column", f'{w.field}, because column "{w.column}" is {w.other}'] for w in withheld_fields(found)
+        ["without a column", f'{w.field}, because column "{w.column}" is {w.other}']
+        for w in fields_without_column(found)
     ]
     rows += [[d.use.value, catalog.display_name(d.on)] for d in found.dependencies]
     rows += list(_task_properties(found, reader))

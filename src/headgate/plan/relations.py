@@ -111,8 +111,8 @@ def query_relation(catalog: Catalog, relation: Object) -> Relation:
         RelationName(relation.name, relation.id),
         spark_name(relation.id),
         tuple(_column(catalog, relation, c) for c in relation.columns),
-        hints=dropped_key(relation),
-        withheld=tuple((error.column, error) for error in withheld_fields(relation)),
+        hints=key_field_hints(relation),
+        withheld=tuple((error.column, error) for error in fields_without_column(relation)),
     )
 
 
@@ -123,7 +123,7 @@ def _column(catalog: Catalog, relation: Object, column: CatalogColumn) -> Column
     return Column(column.name, type_, column.nullable, column_comment(catalog, column), origin)
 
 
-def dropped_key(relation: Object) -> tuple[tuple[str, str], ...]:
+def key_field_hints(relation: Object) -> tuple[tuple[str, str], ...]:
     """The fields of the key that a source does not include, each with a hint for whoever selects it."""
     if not isinstance(relation.definition, CreateSource):
         return ()
@@ -131,11 +131,11 @@ def dropped_key(relation: Object) -> tuple[tuple[str, str], ...]:
     return tuple((name, hint) for name in key_fields_not_included(relation.definition))
 
 
-def withheld_fields(relation: Object) -> tuple[ColumnNameTaken, ...]:
+def fields_without_column(relation: Object) -> tuple[ColumnNameTaken, ...]:
     """An error for each field of a source that has no column, for whoever selects all columns."""
     if not isinstance(relation.definition, CreateSource):
         return ()
-    found = plan_source(relation.definition).withheld
+    found = plan_source(relation.definition).without_column
     return tuple(ColumnNameTaken(relation.name, w.column, w.field, w.other, w.cure) for w in found)
 
 
@@ -236,9 +236,7 @@ def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQ
 
     def make(names: Names) -> AnalysedQuery:
         return analyse(
-            query.text,
-            find_relation(catalog, path, query, names),
-            resolve_type_name(catalog, path, query, names),
+            query.text, find_relation(catalog, path, query, names), resolve_type_name(catalog, path, query, names)
         )
 
     try:
@@ -254,11 +252,7 @@ def sources_named(catalog: Catalog, path: SearchPath, query: Query) -> tuple[Obj
     """The sources below the relations that a query names, also if the query cannot be analysed."""
     names = Names()
     with suppress(HeadgateError):
-        analyse(
-            query.text,
-            find_relation(catalog, path, query, names),
-            resolve_type_name(catalog, path, query, names),
-        )
+        analyse(query.text, find_relation(catalog, path, query, names), resolve_type_name(catalog, path, query, names))
     ids = [id_ for id_, _ in names.found.values()]
     found = {o.id: o for id_ in ids for o in (catalog.get(id_), *upstream(catalog, id_))}
     return tuple(o for o in found.values() if o.kind is Kind.SOURCE)

@@ -17,7 +17,7 @@ from headgate.plan.chain import chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
 from headgate.plan.encodings import format_words
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
+from headgate.plan.relations import fields_without_column, key_columns, key_field_hints, named_types
 from headgate.resolve.statements import object_id, topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
@@ -64,7 +64,7 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     _refuse_later_features(statement)
     chain = chain_of(catalog, relation.id)
     source, unstable = chain.source, chain.unstable()
-    if withheld := withheld_fields(relation):
+    if withheld := fields_without_column(relation):
         raise withheld[0]
     keys = _key(catalog, relation, statement)
     _check_rows(relation, name, unstable)
@@ -74,7 +74,7 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
         _check_deterministic(relation, name, unstable, keys)
         _check_source_key(catalog, source, relation, name)
         _check_unique(source, relation, statement, name, keys)
-    value_columns = [c for c in relation.columns if not _left_out(statement, c.name, keys)]
+    value_columns = [c for c in relation.columns if not _is_excluded_key(statement, c.name, keys)]
     value = _side(catalog, relation, statement.formats.value, "VALUE", value_columns, name)
     key_format = statement.formats.key or statement.formats.value
     key = _side(catalog, relation, key_format, "KEY", keys, name) if keys else None
@@ -167,7 +167,7 @@ def _key_column(catalog: Catalog, relation: Object, identifier: Identifier) -> C
     try:
         return resolve_column(catalog, relation, identifier)
     except UnknownColumn as unknown:
-        advice = {name.lower(): why for name, why in dropped_key(relation)}
+        advice = {name.lower(): why for name, why in key_field_hints(relation)}
         told = advice.get(identifier.name.lower())
         raise UnknownColumn(
             unknown.column, unknown.kind, unknown.name, unknown.similar, told, unknown.columns
@@ -260,7 +260,7 @@ def _holds_map(type_: Type) -> bool:
             return False
 
 
-def _left_out(statement: CreateSink, column: str, keys: Sequence[Column]) -> bool:
+def _is_excluded_key(statement: CreateSink, column: str, keys: Sequence[Column]) -> bool:
     return not statement.with_options.key_in_value and any(k.name == column for k in keys)
 
 

@@ -45,7 +45,7 @@ class SourcePlan(d.SourceLayout):
     column has their name. Such fields can only come with a schema that was followed."""
 
     doc: str | None = None
-    withheld: tuple[errors.ColumnNameTaken, ...] = ()
+    without_column: tuple[errors.ColumnNameTaken, ...] = ()
 
 
 def describe_origin(origin: Origin) -> str:
@@ -391,19 +391,12 @@ def _common_type(field: Field, row: Record, source: str) -> t.Type:
 def source_columns(planned: SourcePlan) -> tuple[Column, ...]:
     """Those of a new source, with the docs that its schemas bring."""
     return tuple(
-        Column(
-            position,
-            c.name,
-            t.without_defaults(c.type),
-            c.nullable,
-            c.key,
-            comment=Comment(imported=c.doc),
-        )
+        Column(position, c.name, t.without_defaults(c.type), c.nullable, c.key, comment=Comment(imported=c.doc))
         for position, c in enumerate(planned.columns, start=1)
     )
 
 
-def evolved_columns(old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
+def keep_column_ids(old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
     """A column that keeps its name is the old one; new ones get ids never used."""
     ids = {c.name: c.id for c in old.columns}
     numbers = count(old.next_column)

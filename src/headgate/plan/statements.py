@@ -9,12 +9,7 @@ from headgate.catalog import changes
 from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import check_droppable, drop_order, upstream
-from headgate.catalog.names import (
-    find,
-    owned_column,
-    parent_and_name,
-    search_path,
-)
+from headgate.catalog.names import find, owned_column, parent_and_name, search_path
 from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
 from headgate.plan import plans
@@ -26,7 +21,7 @@ from headgate.plan.plans import ChangeCatalog, Skip
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.rename import rename, rename_column
 from headgate.plan.sink import plan_new_sink, plan_sink, subjects
-from headgate.plan.source import check_schema_change, evolved_columns, plan_source, source_columns
+from headgate.plan.source import check_schema_change, keep_column_ids, plan_source, source_columns
 from headgate.plan.views import (
     derive_growth,
     plan_replacement,
@@ -167,7 +162,7 @@ class _Planner:
         query = resolved_query(self.catalog, self.path, statement.query, analysed)
         statement = replace(statement, query=query)
         if old is not None:
-            columns = evolved_columns(old, columns)
+            columns = keep_column_ids(old, columns)
             change = changes.DefinitionChanged(old.id, self.context.text, statement, needs, columns, growth)
             made = plan_replacement(self.catalog, change)
             notices = tuple(replacement_notices(self.catalog, made.consequences))

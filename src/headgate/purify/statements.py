@@ -75,10 +75,7 @@ def purify_source(statement: CreateSource, context: Context, lookups: Lookups) -
     check_connections(catalog, statement)
     existing = lookups.topic(catalog, server, topic)
     kafka = _freeze_start_offsets(
-        statement.kafka,
-        existing,
-        context.now,
-        lambda since: lookups.offsets(catalog, server, existing, since),
+        statement.kafka, existing, context.now, lambda since: lookups.offsets(catalog, server, existing, since)
     )
     freezer = _SchemaFreezer(context, lookups, topic, _needs_key(statement))
     value, key = formats.value, formats.key

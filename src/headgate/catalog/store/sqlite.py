@@ -51,11 +51,7 @@ class SqliteReader:
     _writer = False
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        environment: Mapping[str, str] = os.environ,
-        scripts: tuple[str, ...] | None = None,
+        self, path: Path, *, environment: Mapping[str, str] = os.environ, scripts: tuple[str, ...] | None = None
     ) -> None:
         self.path = path
         self.keys = Keys(key_file_beside(path), environment)
