@@ -29,7 +29,7 @@ from headgate.errors import similar_names
 from headgate.schema import types as t
 from headgate.schema.render import print_type
 from headgate.sql.connections import given_topic
-from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
+from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, subject_name
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import RELATIONS, Kind, ObjectName
@@ -153,7 +153,7 @@ def _schemas_of(
     at = registry.url if isinstance(registry, RegistryUrl) else catalog.display_name(registry.id or 0)
     for schema in format_.frozen:
         if isinstance(schema.id, int):
-            subject = f"{given_topic(definition.kafka)}-{schema.side.lower()}"
+            subject = subject_name(given_topic(definition.kafka) or "", schema.side)
             yield schema.id, subject, schema.schema, format_.kind, at, catalog.display_name(entry.id)
 
 

@@ -1,4 +1,4 @@
-"""`headgate plan` and `headgate apply`: a script as desired state, shown as a table, and made true."""
+"""`headgate plan` and `headgate apply`: a script as desired state, shown as a table and then run."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ WIDTH = 80  # of a line of details
 
 
 def plan(engine: Engine, text: str) -> Iterator[Result]:
-    """What `apply` would do, one row per statement. Nothing is done."""
+    """A table of what `apply` would do, one row per statement."""
     with _scripts(engine) as scripts:
         yield from scripts.plan(text)
 
 
 def apply(engine: Engine, text: str) -> Iterator[Result]:
-    """The rows of the plan, then the results of what is done, and at the end how much was done."""
+    """The table of the plan, then the results of its statements, and at the end how many objects changed."""
     try:
         with _scripts(engine) as scripts:
             yield from scripts.apply(text)
@@ -45,7 +45,7 @@ def apply(engine: Engine, text: str) -> Iterator[Result]:
 
 @contextmanager
 def _scripts(engine: Engine) -> Iterator[Scripts]:
-    """With connections of their own: a script may create a secret and use it, and its clients must not stay if it fails."""
+    """Scripts with connections of their own. A script may create a secret and use it, and its clients must not outlive it."""
     store = engine.store
     connections = Connections(store.keys.reveal, engine.project.address)
     try:
@@ -66,7 +66,7 @@ class Scripts:
         yield from plan_table(self.planned(text)[0])
 
     def apply(self, text: str) -> Iterator[Result]:
-        """What runs are the plans that the table shows."""
+        """Run the very plans that the table shows."""
         items, steps = self.planned(text)
         yield from plan_table(items)
         if any(item.action != "keep" for item in items):

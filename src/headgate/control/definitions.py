@@ -1,7 +1,7 @@
-"""From the catalog to what the runtime is given: the definitions of sources, queries and tasks.
+"""Definitions of sources, queries and tasks for the runtime, made from the catalog.
 
-This is where stored statements are read and planned for the runtime. A view or sink that cannot be planned any more, because
-a source below it followed a schema change, raises here.
+Stored statements are planned for the runtime here. A view or sink that can no longer be planned, because a source below it
+followed a schema change, raises here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _registry(format_: Format) -> d.ConnectionRef | None:
 
 
 def _start_offsets(statement: CreateSource) -> dict[int, int]:
-    """The offsets that the statement names, by partition. Those that were frozen at creation come first."""
+    """The first offset of each partition. Offsets that were frozen at creation are preferred to written ones."""
     options = statement.kafka.options
     given = options.start_offset if options.seed_offset is None else options.seed_offset
     return dict(enumerate(given)) if isinstance(given, tuple) else {}
@@ -77,7 +77,8 @@ def task_definition(catalog: Catalog, sink: Object) -> d.TaskDefinition:
 
 
 def _definition_name(catalog: Catalog, relations: Iterable[int]) -> str:
-    """Differs when a view was replaced. The statements as written are compared: RENAME and schema changes leave them alone."""
+    """A name that changes when a view is replaced. It is made from the statements as written, which RENAME and schema
+    changes do not touch."""
     written = [(id_, catalog.get(id_).statement) for id_ in sorted(relations)]
     views = [(id_, text) for id_, text in written if catalog.get(id_).kind is Kind.VIEW]
     return hashlib.sha256(repr(views).encode()).hexdigest()[:16]

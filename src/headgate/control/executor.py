@@ -38,11 +38,11 @@ from headgate.sql.registry_formats import PendingId
 from headgate.sql.script import parse_script
 from headgate.sql.statement import Query, Statement
 
-TRIES = 5  # how often a statement is planned again because the catalog changed just before its commit
+TRIES = 5  # attempts to commit a statement while other clients change the catalog
 
 
 class QueryRunner(Protocol):
-    """The part of the engine that runs queries and tasks."""
+    """The part of the engine that the executor needs to run queries and to reach tasks."""
 
     def select(self, catalog: Catalog, query: Query, cancellation: Cancellation) -> Iterator[Result]:
         """The answer to a query that has the ids of what it names."""
@@ -51,7 +51,7 @@ class QueryRunner(Protocol):
         """The types of a query's columns, asked of Spark without running it."""
 
     def follow_arrived(self, catalog: Catalog, source: Object) -> bool:
-        """Follow the schemas that records of a source have by now. Whether there were any."""
+        """Follow the schemas that records of a source have by now. Returns whether there were any."""
 
     def replay(self, task: int, name: str) -> Replayed:
         """Send the quarantined records of a task through again."""
@@ -71,7 +71,7 @@ class PlannedStatement:
 
 
 class Executor:
-    """Plans and runs scripts. ``changed`` asks the registry for the schemas that ACCEPT SCHEMA CHANGE takes up."""
+    """Plans and runs scripts. ``changed`` asks the registry for the schemas that ACCEPT SCHEMA CHANGE accepts."""
 
     def __init__(
         self, store: SqliteStore, connections: Connections, queries: QueryRunner, changed: ChangedSchemas
@@ -82,7 +82,7 @@ class Executor:
         self._lookups = LiveLookups(connections, changed)
 
     def run(self, text: str, session: Session, cancellation: Cancellation | None = None) -> Iterator[Result]:
-        """The results of a script. Nothing of it is done unless all of it can be planned."""
+        """The results of a script. No statement runs unless all of them can be planned."""
         yield from self.run_steps(self.plan(text, session), session, cancellation or Cancellation())
 
     # planning
@@ -90,7 +90,7 @@ class Executor:
     def plan(
         self, text: str, session: Session, statements: Sequence[Statement] | None = None
     ) -> tuple[PlannedStatement, ...]:
-        """Plan a script. ``statements`` are those of the text, if they are parsed already; their spans point into it."""
+        """Plan a script. ``statements`` are those of the text if it is parsed already; their spans point into it."""
         found = parse_script(text) if statements is None else statements
         catalog, now = self._store.load(), datetime.now(UTC)
         contexts = [
@@ -112,16 +112,20 @@ class Executor:
         return self._plan_all(script, session.path)
 
     def _sources_grew(self, statements: Sequence[Statement], path: SearchPath) -> bool:
-        """Whether a source that a SELECT reads follows a schema by now. A field that records have is then a column."""
+        """Let the sources of the script's SELECTs follow new schemas, which may have the unknown column. Returns whether one did."""
         catalog = self._store.load()
         queries = [statement.query for statement in statements if isinstance(statement, Select)]
         sources = {o.id: o for query in queries for o in sources_named(catalog, path, query)}
-        grown = [self._queries.follow_arrived(catalog, source) for source in sources.values()]  # all of them
+        grown = [
+            self._queries.follow_arrived(catalog, source) for source in sources.values()
+        ]  # a list, so that every source follows
         return any(grown)
 
     def _plan_all(self, script: Sequence[tuple[Statement, Context]], path: SearchPath) -> tuple[PlannedStatement, ...]:
-        """Plan statements one after the other, each against the catalog that those before it will leave. Of the contexts
-        given, only the time, the text and the secret count."""
+        """Plan statements one after the other, each against the catalog that the statements before it will leave.
+
+        Of the given contexts only the time, the text and the secret are used.
+        """
         catalog = self._store.load()
         lookups = PlannedLookups(self._lookups)
         steps: list[PlannedStatement] = []
@@ -146,8 +150,11 @@ class Executor:
         return PlannedStatement(statement, context, made)
 
     def _check(self, effects: Sequence[plans.Effect], catalog: Catalog, lookups: PlannedLookups) -> None:
-        """Check the effects of one statement, and let later statements know of them. What an earlier statement of the
-        script makes cannot be checked yet, nor a schema whose subject gets another compatibility level first."""
+        """Check the effects of one statement, and tell ``lookups`` about them for later statements.
+
+        A topic or subject of an earlier statement cannot be checked, because it does not exist yet. Nor can a schema whose
+        subject gets another compatibility level first.
+        """
         clients = self._connections.of(catalog)
         levels = {(e.connection, e.subject) for e in effects if isinstance(e, plans.SetCompatibility)}
         for effect in effects:
@@ -181,8 +188,10 @@ class Executor:
     def run_steps(
         self, steps: Sequence[PlannedStatement], session: Session, cancellation: Cancellation
     ) -> Iterator[Result]:
-        """Run plans in order. What is left is planned again if the catalog has changed meanwhile, because a source
-        followed a schema change or another client was faster."""
+        """Run plans in order. If the catalog has changed meanwhile, the statements that are left are planned again.
+
+        It changes when a source follows a schema change, or when another client commits.
+        """
         ids: dict[PendingId, int] = {}
         tries = 0
         while steps:
@@ -194,7 +203,7 @@ class Executor:
                 try:
                     yield from self._run(steps[0], session, cancellation, ids)
                 except CatalogChanged:
-                    # Only a commit is tried again: it has given no result yet, and its effects are undone.
+                    # Only a commit can be tried again: it has returned no result yet, and its effects are undone.
                     tries += 1
                     if tries == TRIES or not isinstance(steps[0].plan, plans.ChangeCatalog):
                         raise
@@ -233,7 +242,7 @@ class Executor:
                 assert_never(step.plan)
 
     def _commit(self, step: PlannedStatement, change: plans.ChangeCatalog, ids: dict[PendingId, int]) -> None:
-        """Outside first, catalog second: otherwise a crash in between would leave a sink without a topic."""
+        """Do the effects before the commit. The other way round, a crash in between would leave a sink without a topic."""
         clients = self._connections.of(step.context.catalog)
         with effects_done(change.effects, clients) as registered:
             ids.update(registered)
@@ -243,7 +252,7 @@ class Executor:
 
 @contextmanager
 def _pointing_at(span: Span) -> Iterator[None]:
-    """Give errors without a place the place of their statement."""
+    """Give errors without a span the span of their statement."""
     try:
         yield
     except HeadgateError as error:

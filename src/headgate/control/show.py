@@ -37,7 +37,7 @@ from headgate.sql.views import CreateView
 # SHOW of one of these is a short form of a query over the system table of that name.
 _SYSTEM_LISTINGS = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
 
-_NAME_COLUMNS = {"name", "object", "task"}  # columns of these that name the object of a row
+_NAME_COLUMNS = {"name", "object", "task"}  # columns of system tables that name the object of a row
 
 Table = tuple[ResultColumns, ResultRows]
 
@@ -136,7 +136,7 @@ def _show_create(statement: s.ShowCreate, catalog: Catalog) -> Table:
 
 
 def create_sql(catalog: Catalog, entry: Object) -> str:
-    """The definition of the object as a statement, under the names of today. Secrets are never printed."""
+    """The definition of the object as a statement, with the names of today. Secrets are never printed."""
     if entry.kind in (Kind.DATABASE, Kind.SCHEMA):
         return f"CREATE {entry.kind.words} {print_name((entry.name,))};"
     statement = entry.definition

@@ -16,14 +16,17 @@ from headgate.sql.registry_formats import RegistryFormat, Side
 
 
 def encodings(formats: Formats) -> tuple[Encoding, Encoding | None]:
-    """How values and keys are read. A bare TEXT, BYTES or JSON holds for the key too, a registry's if it has a key."""
+    """The encodings of values and keys. FORMAT without KEY and VALUE applies to keys too, except for formats with columns.
+
+    With a registry, keys have an encoding only if the registry has a schema for them.
+    """
     value = _side(formats.value, "VALUE")
     assert value is not None
     if formats.key is not None:
         return value, _side(formats.key, "KEY")
     if isinstance(formats.value, f.AvroInline | f.ProtobufInline | f.CsvFormat | f.RegexFormat):
         return value, None
-    if isinstance(formats.value, RegistryFormat):  # a message that is named is the value's
+    if isinstance(formats.value, RegistryFormat):  # MESSAGE names the message of the value
         return value, _side(replace(formats.value, message=None), "KEY")
     return value, _side(formats.value, "KEY")
 
@@ -81,7 +84,7 @@ def _distinct(format_: str, names: list[str]) -> tuple[str, ...]:
 
 
 def _registry_side(format_: RegistryFormat, side: Side) -> e.SchemaEncoding | None:
-    """The side's frozen schemas. A format given for the key alone holds only seeds of its own side."""
+    """The frozen schemas of one side; None if there are none."""
     seeds = frozen_schemas(format_, side)
     if not seeds:
         return None

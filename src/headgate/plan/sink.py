@@ -1,4 +1,4 @@
-"""A sink: the schemas that it publishes and how a row becomes a record. Pure, from a purified CREATE SINK and the catalog."""
+"""Plans of sinks: the schemas that a sink publishes, its key and envelope, and how a row becomes a record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, fo
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
 from headgate.sql.query.tree import ColumnRef, Unstable
-from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
+from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side, subject_name
 from headgate.sql.sinks import CreateSink
 from headgate.text.cursor import Identifier
 
@@ -36,7 +36,7 @@ def subjects(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...
     """The schemas that a sink registers: side, subject and schema."""
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", sink.key), ("VALUE", sink.value))
     return tuple(
-        (side, f"{sink.topic}-{side.lower()}", WrittenSchema(encoding.schema))
+        (side, subject_name(sink.topic, side), WrittenSchema(encoding.schema))
         for side, encoding in sides
         if encoding is not None and encoding.schema is not None
     )
@@ -84,7 +84,7 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     sink = SinkDefinition(
         name,
         relation.id,
-        topic_of(statement),
+        topic_name(statement.kafka),
         object_id(statement.kafka.connection),
         registry_of(statement),
         value,
@@ -94,12 +94,8 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     return sink, tuple(_notices(relation, sink, unstable))
 
 
-def topic_of(statement: CreateSink) -> str:
-    return topic_name(statement.kafka)
-
-
 def registry_of(statement: CreateSink) -> int | None:
-    """The one registry that the sink's schemas are in."""
+    """The registry of the sink's schemas; None if neither side has a schema."""
     found: list[int] = []
     for format_ in (statement.formats.value, statement.formats.key):
         if isinstance(format_, RegistryFormat):
@@ -112,7 +108,7 @@ def registry_of(statement: CreateSink) -> int | None:
 
 
 def _refuse_later_features(statement: CreateSink) -> None:
-    """What the grammar has and no sink does yet is refused, never passed over."""
+    """Raises for options that the grammar has and no sink supports yet, so that none is ignored silently."""
     if not isinstance(statement.kafka, KafkaConnection):
         raise NotSupportedYet("KAFKA BROKER in a sink")
     if statement.headers is not None:
@@ -168,9 +164,9 @@ def _key_column(catalog: Catalog, relation: Object, identifier: Identifier) -> C
         return resolve_column(catalog, relation, identifier)
     except UnknownColumn as unknown:
         advice = {name.lower(): why for name, why in key_field_hints(relation)}
-        told = advice.get(identifier.name.lower())
+        hint = advice.get(identifier.name.lower())
         raise UnknownColumn(
-            unknown.column, unknown.kind, unknown.name, unknown.similar, told, unknown.columns
+            unknown.column, unknown.kind, unknown.name, unknown.similar, hint, unknown.columns
         ) from None
 
 
@@ -181,7 +177,7 @@ def _envelope(statement: CreateSink, name: str, keys: Sequence[Column]) -> SinkE
 
 
 def _check_growth(catalog: Catalog, relation: Object, statement: CreateSink, name: str) -> None:
-    """A topic takes rows that are added, or the newest row of each key; rows that change without a key fit neither."""
+    """A topic holds rows that are added, or the newest row of each key. Rows that change without a key fit neither."""
     found = relation_growth(catalog, relation)
     if isinstance(found, Changing):
         raise errors.SinkOverChanging(name, relation.kind.value, relation.name, found.why, found.keep, found.cure)
@@ -202,13 +198,13 @@ def _check_source_key(catalog: Catalog, source: Object, relation: Object, name: 
 
 
 def _check_rows(relation: Object, name: str, unstable: Unstable) -> None:
-    """A sink computes a row when the row comes. One that passes a filter by the time only later would never be written."""
+    """A sink computes a row once, when it arrives. A row that passes a filter only later would never be written."""
     if by_clock := sorted(unstable.rows & CLOCK):
         raise errors.ClockInFilter(name, relation.kind.value, relation.name, tuple(by_clock))
 
 
 def _check_deterministic(relation: Object, name: str, unstable: Unstable, keys: Sequence[Column]) -> None:
-    """A batch that is written again must give the same keys and, for each, the same row: it may be written in part."""
+    """A batch may have been written in part. When it is written again, it must have the same keys with the same rows."""
     found = {
         column.name: sorted(functions if column in keys else functions & RANDOM)
         for column, functions in zip(relation.columns, unstable.columns, strict=False)
@@ -239,7 +235,7 @@ def _check_unique(source: Object, relation: Object, statement: CreateSink, name:
     if known and set(known) < given:
         raise NotSupportedYet("a key of a sink with more columns than the relation's")
     if source.growth is Growth.KEYED and any(_holds_map(c.type) for c in keys):
-        raise NotSupportedYet("a key of a sink that holds a map")  # equal ones can be different bytes
+        raise NotSupportedYet("a key of a sink that holds a map")  # equal maps can be encoded as different bytes
     if set(known) == given:
         return
     if statement.key is not None and statement.key.enforced:

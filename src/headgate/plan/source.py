@@ -1,4 +1,4 @@
-"""A source: its columns, and how a record becomes them. Made from a purified CREATE SOURCE alone."""
+"""Plans of sources: the columns of a source, and how a record becomes a row. Made from a purified CREATE SOURCE alone."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ METADATA: dict[str, Field] = {
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan(d.SourceLayout):
-    """What the catalog stores of a source beside its layout: its doc, and the fields that got no column because another
-    column has their name. Such fields can only come with a schema that was followed."""
+    """The layout of a source with its doc. ``without_column`` has an error for each field whose column name was taken.
+
+    Only a schema that was followed can bring such a field: CREATE SOURCE refuses it.
+    """
 
     doc: str | None = None
     without_column: tuple[errors.ColumnNameTaken, ...] = ()
@@ -78,15 +80,15 @@ def rename_hint(origin: Origin) -> str:
             return "another list of names"
 
 
-@lru_cache(maxsize=1024)  # asked again by every query that reads the source
+@lru_cache(maxsize=1024)  # every query that reads the source needs the plan again
 def plan_source(statement: CreateSource) -> SourcePlan:
-    """The plan of a purified statement. Raises before any dataflow exists if its columns collide."""
+    """The plan of a purified statement. Raises ColumnCollision if two columns have one name."""
     name = str(statement.name.parts[-1].name)
     value, key = encodings(statement.formats)
     value = e.by_format_rules(value) if _following(statement) == "PIN" else e.filling(value)
     columns, doc = _body_columns(statement, name, value, key)
-    # A list of names speaks of the columns that there were when it was written. Names behind those are of columns that
-    # came later, in the order in which they came: RENAME COLUMN writes them.
+    # A list of names counts the columns that existed when it was written. Names behind those belong to columns that were
+    # added later, in the order of their addition; RENAME COLUMN writes such names.
     first = len(_body_columns(statement, name, e.without_followed_schemas(value), key)[0])
     grown = columns[first:]
     created = [*columns[:first], *_metadata_columns(statement)]
@@ -95,7 +97,7 @@ def plan_source(statement: CreateSource) -> SourcePlan:
     _check_collisions(columns, name)
     taken = {c.name: c.origin for c in columns}
     columns[first:first] = [c for c in grown if c.name not in taken]
-    withheld = [_withheld(name, c, taken[c.name]) for c in grown if c.name in taken]
+    without_column = [_name_taken(name, c, taken[c.name]) for c in grown if c.name in taken]
     columns = _with_upsert_key(columns, statement, name)
     envelope = _envelope(statement)
     return SourcePlan(
@@ -104,11 +106,11 @@ def plan_source(statement: CreateSource) -> SourcePlan:
         value,
         key if envelope == "DEBEZIUM" or any(c.origin.section == "key" for c in columns) else None,
         envelope,
-        _policy(statement),
+        statement.with_options.on_error,
         _following(statement),
         _following_key(statement),
         doc,
-        tuple(withheld),
+        tuple(without_column),
     )
 
 
@@ -138,18 +140,12 @@ def _envelope(statement: CreateSource) -> d.SourceEnvelope:
 def _body_columns(
     statement: CreateSource, name: str, value: Encoding, key: Encoding | None
 ) -> tuple[list[SourceColumn], str | None]:
-    """All columns but metadata, and the doc of the rows."""
+    """All columns except metadata, and the doc of the rows."""
     if isinstance(statement.envelope, DebeziumEnvelope):
         return _debezium_columns(statement, name, value, key)
-    return _plain_columns(statement, name, value, key), decoded_type(value).doc
-
-
-def _plain_columns(statement: CreateSource, name: str, value: Encoding, key: Encoding | None) -> list[SourceColumn]:
-    return [
-        *_key_columns(statement, name, key),
-        *_error_column(statement, name),
-        *_value_columns(value, _has_inline_errors(statement)),
-    ]
+    errors_column = _error_column(statement, name)
+    columns = [*_key_columns(statement, name, key), *errors_column, *_value_columns(value, bool(errors_column))]
+    return columns, decoded_type(value).doc
 
 
 def _key_columns(statement: CreateSource, name: str, key: Encoding | None) -> list[SourceColumn]:
@@ -175,10 +171,6 @@ def _include_key(statement: CreateSource) -> sources.IncludeMetadata | None:
     return next((i for i in statement.include if isinstance(i, sources.IncludeMetadata) and i.what == "KEY"), None)
 
 
-def _has_inline_errors(statement: CreateSource) -> bool:
-    return isinstance(statement.envelope, UpsertEnvelope) and statement.envelope.inline_errors
-
-
 def _error_column(statement: CreateSource, name: str) -> list[SourceColumn]:
     envelope = statement.envelope
     if not isinstance(envelope, UpsertEnvelope) or not envelope.inline_errors:
@@ -190,6 +182,7 @@ def _error_column(statement: CreateSource, name: str) -> list[SourceColumn]:
 
 
 def _value_columns(value: Encoding, nullable: bool) -> list[SourceColumn]:
+    """With inline errors all of them are ``nullable``: a value that could not be decoded has none of them."""
     place = decoded_type(value)
     nullable = nullable or place.nullable
     if not isinstance(place.type, Record):
@@ -210,17 +203,10 @@ def _debezium_columns(
     if key is None:
         raise errors.KeyFormatMissing(name, "ENVELOPE DEBEZIUM")
     keys = row_key(key, row, name)
+    typed = [(f, keys.get(f.name, f)) for f in row.fields]
     columns = [
-        SourceColumn(
-            f.name,
-            keys.get(f.name, f).type,
-            keys.get(f.name, f).nullable,
-            Origin("after", f.name),
-            f.doc,
-            f.name in keys,
-            f.default,
-        )
-        for f in row.fields
+        SourceColumn(f.name, like.type, like.nullable, Origin("after", f.name), f.doc, f.name in keys, f.default)
+        for f, like in typed
     ]
     return columns, row.doc or decoded_type(value).doc
 
@@ -258,7 +244,7 @@ def listed_names(statement: CreateSource) -> list[str]:
 
 
 def present_field_names(statement: CreateSource) -> dict[str, str]:
-    """The present name of each field that was renamed since its column was made, by column."""
+    """The present name of each field that was renamed since its column was created, by column."""
     planned, found = plan_source(statement), {}
     for column in planned.columns:
         section, name = column.origin.section, column.origin.name
@@ -282,14 +268,14 @@ def _check_collisions(columns: Sequence[SourceColumn], source: str) -> None:
             )
 
 
-def _withheld(source: str, column: SourceColumn, other: Origin) -> errors.ColumnNameTaken:
+def _name_taken(source: str, column: SourceColumn, other: Origin) -> errors.ColumnNameTaken:
     return errors.ColumnNameTaken(
         source, column.name, describe_origin(column.origin), describe_origin(other), rename_hint(other)
     )
 
 
 def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name: str) -> list[SourceColumn]:
-    """UPSERT (KEY (c, …)): columns of the value are the key."""
+    """The columns with those of UPSERT (KEY (c, …)) marked as the key. Only columns of the value can be named there."""
     if not isinstance(statement.envelope, UpsertEnvelope):
         return columns
     chosen = set()
@@ -306,12 +292,8 @@ def _with_upsert_key(columns: list[SourceColumn], statement: CreateSource, name:
 # policies
 
 
-def _policy(statement: CreateSource) -> d.ErrorPolicy:
-    return statement.with_options.on_error
-
-
 def check_schema_change(statement: CreateSource) -> None:
-    """Raises for a policy that cannot have an effect. Not part of the plan: what was accepted once goes on."""
+    """Raises for a policy that cannot have an effect. Only CREATE SOURCE checks it: a stored source goes on."""
     given, value = statement.with_options.on_schema_change, statement.formats.value
     if given is None or isinstance(value, RegistryFormat):
         return
@@ -338,7 +320,7 @@ def _following_key(statement: CreateSource) -> d.SchemaChangePolicy:
 
 
 def follows_registry(format_: Format, side: Side = "VALUE") -> bool:
-    """Whether the latest schema of a subject is what is read, unless the statement says otherwise."""
+    """Whether records are read with the latest schema of their subject. False for fixed ids and inline schemas."""
     if not isinstance(format_, RegistryFormat):
         return False
     return isinstance(format_.strategy(side) or LatestStrategy(), LatestStrategy)
@@ -350,7 +332,7 @@ BEFORE = "before"
 
 
 def changed_row(value: Encoding, source: str) -> Record:
-    """What `after` holds. `before` and `op` may be missing: without `op`, a change without `after` deletes."""
+    """The type of `after`. `before` and `op` may be missing: without `op`, an event without `after` is a delete."""
     fields = {field.name: field.type for field in fields_of(value) or ()}
     if AFTER not in fields:
         missing = tuple(name for name in (BEFORE, AFTER) if name not in fields)
@@ -364,8 +346,11 @@ def changed_row(value: Encoding, source: str) -> Record:
 
 
 def row_key(key: Encoding, row: Record, source: str) -> dict[str, Field]:
-    """The key's fields by name; each is a field of the row too, of the same type. A number may be wider in one of them:
-    a schema change reaches keys and values one after the other. The field then has the wider type."""
+    """The key's fields by name. Each must be a field of the row of the same type.
+
+    A number may be wider in one of them, because a schema change reaches keys and values one after the other. The field
+    then has the wider type.
+    """
     fields = fields_of(key)
     if not fields:
         raise errors.InvalidDebeziumKey(source, "it has no fields")
@@ -389,7 +374,7 @@ def _common_type(field: Field, row: Record, source: str) -> t.Type:
 
 
 def source_columns(planned: SourcePlan) -> tuple[Column, ...]:
-    """Those of a new source, with the docs that its schemas bring."""
+    """The columns of a new source. The docs of its schemas become imported comments."""
     return tuple(
         Column(position, c.name, t.without_defaults(c.type), c.nullable, c.key, comment=Comment(imported=c.doc))
         for position, c in enumerate(planned.columns, start=1)
@@ -397,7 +382,7 @@ def source_columns(planned: SourcePlan) -> tuple[Column, ...]:
 
 
 def keep_column_ids(old: Object, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """A column that keeps its name is the old one; new ones get ids never used."""
+    """The new columns of an object. One with the name of an old column is that column; others get new ids."""
     ids = {c.name: c.id for c in old.columns}
     numbers = count(old.next_column)
     return tuple(replace(c, id=ids.get(c.name) or next(numbers)) for c in columns)

@@ -1,4 +1,4 @@
-"""A purified statement and its context -> its plan. One function per family, found by the statement's class."""
+"""From a purified statement and its context to its plan. The class of the statement decides which function plans it."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from headgate.sql.views import CreateView
 
 def plan(statement: Statement, context: Context) -> plans.Plan:
     """The plan of a resolved and purified statement."""
-    return plan_reading(statement, context) or _Planner(context).change(statement)
+    return _plan_reading(statement, context) or _Planner(context).change(statement)
 
 
 def skip_existing(statement: Statement, context: Context) -> Skip | None:
-    """The plan of CREATE … IF NOT EXISTS if the object exists. It is known before anything is asked of the outside."""
+    """The plan of CREATE … IF NOT EXISTS if the object exists. Nothing else in the statement is looked at then."""
     if not isinstance(statement, Create) or not statement.if_not_exists:
         return None
     known = find_object(context.catalog, context.path, statement.kind, statement.name)
@@ -64,6 +64,8 @@ def skip_existing(statement: Statement, context: Context) -> Skip | None:
 
 
 class _Planner:
+    """Plans the statements that change the catalog."""
+
     def __init__(self, context: Context) -> None:
         self.context = context
         self.catalog = context.catalog
@@ -119,9 +121,9 @@ class _Planner:
     def _alter_secret(self, statement: AlterSecret) -> ChangeCatalog | Skip:
         if missing := _missing(statement):
             return missing
-        sealed = self.context.answers.secret
-        assert sealed is not None
-        return ChangeCatalog(statement.words, (changes.SecretChanged(object_id(statement.name), sealed),))
+        secret = self.context.answers.secret
+        assert secret is not None
+        return ChangeCatalog(statement.words, (changes.SecretChanged(object_id(statement.name), secret),))
 
     def _connection(self, statement: CreateConnection) -> ChangeCatalog:
         values = [value for _, value in given_options(statement.options)]
@@ -193,7 +195,7 @@ class _Planner:
             effects.append(effect)
         return ChangeCatalog("CREATE SINK", (changes.ObjectCreated(made),), tuple(effects), notices=notices)
 
-    # what changes them
+    # changes of existing objects
 
     def _comment(self, statement: objects.CommentOn) -> ChangeCatalog:
         owner = self._named(statement.name)
@@ -221,7 +223,7 @@ class _Planner:
             return missing
         tag, target = statement.words, self._named(statement.name)
         if target.name == statement.new_name.name:
-            return Skip(tag, f'{target.kind} "{target.name}" is called so already, skipped')
+            return Skip(tag, f'{target.kind} "{target.name}" has this name already, skipped')
         return ChangeCatalog(tag, rename(self.catalog, target, statement.new_name))
 
     def _rename_column(self, statement: RenameColumn) -> ChangeCatalog | Skip:
@@ -240,7 +242,7 @@ class _Planner:
         return ChangeCatalog(statement.words, (changes.TaskStateSet(object_id(statement.name), desired),))
 
     def _accept(self, statement: AcceptSchemaChange) -> ChangeCatalog | Skip:
-        """ACCEPT SCHEMA CHANGE. Raises if something downstream would not fit any more."""
+        """ACCEPT SCHEMA CHANGE. Raises if a view or sink downstream cannot follow."""
         if missing := _missing(statement):
             return missing
         tag, source = statement.words, self._named(statement.name)
@@ -254,7 +256,7 @@ class _Planner:
             (*taken.changes, *(sink.change() for sink in taken.sinks)),
             tuple(effect for sink in taken.sinks for _, effect in sink.register),
             taken.consequences,
-            (f"schema id {ids} is taken up", *self._changed_types(taken.consequences)),
+            (f"schema id {ids} is accepted", *self._changed_types(taken.consequences)),
             cause=f"schema id {ids} accepted",
         )
 
@@ -303,7 +305,7 @@ def _level(statement: CreateSink, side: Side) -> CompatibilityLevel | None:
 # statements that change nothing in the catalog
 
 
-def plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
+def _plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
     """The plan of the statement, None if it is one that changes the catalog."""
     catalog, path = context.catalog, context.path
     match statement:

@@ -1,4 +1,4 @@
-"""Which statements ask something of the outside, and what."""
+"""What each statement asks of the systems outside, and how the answers are frozen into it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _SchemaFreezer:
         self.needs_key = needs_key
 
     def bare(self, format_: Format) -> Format:
-        """FORMAT f alone: values must have a schema, keys may."""
+        """FORMAT without KEY and VALUE: values must have a schema, keys may have one."""
         value = self.one(format_, "VALUE")
         if not isinstance(value, RegistryFormat):
             return value
@@ -134,9 +134,9 @@ class _SchemaFreezer:
     def _past(
         self, format_: RegistryFormat, side: Side, registry: ConnectionRef, latest: WrittenSchema
     ) -> Iterator[FrozenSchema]:
-        """The earlier versions of the subject, as far as its records are read in another way because of them."""
+        """The earlier versions of the subject that change how records are read, for example by defaults of fields."""
         if side == "KEY" or not isinstance(format_.strategy(side) or f.LatestStrategy(), f.LatestStrategy):
-            return  # a key with other fields is another key
+            return  # keys with other fields are other keys, so that earlier versions do not matter
         versions = self.lookups.versions(self.catalog, registry, self._subject(side))
         earlier = list(takewhile(lambda version: version.id != latest.id, versions))
         encoding = SchemaEncoding(latest.format, (latest,), message=format_.message)
@@ -146,7 +146,7 @@ class _SchemaFreezer:
     def _id(
         self, format_: RegistryFormat, side: Side, registry: ConnectionRef, found: WrittenSchema
     ) -> int | f.PendingId:
-        """A schema of a subject that has no id yet is one that an earlier statement of the script will register."""
+        """The id of a schema. It is pending if an earlier statement of the script will register the schema."""
         if found.id is not None or isinstance(format_.strategy(side), f.InlineStrategy):
             return found.id or 0
         assert isinstance(registry, int)
@@ -162,7 +162,7 @@ class _SchemaFreezer:
                 return self.lookups.latest(self.catalog, registry, self._subject(side))
 
     def _subject(self, side: Side) -> str:
-        return f"{self.topic}-{side.lower()}"
+        return f.subject_name(self.topic, side)
 
 
 def has_password(url: str) -> bool:
@@ -175,8 +175,7 @@ def has_password(url: str) -> bool:
 def _freeze_start_offsets(
     kafka: Kafka[ReadOptions], topic: Topic, now: datetime, offsets: Offsets
 ) -> Kafka[ReadOptions]:
-    """Add `SEED OFFSET`, unless the source begins at offsets that are written already. Partitions that are added
-    later have none and are read from their start.
+    """Add `SEED OFFSET`, unless the statement lists the offsets. Partitions that are added later are read from their start.
 
     Start offsets are frozen at creation. If every reader asked for LATEST again, records that arrive while no engine runs
     would be skipped, and a query would never see a row.
@@ -204,7 +203,7 @@ def _freeze_start_offsets(
 
 
 def _milliseconds(given: Timestamp, topic: str, now: datetime) -> int:
-    """Milliseconds since 1970, or before now if the number is negative; or a time in ISO form."""
+    """The milliseconds since 1970 of a time. A negative number counts from now, a text is a time in ISO form."""
     if isinstance(given, str):
         found = _since_1970(given)
     else:

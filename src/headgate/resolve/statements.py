@@ -45,21 +45,21 @@ from headgate.sql.statement import TYPES, Create, DataField, Kind, ObjectName, S
 from headgate.text.cursor import Identifier
 
 TakenSchema: TypeAlias = tuple[Side, WrittenSchema]
-"""A schema of a source's keys or values that the source takes up."""
+"""A new schema for the keys or the values of a source."""
 
 SparkTypes: TypeAlias = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
-"""The types of a query's columns as Spark finds them, where our own table of functions does not know them all."""
+"""Asks Spark for the types of a query's columns. Needed if our own table of functions lacks one of them."""
 
 
 def _no_types(_catalog: Catalog, _analysed: AnalysedQuery) -> Sequence[Type]:
-    raise InternalError("nobody is there to say the types of a query's columns")
+    raise InternalError("this context has no way to ask Spark for types")
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers from outside that have no place in the statement itself.
+    """Answers from outside that have no field in the statement itself.
 
-    ``secret`` is the sealed value of a secret. ``schemas`` are the schemas that ACCEPT SCHEMA CHANGE takes up.
+    ``secret`` is the encrypted value of a secret. ``schemas`` are the schemas that ACCEPT SCHEMA CHANGE accepts.
     """
 
     secret: SecretSource | None = None
@@ -181,7 +181,8 @@ def resolve_names(statement: Created, catalog: Catalog, path: SearchPath, *, mus
             if isinstance(value, ObjectName) and kinds and value.id is None:
                 return replace(value, id=resolve(catalog, path, value, *kinds).id)
             if isinstance(value, TYPES):
-                return _same_or(value, qualified_type(catalog, path, value))
+                full = qualified_type(catalog, path, value)
+                return value if full == value else full  # `rewrite` keeps a part in which nothing changes
         except CatalogError:
             if must_exist:
                 raise
@@ -192,17 +193,13 @@ def resolve_names(statement: Created, catalog: Catalog, path: SearchPath, *, mus
 
 def qualified_type(catalog: Catalog, path: SearchPath, type_: Type) -> Type:
     """The type with the full names of the catalog's types that it mentions."""
-
-    def full(named: Named) -> Type:
-        known = type_by_path(catalog, named.parts) if len(named.parts) == 3 else None
-        found = known or resolve(catalog, path, type_name(named), Kind.TYPE)
-        return Named(catalog.path(found.id))
-
-    return map_named(type_, full)
+    return map_named(type_, lambda named: Named(catalog.path(find_type(catalog, path, named).id)))
 
 
-def _same_or(old: Type, new: Type) -> Type:
-    return old if old == new else new
+def find_type(catalog: Catalog, path: SearchPath, named: Named) -> Object:
+    """The type that a name in a statement means. A full name finds the type whatever the search path is."""
+    known = type_by_path(catalog, named.parts) if len(named.parts) == 3 else None
+    return known or resolve(catalog, path, type_name(named), Kind.TYPE)
 
 
 def object_id(name: ObjectName) -> int:

@@ -17,6 +17,11 @@ SIDES: tuple[Side, ...] = ("KEY", "VALUE")
 REGISTRY_KINDS: tuple[RegistryKind, ...] = ("AVRO", "PROTOBUF", "JSON SCHEMA")
 
 
+def subject_name(topic: str, side: Side) -> str:
+    """The subject of the registry that has the schemas of a topic's keys or values."""
+    return f"{topic}-{side.lower()}"
+
+
 @dataclass(frozen=True, slots=True)
 class LatestStrategy:
     pass
