@@ -1,7 +1,7 @@
-"""The rules of change: a snapshot and a change in, the next snapshot or an error out. Pure.
+"""The rules of change: from a snapshot and a change to the next snapshot, or an error. Pure.
 
-What a user can get wrong (a name taken, an object in use, a cycle) raises an error of the catalog; what only a
-planner can get wrong (an id that is not there) raises `InternalError`.
+A mistake of a user (a name that is taken, an object in use, a cycle) raises an error of the catalog. A mistake that only a
+planner can make (an id that does not exist) raises `InternalError`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class AppliedChange:
 
 
 def apply(catalog: Catalog, *changes: c.Change) -> Catalog:
-    """The snapshot after all the changes in order; an error in any of them leaves no trace."""
+    """The snapshot after all changes in order. The given snapshot stays as it is, also if a change raises."""
     return apply_each(catalog, changes)[0]
 
 
@@ -188,7 +188,7 @@ def _merge_columns(old: Object, columns: tuple[Column, ...]) -> tuple[Column, ..
 
 
 def _keep_comment(old: Column | None, new: Column) -> Column:
-    """Only COMMENT ON changes what a user has said about a column."""
+    """The new column with the comment that a user gave the old one. Only COMMENT ON changes such a comment."""
     if old is None:
         return new
     kept = Comment(old.comment.explicit, new.comment.imported, old.comment.suppressed)
@@ -256,7 +256,7 @@ def _check_definition(view: Catalog, new: Object) -> None:
 def _cycle(view: Catalog, new: Object) -> tuple[str, ...]:
     if any(d.on == new.id for d in new.dependencies):
         return new.name, new.name
-    if new.id not in view.users:  # nobody uses it, so nothing it uses can lead back
+    if new.id not in view.users:  # nobody uses it, so there can be no cycle through it
         return ()
     return tuple(view.display_name(o.id) for o in find_cycle(view, new.id, new.dependencies))
 

@@ -1,7 +1,7 @@
 """History and events of changes. Pure.
 
-The history has one line per object or column that a change touched. Lines hold names and types as they were at that time,
-never the text of a comment, a literal of a statement or a secret. Events are for the controller, which reads them in order.
+The history has one line for each object or column that a change touched. Lines contain names and types as they were at
+that time, and never the text of a comment, a literal of a statement or a secret. Events are shorter: one for each change.
 """
 
 from __future__ import annotations

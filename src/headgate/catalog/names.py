@@ -1,8 +1,8 @@
 """Find the object that a name means, by the search path and the rules of case.
 
 A name has one to three parts: `object`, `schema.object`, `database.schema.object`. One part is looked for in each
-schema of the search path in turn, two in the databases of the search path. Each part by itself follows the rule of
-`headgate.schema.names`: without quotes any case will do if one candidate exists, in quotes only the exact name.
+schema of the search path in turn, two in the databases of the search path. Each part follows the rule of
+`headgate.schema.names`: without quotes any case matches if there is one candidate, in quotes only the exact name matches.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ def resolve_column(catalog: Catalog, relation: Object, column: Identifier) -> Co
 
 
 def parent_and_name(catalog: Catalog, path: SearchPath, name: ObjectName, kind: Kind) -> tuple[int, str]:
-    """Parent and name for a new object; an error if its schema is unknown or the name is taken.
+    """The parent and the exact name of a new object. Raises if its schema does not exist or the name is taken.
 
-    Written without quotes, a name is taken if it would find an existing object of that namespace in the same schema
-    whatever the case, because it already means that object; in quotes it is taken only by exactly itself.
+    A name without quotes is taken if it finds an object of that namespace in the schema in any case, because it already
+    means that object. A name in quotes is taken only by an object of exactly that name.
     """
     with _at(name):
         parent, new = _parent(catalog, path, name.parts, kind), name.parts[-1]

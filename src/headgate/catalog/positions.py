@@ -1,6 +1,6 @@
 """Positions: how far a task has read each of its inputs. A tagged value, stored as JSON with the member `kind`.
 
-The catalog stores positions and the runtime makes them, so they live here, below both. A position stands between two
+The runtime makes positions and the catalog stores them, so they are defined here, below both. A position lies between two
 records: everything before it has been read.
 """
 
@@ -83,7 +83,7 @@ def lag(start: Positions, end: Positions) -> int:
 
 
 def reaches(end: Positions, mark: Positions) -> bool:
-    """Whether `end` is nowhere before `mark`. False if an input or a topic is another one than that of the mark."""
+    """Whether `end` is at or behind `mark` for every input. False if the mark has an input or a topic that `end` lacks."""
     return all(id_ in end and _reaches(end[id_], position) for id_, position in mark.items())
 
 

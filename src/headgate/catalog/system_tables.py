@@ -1,7 +1,8 @@
-"""System relations, and those of `headgate_catalog`: the catalog as relations.
+"""System relations: `headgate_catalog`, and `information_schema` as the SQL standard has it, with `comment` added.
 
 A system relation has a name, typed columns, and rows that are computed from the catalog when a query reads them.
-`SHOW <kind>S` and the like are short forms of queries over these.
+`SHOW <kind>S` and the like are short forms of queries over these. Types are printed as everywhere in Headgate. A source is
+FOREIGN in `information_schema`, because its rows are stored elsewhere.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class SystemRelation:
     hidden: frozenset[str] = frozenset()
 
     def read(self, catalog: Catalog, reader: Reader) -> Relation:
-        """The rows for a snapshot, also a hypothetical one, and for what the engine has recorded."""
+        """The rows for a snapshot and for what the engine has recorded. The snapshot may be that of a plan."""
         return Relation((self.schema, self.name), self.columns, self.compute(catalog, reader), self.hidden)
 
 
@@ -260,7 +261,7 @@ _COLUMNS = record(
 
 
 def system_relation(path: SearchPath, written: ObjectName) -> SystemRelation | None:
-    """The system relation that a name means; None if it names no system schema, so that objects are looked for."""
+    """The system relation that a name means; None if the name has no system schema."""
     name = written.parts
     if len(name) == 1:
         schemas = [schema for _, schema in path.entries if schema in SYSTEM_SCHEMAS]

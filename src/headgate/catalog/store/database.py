@@ -17,15 +17,15 @@ BUSY_SECONDS = 10.0
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-# A limit on the size of files shows itself as a failed write, a full disk also as a failed extension of the -shm file.
+# A limit on file sizes appears as a failed write, and a full disk also as a failed extension of the -shm file.
 _FULL = {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 
 
 def connect(path: Path, scripts: tuple[str, ...], *, writer: bool) -> sqlite3.Connection:
-    """A connection to a catalog that is known to be one of ours and of a format we can use.
+    """A connection to a catalog. Raises if the file is not a catalog or has a format that we cannot use.
 
-    A writer creates the file if there is none, and may find an older format, which `migrate` then changes. A reader
-    creates and changes nothing.
+    A writer creates the file if there is none, and may open an older format, which `migrate` then converts. A reader creates
+    and changes nothing.
     """
     with translated(path):
         database = _open(path, writer=writer)
@@ -81,13 +81,13 @@ def _meaning(failure: sqlite3.Error, path: str) -> errors.CatalogError:
     if primary in _BUSY:
         return errors.CatalogBusy(path)
     if primary in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH):
-        return errors.CatalogDamaged(path, str(failure))  # our own statements do not fail on a sound file
+        return errors.CatalogDamaged(path, str(failure))  # our own statements do not fail on an intact file
     return errors.CatalogUnreachable(path, str(failure))
 
 
 def _open(path: Path, *, writer: bool) -> sqlite3.Connection:
     if writer:
-        path.touch(mode=0o600)  # statements may hold what is nobody else's business; -wal and -shm take the same mode
+        path.touch(mode=0o600)  # statements may contain private data; SQLite gives -wal and -shm the same mode
     database = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
@@ -168,7 +168,7 @@ def migrate(database: sqlite3.Connection, scripts: tuple[str, ...]) -> None:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """One at a time: sqlite3's own executescript would commit the transaction first."""
+    """The statements of a script, to be run one by one: sqlite3's own executescript would commit the transaction first."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

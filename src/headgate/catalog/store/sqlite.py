@@ -1,7 +1,7 @@
 """The catalog in one SQLite file: one writer by lease, many readers, every commit whole.
 
-The writer keeps the snapshot in memory and writes only what a commit changed; a reader asks the file for its
-version and reads it again when that moved. Instances may be used from several threads.
+The writer keeps the snapshot in memory and writes only what a commit changed. A reader reads the file again when its version
+has changed. Instances may be used from several threads.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class SqliteStore(SqliteReader):
             pass
 
     def report(self, *statuses: TaskStatus) -> None:
-        """Store how tasks do. If there is no room, the statuses are kept here: they may be what says that there is none."""
+        """Store the statuses of tasks. If the disk is full they are kept in memory, because they may be what reports that."""
         try:
             with self._writing() as database:
                 for status in statuses:
