@@ -19,7 +19,7 @@ class OptionMissing(ConnectorError, code="CON-0101"):
 
 
 class ConflictingOptions(ConnectorError, code="CON-0102"):
-    """A connection has two options of which only one can hold."""
+    """A connection has two options that exclude each other."""
 
     first: str
     second: str
@@ -68,7 +68,7 @@ class TopicNotFound(ConnectorError, code="CON-0203"):
     topic: str
     similar: tuple[str, ...] = ()
     MESSAGE = 'topic "{topic}" does not exist'
-    HINT = "Create the topic first; a source does not make one."
+    HINT = "Create the topic first. A source does not create topics."
 
 
 class TopicRefused(ConnectorError, code="CON-0204"):
