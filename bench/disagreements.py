@@ -17,9 +17,8 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 
 from bench.pairs import TextPair, drawn
 from headgate.registry.errors import Incompatibility
-from headgate.schema.formats.documents import Json
 from headgate.schema.formats.protobuf import read_files
-from headgate.schema.written import SchemaFormat
+from headgate.schema.written import Json, SchemaFormat
 from tests.registry.strategies import json_instances
 
 SAMPLES = 100

@@ -15,7 +15,7 @@ from headgate.catalog.objects import DependencyKind, Object, definition_of
 from headgate.catalog.secrets import Secret, SecretSource
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, pem_text, reveal_options
-from headgate.errors import HeadgateError, InternalError
+from headgate.errors import InternalError
 from headgate.registry.client import RegistryClient
 from headgate.registry.transport import Credentials, Tls
 from headgate.sql.connections import ConnectionSystem, CreateConnection
@@ -46,7 +46,6 @@ class Connections:
     def __init__(self, reveal: Reveal, embedded: StartService | None = None) -> None:
         self._reveal = reveal
         self._embedded = embedded
-        self._addresses: dict[str, str] = {}  # the last known address of each embedded service
         self._kafka: _Clients[KafkaCluster] = _Clients()
         self._registries: _Clients[RegistryClient] = _Clients()
 
@@ -111,19 +110,9 @@ class Connections:
         if embedded is None:
             return options
         values = tuple(
-            (name, (self._address(service, embedded),) if texts == (EMBEDDED,) else texts)
-            for name, texts in options.values
+            (name, (embedded(service),) if texts == (EMBEDDED,) else texts) for name, texts in options.values
         )
         return ConnectionOptions(options.connection, values)
-
-    def _address(self, service: str, embedded: StartService) -> str:
-        """A service that is down keeps its address, so that a client can tell that it does not answer."""
-        try:
-            self._addresses[service] = embedded(service)
-        except HeadgateError:
-            if service not in self._addresses:
-                raise
-        return self._addresses[service]
 
     def close(self) -> None:
         """Close the clients that hold connections open."""

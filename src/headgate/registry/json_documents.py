@@ -16,7 +16,7 @@ from urllib.parse import unquote, urljoin
 import jsonschema_rs
 
 from headgate.registry.errors import Fault, MalformedSchema
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 
 # Real schemas nest a few dozen levels. The bound keeps every recursive walk far from Python's own limit of 1000.
 MOST_LEVELS = 150

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.registry.compatibility.json_compare import incompatibilities
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
-from headgate.schema.formats.documents import Json
-from headgate.schema.written import SchemaFormat
+from headgate.schema.written import Json, SchemaFormat
 from tests.laws import examples as law
 from tests.registry.compatibility.json_schema_cases import CASES, Case, at_2020, closed, opened, text
 from tests.registry.strategies import Pair, json_instances, json_pairs, json_schemas

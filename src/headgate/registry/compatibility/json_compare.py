@@ -21,7 +21,7 @@ from headgate.registry.compatibility.json_load import Loader
 from headgate.registry.errors import Incompatibility
 from headgate.registry.json_documents import Documents
 from headgate.registry.schemas import ParsedSchema
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 
 Key = tuple[int, int, bool]
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from headgate.registry.compatibility import json_nodes as n
 from headgate.registry.json_documents import REFERENCES, Documents, Draft
-from headgate.schema.formats.documents import Json, compact
+from headgate.schema.written import Json, compact
 
 Schema = dict[str, Json]
 
