@@ -72,29 +72,13 @@ META_SCHEMAS = {
     "https://json-schema.org/draft/2020-12/schema": Draft.V2020_12,
 }
 
-MAPS_OF_SCHEMAS = (
-    "properties",
-    "patternProperties",
-    "definitions",
-    "$defs",
-    "dependentSchemas",
-    "dependencies",
-)
+# The keywords whose values hold schemas: by name, in a list, or the schema itself. `items` is either of the last two.
+MAPS_OF_SCHEMAS = ("properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies")
 LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 SCHEMAS = (
-    *(
-        "additionalProperties",
-        "additionalItems",
-        "items",
-        "contains",
-        "propertyNames",
-        "not",
-        "if",
-        "then",
-        "else",
-    ),
-    *("unevaluatedItems", "unevaluatedProperties", "contentSchema"),
-)
+    "additionalProperties", "additionalItems", "items", "contains", "propertyNames", "not", "if", "then", "else",
+    "unevaluatedItems", "unevaluatedProperties", "contentSchema",
+)  # fmt: skip
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -161,6 +145,7 @@ class Documents:
         return self._drafts.get(id(schema), Draft.V7)
 
     def _inside(self, uri: str, fragment: str) -> tuple[Json, bool]:
+        """The schema at a fragment: a JSON pointer, or the name of an anchor."""
         document = self._resources[uri]
         if not fragment:
             return document, True
@@ -175,6 +160,7 @@ class Documents:
         return True, False
 
     def _walk(self, document: Json, pointer: str, base: str) -> tuple[bool, Json, str]:
+        """Follow a JSON pointer. Returns whether it leads to a schema, the schema, and the base URI there."""
         node = document
         for step in pointer.split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
@@ -244,6 +230,7 @@ def check_json_schema(document: Json, others: Sequence[tuple[str, Json]]) -> Non
 
 
 def _meta_faults(document: dict[str, Json] | bool) -> Iterator[Fault]:
+    """What the meta-schema of the draft refuses, and patterns that no validator can use."""
     if isinstance(document, dict):
         # An unknown "$schema" must not make the library look for it on the network.
         document = {**document, "$schema": _URLS[draft_of(document)]}
@@ -259,6 +246,7 @@ def _meta_faults(document: dict[str, Json] | bool) -> Iterator[Fault]:
 
 
 def _bad_patterns(document: dict[str, Json]) -> Iterator[Fault]:
+    """The meta-schemas do not check regular expressions, so a bad one would only fail with the first record."""
     for path, schema in _every(document, ""):
         pattern = schema.get("pattern")
         if isinstance(pattern, str) and not is_pattern(pattern):

@@ -52,29 +52,30 @@ def doc_paths(type_: t.Type, path: str = ROOT) -> Iterator[tuple[DocPath, str | 
 
 def docs(type_: t.Type) -> dict[DocPath, str]:
     """The docs of a type, by path."""
-    return {place: doc for place, doc in doc_paths(type_) if doc is not None}
+    return {part: doc for part, doc in doc_paths(type_) if doc is not None}
 
 
 def undocumented(type_: t.Type, of: DocumentedPart) -> tuple[str, ...]:
     """The paths of all fields, or of all records and enums, without a doc."""
-    return tuple(place.path for place, doc in doc_paths(type_) if place.of is of and not doc)
+    return tuple(part.path for part, doc in doc_paths(type_) if part.of is of and not doc)
 
 
 def with_docs(type_: t.Type, docs_: Mapping[DocPath, str | None]) -> t.Type:
     """The type with these docs. None removes a doc. Raises UnknownPath for a path that the type does not have."""
-    known = {place for place, _ in doc_paths(type_)}
-    for place in docs_:
-        if place not in known:
-            raise UnknownPath(place.path, similar_names(place.path, sorted(p.path for p in known if p.of is place.of)))
+    known = {part for part, _ in doc_paths(type_)}
+    for part in docs_:
+        if part not in known:
+            raise UnknownPath(part.path, similar_names(part.path, sorted(p.path for p in known if p.of is part.of)))
     return _with_docs(type_, docs_, ROOT)
 
 
 def without_docs(type_: t.Type) -> t.Type:
     """The type with its names and without docs."""
-    return _with_docs(type_, {place: None for place, _ in doc_paths(type_)}, ROOT)
+    return _with_docs(type_, {part: None for part, _ in doc_paths(type_)}, ROOT)
 
 
 def _with_docs(type_: t.Type, docs_: Mapping[DocPath, str | None], path: str) -> t.Type:
+    """The type with the docs below a path. Paths that are not in the mapping keep their docs."""
     match type_:
         case t.Record():
             fields = tuple([_field(field, docs_, path) for field in type_.fields])

@@ -80,6 +80,7 @@ class SchemaEncoding:
 
     @property
     def first(self) -> WrittenSchema:
+        """The schema that was frozen when the source was created."""
         return self.schemas[0]
 
 
@@ -109,6 +110,7 @@ def decoded_type(encoding: Encoding) -> t.Field:
 
 
 def _type(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field:
+    """The type of values of a schema, with the names of the schema."""
     return type_of_schema(encoding.format, schema, encoding.message)
 
 
@@ -175,6 +177,7 @@ def _aliases(past: Sequence[KnownFields]) -> list[str]:
 
 
 def _readable(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field | None:
+    """The same; None if the schema cannot be read."""
     try:
         return _type(encoding, schema)
     except SchemaError:

@@ -190,7 +190,7 @@ class RecursiveSchema(SchemaError, code="SCH-0205"):
     path: str
     name: str
     MESSAGE = '{format} is recursive: "{name}" holds itself at {path}'
-    HINT = "A column has a type of finite depth. Cut the recursion in the schema, or keep the place as json text."
+    HINT = "A column has a type of finite depth. Cut the recursion in the schema, or keep the part that repeats as json text."
 
 
 class UnknownReference(SchemaError, code="SCH-0206"):

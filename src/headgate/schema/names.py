@@ -45,6 +45,7 @@ def quote_identifier(name: str, reserved: frozenset[str] = RESERVED) -> str:
 
 
 def force_quotes(name: str) -> str:
+    """The name in double quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -98,6 +99,7 @@ class NameIndex:
                 same.append(candidate)
 
     def find(self, name: str, quoted: bool) -> Lookup:
+        """The candidate that the name means."""
         same = self._by_folded.get(name.lower(), [])
         if name in same:
             return Found(name)
@@ -163,6 +165,7 @@ Path: TypeAlias = tuple[str | Step, ...]
 
 
 def print_path(path: Path) -> str:
+    """The path as text."""
     text = ROOT
     for step in path:
         text = text + step.value if isinstance(step, Step) else field_path(text, step)

@@ -72,6 +72,8 @@ def read_type(cursor: Cursor) -> t.Type:
 
 
 class _Parser:
+    """Reads one type from the tokens at the cursor."""
+
     def __init__(self, cursor: Cursor, known: Known | None) -> None:
         self.cursor = cursor
         self.known = known
@@ -80,6 +82,7 @@ class _Parser:
     # types
 
     def whole(self) -> t.Type:
+        """Read a type and check its depth."""
         start = self.cursor.token.start
         found = self.type()
         if t.depth(found) > t.MAX_DEPTH:
@@ -87,6 +90,7 @@ class _Parser:
         return found
 
     def type(self) -> t.Type:
+        """Read a type with `[]` and LIST behind it."""
         start = self.cursor.token.start
         found = self._base()
         for _ in range(t.MAX_DEPTH + 1):
@@ -98,6 +102,7 @@ class _Parser:
         raise errors.TypeTooDeep().at(self.cursor.span_from(start))
 
     def _base(self) -> t.Type:
+        """Read a type without what may follow it. A name with a dot is always one of the catalog."""
         token = self.cursor.token
         if token.kind is not TokenKind.WORD or self._dot_follows(token):
             return self._named()
@@ -132,6 +137,7 @@ class _Parser:
         return element, nullable
 
     def _map(self) -> t.Type:
+        """Read a map. The type of the keys may be left out, because it is always text."""
         self._expect("<")
         key = self.cursor.token
         first = self.type()
@@ -147,6 +153,7 @@ class _Parser:
         return t.Map(value, nullable)
 
     def _record(self) -> t.Type:
+        """Read a record in parentheses, or in angle brackets as Spark writes it."""
         name = self._quoted()
         doc = self._comment()
         if self.cursor.take("<>"):
@@ -171,6 +178,7 @@ class _Parser:
         return t.Field(name, self.type(), self._nullable(), self._comment())
 
     def _enum(self) -> t.Type:
+        """Read the name, the default, the doc and the symbols of an enum."""
         name = self._quoted()
         start = self.cursor.token.start
         default = self._string() if self.cursor.take("DEFAULT") else None
@@ -190,6 +198,7 @@ class _Parser:
         return t.Enum(tuple(symbols), name, default, doc)
 
     def _named(self) -> t.Type:
+        """Read the name of a type of the catalog."""
         first = self.cursor.token
         parts = [self._identifier("a type")]
         while self._dot_follows(self.cursor.tokens[self.cursor.index - 1], ahead=0):
@@ -209,6 +218,7 @@ class _Parser:
     # arguments in parentheses
 
     def _with_arguments(self, type_: t.Type, start: int) -> t.Type:
+        """Read what may follow a built-in type in parentheses."""
         match type_:
             case t.Decimal():
                 arguments = self._numbers(2)
@@ -239,6 +249,7 @@ class _Parser:
         return t.Decimal(precision, scale)
 
     def _numbers(self, most: int) -> list[int]:
+        """Read whole numbers in parentheses, at most so many; none if there are no parentheses."""
         numbers: list[int] = []
         closed = not self.cursor.take("(")
         while not closed:
@@ -258,6 +269,7 @@ class _Parser:
     # words, names, marks
 
     def _nullable(self) -> bool:
+        """Read NOT NULL or NULL. Without either, the value may be null."""
         if self.cursor.take("NOT"):
             if not self.cursor.take("NULL"):
                 self._unexpected("NULL")
@@ -318,6 +330,7 @@ class _Parser:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
+        """Count one level of nesting while the inner types are read."""
         if self.depth == t.MAX_DEPTH:
             end = self.cursor.span_from(0).end
             raise errors.TypeTooDeep().at(Span(end, end + 1))

@@ -81,6 +81,7 @@ def _about_enum(type_: t.Enum) -> str:
 
 
 def _about(name: str | None, default: str | None, doc: str | None) -> str:
+    """The name, default and doc of a record or enum, as they stand before the parenthesis."""
     parts = [
         force_quotes(name) if name is not None else "",
         f"default {quote_literal(default)}" if default is not None else "",
@@ -111,6 +112,7 @@ _SCALARS = {
 
 
 def spark_ddl(type_: t.Type) -> str:
+    """The type in the words of Spark SQL. Named types must have been resolved."""
     match type_:
         case t.Decimal(precision, scale):
             return f"DECIMAL({precision}, {scale})"
@@ -127,4 +129,5 @@ def spark_ddl(type_: t.Type) -> str:
 
 
 def spark_identifier(name: str) -> str:
+    """A name for Spark SQL, always in backticks."""
     return "`" + name.replace("`", "``") + "`"

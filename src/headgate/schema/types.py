@@ -18,7 +18,7 @@ MAX_DEPTH = 100  # levels of arrays, maps and records; walks over a type recurse
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
-    pass
+    """True or false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    pass
+    """A text of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    pass
+    """A day without a zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class TimestampTz:
 
 @dataclass(frozen=True, slots=True)
 class Uuid:
-    pass
+    """A UUID."""
 
 
 @dataclass(frozen=True, slots=True)

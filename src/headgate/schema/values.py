@@ -68,6 +68,7 @@ def to_json(value: object, type_: t.Type) -> object:
 
 
 def _string(value: object) -> str:
+    """The text of a value that JSON has no type for."""
     match value:
         case bytes():
             return base64.b64encode(value).decode("ascii")
@@ -139,12 +140,13 @@ def from_json(value: object, type_: t.Type, path: str = ROOT) -> object:
         case t.Array(element, nullable):
             if not isinstance(value, list):
                 _misfit(value, type_, path)
-            return [_checked_place(v, element, nullable, f"{path}[{i}]") for i, v in enumerate(value)]
+            return [_checked_nullable(v, element, nullable, f"{path}[{i}]") for i, v in enumerate(value)]
         case t.Map(inner, nullable):
             if not isinstance(value, dict):
                 _misfit(value, type_, path)
             return {
-                _checked_text(k, path): _checked_place(v, inner, nullable, value_path(path)) for k, v in value.items()
+                _checked_text(k, path): _checked_nullable(v, inner, nullable, value_path(path))
+                for k, v in value.items()
             }
         case t.Record():
             return _checked_record(value, type_, path)
@@ -154,7 +156,8 @@ def from_json(value: object, type_: t.Type, path: str = ROOT) -> object:
             return _checked_scalar(value, type_, path)
 
 
-def _checked_place(value: object, type_: t.Type, nullable: bool, path: str) -> object:
+def _checked_nullable(value: object, type_: t.Type, nullable: bool, path: str) -> object:
+    """The value of an element, a value of a map, or a field. Null must be allowed there."""
     if value is None:
         if not nullable:
             raise ValueDoesNotFit(path, f"{print_type(type_)} not null", "null")
@@ -163,6 +166,7 @@ def _checked_place(value: object, type_: t.Type, nullable: bool, path: str) -> o
 
 
 def _checked_record(value: object, type_: t.Record, path: str) -> object:
+    """The fields of a record. A field that is missing counts as null."""
     if not isinstance(value, dict):
         _misfit(value, type_, path)
     made: dict[str, object] = {}
@@ -170,7 +174,7 @@ def _checked_record(value: object, type_: t.Record, path: str) -> object:
         inner = field_path(path, field.name)
         if field.name not in value and not field.nullable:
             raise ValueDoesNotFit(inner, f"{print_type(field.type)} not null", "nothing")
-        made[field.name] = _checked_place(value.get(field.name), field.type, field.nullable, inner)
+        made[field.name] = _checked_nullable(value.get(field.name), field.type, field.nullable, inner)
     return made
 
 
@@ -195,6 +199,7 @@ def _checked_scalar(value: object, type_: t.Scalar, path: str) -> object:
 def _from_string(
     value: str, type_: t.Text | t.Bytes | t.Date | t.Time | t.Timestamp | t.TimestampTz | t.Uuid | t.Enum, path: str
 ) -> object:
+    """The value of a type that JSON carries as a string."""
     match type_:
         case t.Text():
             return value
@@ -230,6 +235,7 @@ def _integer(value: object, type_: t.Integer | t.Bigint, path: str) -> int:
 
 
 def _float(value: object, type_: t.Real | t.Double, path: str) -> float:
+    """A finite number. It becomes the nearest binary one, which is the only rounding that a cast does."""
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         _misfit(value, type_, path)
     try:
@@ -258,6 +264,7 @@ def _decimal(value: object, type_: t.Decimal, path: str) -> decimal.Decimal:
 
 
 def _checked_json(value: object, path: str) -> str:
+    """The JSON text of a value of type json."""
     try:
         return dumps(value)
     except RecursionError:
@@ -289,6 +296,7 @@ def _bytes(value: str, type_: t.Bytes, path: str) -> bytes:
 
 
 def _moment(value: str, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz, path: str) -> object:
+    """A date or time in ISO 8601, with at most six digits of a second."""
     form = {t.Date: _DATE, t.Time: _TIME}.get(type(type_), _TIMESTAMP).match(value)
     if form is None:
         _misfit(value, type_, path, "it is not written as ISO 8601 has it")
@@ -318,4 +326,5 @@ def _iso(value: str, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz) -> ob
 
 
 def _misfit(value: object, type_: t.Type, path: str, reason: str = "") -> NoReturn:
+    """Raise the error for a value. It names the kind of the value and never shows it."""
     raise ValueDoesNotFit(path, print_type(type_), kind_of(value), reason)

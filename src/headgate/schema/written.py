@@ -66,14 +66,17 @@ class CompatibilityLevel(StrEnum):
 
     @property
     def is_transitive(self) -> bool:
+        """Whether a schema is checked against all earlier versions, not only the last."""
         return self.value.endswith("_TRANSITIVE")
 
     @property
     def reads_old(self) -> bool:
+        """Whether readers of the new schema must read old records."""
         return self.value.startswith(("BACKWARD", "FULL"))
 
     @property
     def is_read_by_old(self) -> bool:
+        """Whether readers of old schemas must read new records."""
         return self.value.startswith(("FORWARD", "FULL"))
 
 
@@ -127,6 +130,7 @@ def copy_document(document: object, format: str, malformed: Callable[[str, str],
 
 
 def _refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python's parser accepts and JSON does not have."""
     raise ValueError(f"{name} is not json")
 
 

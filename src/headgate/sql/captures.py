@@ -18,18 +18,24 @@ from headgate.text.cursor import Cursor
 
 @dataclass(frozen=True, slots=True)
 class CaptureKafka:
+    """A topic is captured."""
+
     kafka: Kafka[ReadOptions]
     formats: Formats
 
 
 @dataclass(frozen=True, slots=True)
 class TablesOptions(o.Options, owner="the postgres capture"):
+    """The tables of a database that are captured, by name or by schema."""
+
     tables: tuple[str, ...] | None = o.option()
     schemas: tuple[str, ...] | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions(o.Options, owner="the capture"):
+    """Options of CREATE CAPTURE."""
+
     auto_discover: bool | None = o.option()
     add_new_bindings: bool | None = o.option()
     on_key_change: Literal["RESET", "HALT"] | None = o.option()
@@ -39,18 +45,24 @@ class CaptureOptions(o.Options, owner="the capture"):
 
 @dataclass(frozen=True, slots=True)
 class CapturePostgres:
+    """Tables of a PostgreSQL database are captured."""
+
     connection: s.ObjectName
     options: TablesOptions
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureFiles:
+    """Files below a path are captured."""
+
     path: str
     format: Format
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureHttp:
+    """Documents that clients post to a path of the engine are captured."""
+
     path: str
 
 
@@ -59,17 +71,23 @@ CaptureOrigin: TypeAlias = CaptureKafka | CapturePostgres | CaptureFiles | Captu
 
 @dataclass(frozen=True, slots=True)
 class IntoCollection:
+    """All documents go into one collection."""
+
     name: s.ObjectName
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
+    """Documents of one stream of the origin go into one collection."""
+
     stream: str
     collection: s.ObjectName
 
 
 @dataclass(frozen=True, slots=True)
 class IntoBindings:
+    """Every stream that is captured has a binding. Other streams are left out."""
+
     bindings: tuple[Binding, ...]
 
 
@@ -85,6 +103,8 @@ CaptureTarget: TypeAlias = IntoCollection | IntoBindings | IntoSchema
 
 @dataclass(frozen=True, slots=True)
 class CreateCapture(s.Create):
+    """CREATE CAPTURE … FROM origin INTO target."""
+
     kind = s.Kind.CAPTURE
     origin: CaptureOrigin
     target: CaptureTarget
@@ -101,12 +121,16 @@ class CreateCapture(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class DiscoverCapture(s.Alter):
+    """ALTER CAPTURE … DISCOVER: look for new streams in the origin."""
+
     def sql(self) -> str:
         return f"{self.head()} DISCOVER"
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionOptions(o.Options, owner="the collection"):
+    """Options of CREATE COLLECTION."""
+
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
     complexity_limit: int | None = o.option()
 
@@ -159,6 +183,8 @@ class ResetCollection(s.Alter):
 
 @dataclass(frozen=True, slots=True)
 class SetCollectionSchema(s.Alter):
+    """ALTER COLLECTION … SET {WRITE | READ} SCHEMA. A schema that is not named stays."""
+
     write_schema: str | None = None
     read_schema: str | None = None
     with_options: o.ChangeOptions = o.ChangeOptions()
@@ -209,6 +235,7 @@ def create_capture(cursor: Cursor) -> CreateCapture:
 
 
 def _origin(cursor: Cursor) -> CaptureOrigin:
+    """Read where the documents come from."""
     match cursor.choose("KAFKA", "POSTGRES", "FILES", "HTTP"):
         case "KAFKA":
             return CaptureKafka(kafka(cursor, ReadOptions), formats(cursor, ReadFormatOptions))
@@ -226,8 +253,9 @@ def _origin(cursor: Cursor) -> CaptureOrigin:
 
 
 def _target(cursor: Cursor) -> CaptureTarget:
+    """Read where the documents go."""
     if cursor.at("("):
-        return IntoBindings(tuple(_binding(cursor) for _ in o.items(cursor)))
+        return IntoBindings(tuple(_binding(cursor) for _ in cursor.items()))
     if cursor.at("SCHEMA") and cursor.at_name(1):
         cursor.step()
         return IntoSchema(s.object_name(cursor, most=2))
@@ -243,6 +271,7 @@ def _binding(cursor: Cursor) -> Binding:
 
 
 def discover_capture(cursor: Cursor, target: Target) -> DiscoverCapture | None:
+    """Read DISCOVER."""
     if not cursor.take("DISCOVER"):
         return None
     return DiscoverCapture(target.kind, target.name, if_exists=target.if_exists)
@@ -305,6 +334,7 @@ def _schemas(cursor: Cursor) -> tuple[str | None, str | None]:
 
 
 def reset_collection(cursor: Cursor, target: Target) -> ResetCollection | None:
+    """Read RESET and what it changes."""
     if not cursor.take("RESET"):
         return None
     key = s.strings(cursor) if cursor.take("KEY") else ()
@@ -314,6 +344,7 @@ def reset_collection(cursor: Cursor, target: Target) -> ResetCollection | None:
 
 
 def set_schema(cursor: Cursor, target: Target) -> SetCollectionSchema | None:
+    """Read SET and at least one schema."""
     if not cursor.take("SET"):
         return None
     write, read = _schemas(cursor)

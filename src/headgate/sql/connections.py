@@ -79,6 +79,7 @@ def given_topic(kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str | None:
 
 
 def print_kafka(node: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str:
+    """The clause as SQL."""
     match node:
         case KafkaConnection(connection, given):
             return f"KAFKA CONNECTION {s.print_name(connection)} {o.print_options(given)}"
@@ -106,11 +107,15 @@ class SecretText:
 
 @dataclass(frozen=True, slots=True)
 class SecretFromEnv:
+    """The secret is the value of an environment variable of the engine."""
+
     variable: str
 
 
 @dataclass(frozen=True, slots=True)
 class SecretFromFile:
+    """The secret is the content of a file on the engine's machine."""
+
     path: str
 
 
@@ -119,6 +124,8 @@ SecretValue: TypeAlias = SecretText | SecretFromEnv | SecretFromFile
 
 @dataclass(frozen=True, slots=True)
 class CreateSecret(s.Create):
+    """CREATE SECRET."""
+
     kind = s.Kind.SECRET
     value: SecretValue
 
@@ -128,6 +135,8 @@ class CreateSecret(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class AlterSecret(s.Alter):
+    """ALTER SECRET: another value for the same secret."""
+
     value: SecretValue
 
     def sql(self) -> str:
@@ -136,6 +145,8 @@ class AlterSecret(s.Alter):
 
 @dataclass(frozen=True, slots=True)
 class KafkaConnectionOptions(o.Options, owner="the kafka connection"):
+    """How to connect to the brokers of a Kafka cluster."""
+
     system: ClassVar[ConnectionSystem] = "KAFKA"
     broker: str | None = o.option()
     brokers: tuple[str, ...] | None = o.option()
@@ -150,6 +161,8 @@ class KafkaConnectionOptions(o.Options, owner="the kafka connection"):
 
 @dataclass(frozen=True, slots=True)
 class RegistryConnectionOptions(o.Options, owner="the registry connection"):
+    """How to connect to a schema registry."""
+
     system: ClassVar[ConnectionSystem] = "CONFLUENT SCHEMA REGISTRY"
     url: str | None = o.option()
     username: o.Secret | None = o.option(aliases=("USER",))
@@ -161,6 +174,8 @@ class RegistryConnectionOptions(o.Options, owner="the registry connection"):
 
 @dataclass(frozen=True, slots=True)
 class PostgresConnectionOptions(o.Options, owner="the postgres connection"):
+    """How to connect to a database: by URL, or by host, port and database."""
+
     system: ClassVar[ConnectionSystem] = "POSTGRES"
     host: str | None = o.option()
     port: int | None = o.option()
@@ -176,6 +191,8 @@ class PostgresConnectionOptions(o.Options, owner="the postgres connection"):
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchConnectionOptions(RegistryConnectionOptions, owner="the elasticsearch connection"):
+    """How to connect to Elasticsearch or OpenSearch. The options are those of a registry."""
+
     system: ClassVar[ConnectionSystem] = "ELASTICSEARCH"
 
 
@@ -212,11 +229,15 @@ class AnyConnectionOptions(o.Options, owner="the connection"):
 
 @dataclass(frozen=True, slots=True)
 class ValidateOptions(o.Options, owner="the statement"):
+    """WITH (VALIDATE = false) creates or alters a connection without connecting."""
+
     validate: bool = o.option(True)
 
 
 @dataclass(frozen=True, slots=True)
 class CreateConnection(s.Create):
+    """CREATE CONNECTION … TO system."""
+
     kind = s.Kind.CONNECTION
     options: ConnectionOptions
     with_options: ValidateOptions = ValidateOptions()
@@ -249,6 +270,8 @@ class AlterConnection(s.Alter):
 
 @dataclass(frozen=True, slots=True)
 class ValidateConnection(s.Statement):
+    """VALIDATE CONNECTION: try to connect now."""
+
     words = "VALIDATE CONNECTION"
     name: s.ObjectName
 
@@ -298,6 +321,7 @@ def create_secret(cursor: Cursor) -> CreateSecret:
 
 
 def alter_secret(cursor: Cursor, target: Target) -> AlterSecret | None:
+    """Read a new value. The words are remembered by hand, because `_secret_value` reads them."""
     if not (cursor.at("AS") or cursor.at("FROM")):
         cursor.expecting("AS")
         cursor.expecting("FROM")
@@ -306,6 +330,7 @@ def alter_secret(cursor: Cursor, target: Target) -> AlterSecret | None:
 
 
 def _secret_value(cursor: Cursor) -> SecretValue:
+    """Read where a secret comes from."""
     match cursor.choose("AS", "FROM ENV", "FROM FILE"):
         case "AS":
             return SecretText(_secret_text(cursor))
@@ -326,6 +351,7 @@ def _secret_text(cursor: Cursor) -> str:
 
 
 def create_connection(cursor: Cursor) -> CreateConnection:
+    """Read CREATE CONNECTION, also in the older spelling with FOR."""
     exists = s.if_not_exists(cursor)
     name = s.object_name(cursor)
     legacy = cursor.take("FOR")  # the older spelling, whose options need no parentheses
@@ -344,6 +370,7 @@ def _system_options(cursor: Cursor) -> type[ConnectionOptions]:
 
 
 def _bare_options(cursor: Cursor, cls: type[ConnectionOptions]) -> ConnectionOptions:
+    """Read options without parentheses. A comma between them is optional."""
     found: dict[str, Any] = {}
     o.take_option(cursor, cls, found)
     while cursor.take(",") or not (cursor.at("WITH") or cursor.at_end()):
@@ -352,6 +379,7 @@ def _bare_options(cursor: Cursor, cls: type[ConnectionOptions]) -> ConnectionOpt
 
 
 def alter_connection(cursor: Cursor, target: Target) -> AlterConnection | None:
+    """Read SET and RESET, of which at least one must be there."""
     has_set = cursor.take("SET")
     set_ = o.options(cursor, AnyConnectionOptions) if has_set else AnyConnectionOptions()
     reset = _reset_options(cursor) if cursor.take("RESET") else ()
@@ -362,7 +390,8 @@ def alter_connection(cursor: Cursor, target: Target) -> AlterConnection | None:
 
 
 def _reset_options(cursor: Cursor) -> tuple[str, ...]:
-    return tuple(o.take_option_name(cursor, AnyConnectionOptions).name for _ in o.items(cursor))
+    """Read names of options in parentheses."""
+    return tuple(o.take_option_name(cursor, AnyConnectionOptions).name for _ in cursor.items())
 
 
 def validate_connection(cursor: Cursor) -> ValidateConnection:

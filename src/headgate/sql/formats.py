@@ -24,17 +24,17 @@ from headgate.text.lexer import TokenKind
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    pass
+    """The bytes are one UTF-8 text."""
 
 
 @dataclass(frozen=True, slots=True)
 class BytesFormat:
-    pass
+    """The bytes are taken as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    pass
+    """The bytes are one JSON text, without a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class CsvFormat:
 
 @dataclass(frozen=True, slots=True)
 class RegexFormat:
+    """The bytes are a text that the pattern matches. Its groups are the columns."""
+
     pattern: str
 
 
@@ -61,6 +63,8 @@ class AvroInline:
 
 @dataclass(frozen=True, slots=True)
 class ProtobufInline:
+    """Protobuf with a .proto text in the statement, and the message of it that is used."""
+
     message: str
     schema: str
 
@@ -78,6 +82,7 @@ class Formats:
     key: Format | None = None
 
     def each(self) -> tuple[Format, ...]:
+        """The formats of the value and, if it has one of its own, of the key."""
         return (self.value,) if self.key is None else (self.value, self.key)
 
 
@@ -137,6 +142,7 @@ def formats(cursor: Cursor, cls: type[FormatOptions]) -> Formats:
 
 
 def format_(cursor: Cursor, cls: type[FormatOptions]) -> Format:
+    """Read one format. ``cls`` says whether it is one for reading or for writing."""
     match cursor.choose("TEXT", "BYTES", "JSON SCHEMA", "JSON", "CSV", "REGEX", "AVRO", "PROTOBUF"):
         case "TEXT":
             return TextFormat()
@@ -183,6 +189,7 @@ def _at_csv_with(cursor: Cursor) -> bool:
 
 
 def _csv_columns(cursor: Cursor) -> tuple[int | None, tuple[Identifier, ...] | None]:
+    """Read the number of the columns, or their names."""
     if cursor.take("HEADER"):
         return None, cursor.identifiers()
     count = cursor.whole_number()
@@ -200,6 +207,7 @@ def _delimiter(cursor: Cursor, enclosed: bool = False) -> str | None:
 
 
 def _avro(cursor: Cursor, cls: type[FormatOptions]) -> Format:
+    """Read a schema in the statement, or where the registry is."""
     if not cursor.take("USING SCHEMA"):
         return registry_format(cursor, "AVRO", cls)
     schema = cursor.string()
@@ -207,6 +215,7 @@ def _avro(cursor: Cursor, cls: type[FormatOptions]) -> Format:
 
 
 def _protobuf(cursor: Cursor, cls: type[FormatOptions]) -> Format:
+    """Read a .proto text in the statement, or where the registry is."""
     message = cursor.string() if cursor.take("MESSAGE") else None
     if message is not None and cursor.take("USING SCHEMA"):
         return ProtobufInline(message, cursor.string())

@@ -15,16 +15,22 @@ from headgate.text.cursor import Cursor, Identifier
 
 @dataclass(frozen=True, slots=True)
 class TableOptions(o.Options, owner="the postgres target"):
+    """The table that is written."""
+
     table: str | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions(o.Options, owner="the elasticsearch target"):
+    """The index that is written."""
+
     index: str | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
 class MaterializationOptions(o.Options, owner="the materialization"):
+    """Options of CREATE MATERIALIZATION. ADOPT allows it to write an existing table or index."""
+
     on_incompatible_schema_change: Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"] | None = o.option()
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
     nested: Literal["FLATTEN", "TABLES", "JSON"] | None = o.option()
@@ -35,19 +41,23 @@ class MaterializationOptions(o.Options, owner="the materialization"):
 
 @dataclass(frozen=True, slots=True)
 class PostgresTarget:
+    """The rows are written to a table."""
+
     connection: s.ObjectName
     options: TableOptions
 
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchTarget:
+    """The rows are written to an index."""
+
     connection: s.ObjectName
     options: IndexOptions
 
 
 @dataclass(frozen=True, slots=True)
 class OnDemandTarget:
-    pass
+    """The rows are computed when a client asks for them."""
 
 
 MaterializationTarget: TypeAlias = PostgresTarget | ElasticsearchTarget | OnDemandTarget
@@ -75,6 +85,8 @@ class MaterializedField:
 
 @dataclass(frozen=True, slots=True)
 class FieldList:
+    """The fields are listed in the statement."""
+
     fields: tuple[MaterializedField, ...]
 
 
@@ -98,6 +110,8 @@ Fields: TypeAlias = FieldList | RecommendedFields
 
 @dataclass(frozen=True, slots=True)
 class CreateMaterialization(s.Create):
+    """CREATE MATERIALIZATION … FROM relation INTO target."""
+
     kind = s.Kind.MATERIALIZATION
     relation: s.ObjectName = field(metadata=s.names(*s.RELATIONS))
     target: MaterializationTarget
@@ -116,12 +130,16 @@ class CreateMaterialization(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class BackfillMaterialization(s.Alter):
+    """ALTER MATERIALIZATION … BACKFILL: bring the target in step with all rows of the relation."""
+
     def sql(self) -> str:
         return f"{self.head()} BACKFILL"
 
 
 @dataclass(frozen=True, slots=True)
 class SetMaterializationFields(s.Alter):
+    """ALTER MATERIALIZATION … SET FIELDS."""
+
     fields: Fields
     with_options: o.ChangeOptions = o.ChangeOptions()
 
@@ -166,6 +184,7 @@ def create_materialization(cursor: Cursor) -> CreateMaterialization:
 
 
 def _target(cursor: Cursor) -> MaterializationTarget:
+    """Read where the rows are written."""
     match cursor.choose("POSTGRES", "ELASTICSEARCH", "ON DEMAND"):
         case "POSTGRES":
             cursor.expect("CONNECTION")
@@ -180,10 +199,11 @@ def _target(cursor: Cursor) -> MaterializationTarget:
 
 
 def _fields(cursor: Cursor) -> Fields:
+    """Read a list of fields, or RECOMMENDED."""
     if not cursor.take("RECOMMENDED"):
         return FieldList(_field_list(cursor, 1))
     depth = cursor.whole_number() if cursor.take("DEPTH") else None
-    exclude = tuple(_excluded(cursor) for _ in o.items(cursor)) if cursor.take("EXCLUDE") else ()
+    exclude = tuple(_excluded(cursor) for _ in cursor.items()) if cursor.take("EXCLUDE") else ()
     return RecommendedFields(depth, exclude)
 
 
@@ -193,24 +213,28 @@ def _excluded(cursor: Cursor) -> s.ObjectName | Pointer:
 
 
 def _field_list(cursor: Cursor, depth: int) -> tuple[MaterializedField, ...]:
+    """Read fields in parentheses. ``depth`` counts the levels of OBJECT around them."""
     if depth > MAX_DEPTH:
         raise NestedTooDeep(MAX_DEPTH).at(cursor.token.span)
-    return tuple(_field(cursor, depth) for _ in o.items(cursor))
+    return tuple(_field(cursor, depth) for _ in cursor.items())
 
 
 def _field(cursor: Cursor, depth: int) -> MaterializedField:
+    """Read one field. The clauses after its type may come in any order, each once."""
     name = cursor.identifier()
     type_ = _field_type(cursor, depth)
-    said: dict[str, str] = {}
+    clauses: dict[str, str] = {}
     while True:
         start = cursor.token
         word = cursor.choose("FROM", "NOT NULL", "NULL", "REQUIRED", "AS")
         if word is None:
             break
-        if word in said or {word, *said} >= {"NULL", "NOT NULL"}:
+        if word in clauses or {word, *clauses} >= {"NULL", "NOT NULL"}:
             raise RepeatedClause(word).at(start.span)
-        said[word] = cursor.string() if word in ("FROM", "AS") else word
-    return MaterializedField(name, type_, said.get("FROM"), "NULL" in said, "REQUIRED" in said, said.get("AS"))
+        clauses[word] = cursor.string() if word in ("FROM", "AS") else word
+    return MaterializedField(
+        name, type_, clauses.get("FROM"), "NULL" in clauses, "REQUIRED" in clauses, clauses.get("AS")
+    )
 
 
 def _field_type(cursor: Cursor, depth: int) -> Type | ObjectType:

@@ -17,6 +17,8 @@ from headgate.text.cursor import Cursor, Identifier
 
 @dataclass(frozen=True, slots=True)
 class RenameObject(s.Alter):
+    """ALTER … RENAME TO. The object stays in its schema."""
+
     new_name: Identifier
 
     def sql(self) -> str:
@@ -54,6 +56,8 @@ class CommentOn(s.Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase(s.Create):
+    """CREATE DATABASE."""
+
     kind = s.Kind.DATABASE
 
     def sql(self) -> str:
@@ -62,6 +66,8 @@ class CreateDatabase(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema(s.Create):
+    """CREATE SCHEMA."""
+
     kind = s.Kind.SCHEMA
 
     def sql(self) -> str:
@@ -70,6 +76,8 @@ class CreateSchema(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class TypeField:
+    """A field of a record type."""
+
     name: Identifier
     type: Type
     nullable: bool = True
@@ -77,11 +85,15 @@ class TypeField:
 
 @dataclass(frozen=True, slots=True)
 class RecordBody:
+    """A record."""
+
     fields: tuple[TypeField, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ListBody:
+    """A list."""
+
     element: Type
 
 
@@ -104,6 +116,8 @@ TypeBody: TypeAlias = RecordBody | ListBody | MapBody | OtherBody
 
 @dataclass(frozen=True, slots=True)
 class CreateType(s.Create):
+    """CREATE TYPE … AS body."""
+
     kind = s.Kind.TYPE
     body: TypeBody
 
@@ -113,6 +127,8 @@ class CreateType(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class DropOptions(Options, owner="the statement"):
+    """WITH (DROP TARGET) also drops the table or index of a materialization."""
+
     drop_target: bool = option(False)
 
 
@@ -206,12 +222,14 @@ def alter(cursor: Cursor, kind: s.Kind, actions: tuple[Action, ...]) -> s.Statem
 
 
 def rename(cursor: Cursor, target: Target) -> RenameObject | None:
+    """Read RENAME TO and the new name."""
     if not cursor.take("RENAME TO"):
         return None
     return RenameObject(target.kind, target.name, cursor.identifier(), if_exists=target.if_exists)
 
 
 def change_state(cursor: Cursor, target: Target) -> ChangeTaskState | None:
+    """Read PAUSE or RESUME. Only a capture has bindings, which can be paused one by one."""
     word = cursor.choose(*_STATES)
     if word is None:
         return None
@@ -235,6 +253,7 @@ SYNOPSES = {
 
 
 def comment_on(cursor: Cursor) -> CommentOn:
+    """Read COMMENT ON. A column has no kind, because its relation may be of any."""
     cursor.expect("COMMENT ON")
     if cursor.take("COLUMN"):
         column = s.column_name(cursor)
@@ -245,6 +264,7 @@ def comment_on(cursor: Cursor) -> CommentOn:
 
 
 def _comment(cursor: Cursor) -> str | None:
+    """Read the text; None for NULL."""
     cursor.expect("IS")
     return None if cursor.take("NULL") else cursor.string()
 
@@ -260,6 +280,7 @@ def create_schema(cursor: Cursor) -> CreateSchema:
 
 
 def drop(cursor: Cursor) -> DropObject:
+    """Read DROP. DELETE TOPIC and CASCADE may come in either order."""
     cursor.expect("DROP")
     kind_ = kind(cursor)
     exists = cursor.take("IF EXISTS")
@@ -280,6 +301,7 @@ def create_type(cursor: Cursor) -> CreateType:
 
 
 def _type_body(cursor: Cursor) -> TypeBody:
+    """Read a record, a list, a map or any type that is written out."""
     if cursor.at("("):
         return RecordBody(cursor.in_parentheses(_type_field))
     cursor.expecting("(")
@@ -301,6 +323,7 @@ def _type_field(cursor: Cursor) -> TypeField:
 
 
 def _type_map(cursor: Cursor) -> MapBody:
+    """Read what follows ``MAP (``. The type of the keys may be written, but it must be text."""
     if cursor.at("KEY", "TYPE"):
         start = cursor.token.start
         if _named_type(cursor, "KEY TYPE") != Text():

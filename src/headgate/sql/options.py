@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, ClassVar, Literal, NewType, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
@@ -28,6 +28,8 @@ from headgate.text.lexer import TokenKind, describe_token, shortened
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
+    """``SECRET name`` as the value of an option."""
+
     name: s.ObjectName = dataclasses.field(metadata=s.names(s.Kind.SECRET))
 
 
@@ -135,6 +137,7 @@ def rules(cls: type[Options]) -> tuple[OptionRule, ...]:
 
 
 def _rule(cls: type[Options], field: dataclasses.Field[Any], annotation: object) -> OptionRule:
+    """The rule of one field. Its annotation decides how the value is read."""
     name = field.name.replace("_", " ").upper() if cls.upper else field.name
     members = frozenset({annotation}) if get_origin(annotation) in (tuple, Literal) else _members(annotation)
     [first, *others] = members
@@ -150,33 +153,24 @@ def _rule(cls: type[Options], field: dataclasses.Field[Any], annotation: object)
 
 
 def _by_words(cls: type[Options]) -> dict[tuple[str, ...], OptionRule]:
+    """The rules by the words of their names and aliases."""
     return {_words(name): rule for rule in rules(cls) for name in (rule.name, *rule.aliases)}
 
 
 def find_rule(cls: type[Options], name: str) -> OptionRule | None:
+    """The rule of an option by its name or alias; None if the list has no such option."""
     return _by_words(cls).get(_words(name))
 
 
 def option_names(cls: type[Options]) -> tuple[str, ...]:
+    """All names that the list can hold, for errors."""
     return tuple(rule.name for rule in rules(cls)) + cls.also
-
-
-def items(cursor: Cursor) -> Iterator[None]:
-    """Yield once for each item of a list in parentheses; the caller reads the item. A trailing comma is allowed."""
-    cursor.expect("(")
-    while True:
-        yield
-        if not cursor.take(","):
-            cursor.expect(")")
-            return
-        if cursor.take(")"):
-            return
 
 
 def options(cursor: Cursor, cls: type[Given]) -> Given:
     """Read the options in parentheses that must come next."""
     found: dict[str, Any] = {}
-    for _ in items(cursor):
+    for _ in cursor.items():
         take_option(cursor, cls, found)
     return cls(**found)
 
@@ -217,6 +211,7 @@ def take_option_name(cursor: Cursor, cls: type[Options]) -> OptionRule:
 
 
 def _count_words(cursor: Cursor, most: int) -> int:
+    """How many words stand from the position on, at most so many."""
     count = 0
     while count < most and cursor.tokens[cursor.index + count].kind is TokenKind.WORD:
         count += 1
@@ -224,6 +219,7 @@ def _count_words(cursor: Cursor, most: int) -> int:
 
 
 def _words(name: str) -> tuple[str, ...]:
+    """The words of a name. ``_`` separates words too."""
     return tuple(name.upper().replace("_", " ").split())
 
 
@@ -241,6 +237,7 @@ class _Value:
     rule: OptionRule
 
     def read(self) -> object:
+        """Read the value in the way of its kind."""
         match self.rule.kind:
             case ValueKind.STRING:
                 return self._string()
@@ -270,6 +267,7 @@ class _Value:
                 return read_expression(self.cursor)
 
     def _string(self) -> str:
+        """Read a string. If the option has choices, the string must be one of them, in any case."""
         start = self.cursor.token
         value = self.cursor.take_string()
         if value is None:
@@ -285,6 +283,7 @@ class _Value:
         return folded
 
     def _timestamp(self) -> int | str:
+        """Read milliseconds, or the text of a time, which is parsed when the statement is planned."""
         token = self.cursor.token
         if token.kind is TokenKind.STRING and not _WHOLE.match(token.value):
             return self.cursor.string()
@@ -315,6 +314,7 @@ class _Value:
         raise self._wrong()
 
     def _choice(self) -> str:
+        """Read a keyword. ksqlDB writes some of them as strings, so these are accepted too."""
         token, choices = self.cursor.token, self.rule.choices
         if token.kind is TokenKind.STRING and token.value.upper().replace("-", "_") in choices:
             return self.cursor.step().value.upper().replace("-", "_")
@@ -326,6 +326,7 @@ class _Value:
         return chosen
 
     def _strings(self) -> tuple[str, ...]:
+        """Read a list of strings, or one string without brackets."""
         return self._list(self._name) if self._opens_list() else (self._name(),)
 
     def _name(self) -> str:
@@ -351,6 +352,7 @@ class _Value:
         return self.cursor.token.word in ("(", "[")
 
     def _list(self, item: Callable[[], Item]) -> tuple[Item, ...]:
+        """Read items in parentheses or square brackets."""
         close = ")" if self.cursor.step().word == "(" else "]"
         found = self.cursor.several(lambda _: item())
         self.cursor.expect(close)
@@ -360,6 +362,7 @@ class _Value:
         raise self._wrong()
 
     def _wrong(self) -> HeadgateError:
+        """The error for a value of the wrong kind at the position."""
         # The token may be the password itself, without quotes.
         token, sensitive = self.cursor.token, self.rule.sensitive
         found = "something else" if sensitive else describe_token(token)
@@ -371,6 +374,7 @@ class _Value:
 
 
 def read_map(cursor: Cursor) -> Map:
+    """Read ``MAP['key' => 'value', ...]``."""
     cursor.expect("MAP")
     cursor.expect("[")
     if cursor.take("]"):
@@ -393,6 +397,7 @@ def given_options(node: Options) -> list[tuple[OptionRule, object]]:
 
 
 def _print_value(rule: OptionRule, value: Any) -> str:
+    """The value as SQL that is read back as the same value."""
     match rule.kind:
         case ValueKind.STRING | ValueKind.INTERVAL:
             return s.print_string(value)

@@ -37,6 +37,8 @@ class Select(s.Statement):
 
 @dataclass(frozen=True, slots=True)
 class Subscribe(s.Statement):
+    """SUBSCRIBE TO relation: its changes, until the client stops."""
+
     words = "SUBSCRIBE"
     relation: s.ObjectName
 
@@ -46,6 +48,8 @@ class Subscribe(s.Statement):
 
 @dataclass(frozen=True, slots=True)
 class InsertValues(s.Statement):
+    """INSERT INTO relation VALUES rows."""
+
     words = "INSERT INTO"
     relation: s.ObjectName
     rows: tuple[tuple[s.Expression, ...], ...]
@@ -59,6 +63,8 @@ class InsertValues(s.Statement):
 
 @dataclass(frozen=True, slots=True)
 class InsertQuery(s.Statement):
+    """INSERT INTO relation query: runs once over the rows that are there."""
+
     words = "INSERT INTO"
     relation: s.ObjectName
     query: s.Query
@@ -83,6 +89,8 @@ class SetSearchPath(s.Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowSearchPath(s.Statement):
+    """SHOW search_path."""
+
     words = "SHOW"
 
     def sql(self) -> str:
@@ -109,6 +117,7 @@ def read_query(cursor: Cursor, *, before_partition_by: bool = False) -> s.Query:
 
 
 def at_query(cursor: Cursor) -> bool:
+    """Whether a query begins here."""
     if cursor.token.word in STARTS:
         return True
     for start in STARTS[:3]:
@@ -128,6 +137,7 @@ def read_expression(cursor: Cursor) -> s.Expression:
 
 
 def take_emit_changes(cursor: Cursor) -> bool:
+    """Step over EMIT CHANGES if it comes next. Many statements accept it for users of ksqlDB."""
     return cursor.take("EMIT CHANGES")
 
 
@@ -182,11 +192,13 @@ def _at_emit_changes(tokens: list[Token], index: int) -> bool:
 
 
 def _refuse_open(open_: list[Token]) -> None:
+    """Raise for the innermost bracket that is still open."""
     if open_:
         raise UnclosedBracket(open_[-1].word).at(open_[-1].span)
 
 
 def _close(open_: list[Token], token: Token) -> None:
+    """Close the innermost bracket. Raises if it is one of another kind."""
     opened = open_.pop()
     if _OPENING[opened.word] != token.word:
         raise UnclosedBracket(opened.word).at(opened.span)
@@ -218,6 +230,7 @@ RULES = {"row": "(<expression> [, ...])"}
 
 
 def insert(cursor: Cursor) -> InsertValues | InsertQuery:
+    """Read INSERT INTO with rows or with a query."""
     cursor.expect("INSERT INTO")
     relation = s.object_name(cursor)
     columns = _columns(cursor)
@@ -241,6 +254,7 @@ def _row(cursor: Cursor) -> tuple[s.Expression, ...]:
 
 
 def set_(cursor: Cursor) -> SetSearchPath:
+    """Read SET search_path, which is the only setting."""
     cursor.expect("SET")
     if not cursor.at("SEARCH_PATH"):
         _unknown(cursor)
@@ -264,6 +278,7 @@ def _schema(cursor: Cursor) -> s.ObjectName:
 
 
 def _unknown(cursor: Cursor) -> None:
+    """Raise for another setting than search_path."""
     if cursor.token.kind is not TokenKind.WORD:
         cursor.expecting("search_path")
         raise cursor.unexpected()

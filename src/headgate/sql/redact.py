@@ -36,7 +36,7 @@ _HARMLESS = frozenset(
     {"(", "COMMENT", "DESCRIBE", "DROP", "INSERT", "REPLAY", "SELECT", "SET", "SHOW", "SUBSCRIBE", "VALIDATE"}
     | {"VALUES", "WITH"}
 )
-# Of these, statements that may well hold texts which are shown.
+# Those of them that hold texts which may be shown.
 _WITH_TEXTS = frozenset({"(", "COMMENT", "INSERT", "SELECT", "SET", "VALUES", "WITH"})
 _VERBS = sorted(_HARMLESS | {"CREATE", "ALTER", "EXPLAIN", "REPLACE"})
 _EXPLAINED = (["CHANGE"], ["KEY"], ["VALUE"])
@@ -69,7 +69,7 @@ def redacted_text(text: str) -> str:
 
 
 def redacted_diagnostic(error: HeadgateError, text: str) -> Diagnostic:
-    """The error with its place in the script. Neither the excerpt nor the message shows a secret of the script."""
+    """The error with its position in the script. Neither the excerpt nor the message shows a secret of the script."""
     hidden = sorted(_hidden_values(error, text), key=len, reverse=True)
     found = error.diagnostic(redacted_text(text))
 
@@ -104,6 +104,7 @@ def _replacements(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _replaced_tokens(text: str, tokens: list[Token]) -> Iterator[tuple[int, int, str]]:
+    """The tokens that are shown in another form, each with its offsets."""
     for token, is_hidden in _judged(tokens):
         written = text[token.start : token.end]
         shown = _masked(written) if is_hidden else _without_credentials(token, written)
@@ -122,14 +123,21 @@ def _tokens(text: str) -> tuple[list[Token], int | None]:
 
 
 def _may_hold_secrets(text: str, tokens: list[Token]) -> bool:
-    """Whether a text in which a quote is missing may hold a secret. A missing quote turns strings into words."""
-    if _MAY_HOLD_SECRETS.search(text) or any(is_hidden for _, is_hidden in _judged(tokens)):
+    """Whether a text in which a quote is missing may hold a secret. A missing quote turns strings into words.
+
+    A string is put where the tokens break off: if it would be hidden there, so is the rest of the text. The quote may
+    stand inside a word, as in ``CREATE SEC'RET``, and then no word of it resembles SECRET.
+    """
+    broken_off = Token(TokenKind.STRING, "", "", len(text), len(text))
+    known = [token for token in tokens if token.kind is not TokenKind.END]
+    if _MAY_HOLD_SECRETS.search(text) or any(is_hidden for _, is_hidden in _judged([*known, broken_off])):
         return True
     return any(map(_resembles_a_secret, {word.upper() for word in _WORD.findall(text)}))
 
 
 @functools.lru_cache(10_000)
 def _resembles_a_secret(word: str) -> bool:
+    """Whether a word may be a misspelt SECRET or PASSWORD."""
     return 4 <= len(word) <= 12 and bool(difflib.get_close_matches(word.upper(), _SECRET_WORDS, 1, 0.7))
 
 
@@ -142,6 +150,7 @@ def _judged(tokens: list[Token]) -> Iterator[tuple[Token, bool]]:
 
 
 def _statements(tokens: list[Token]) -> Iterator[list[Token]]:
+    """The tokens of each statement, without the semicolons."""
     found: list[Token] = []
     for token in tokens:
         if token.word == ";" or token.kind is TokenKind.END:
@@ -189,6 +198,7 @@ def _kind(words: list[str], at: int) -> Words:
 
 
 def _hidden_behind_unknown(statement: Sequence[Token], at: int) -> set[int]:
+    """All that follows a word that is not known."""
     is_word = at < len(statement) and statement[at].kind is TokenKind.WORD
     return set(range(at + is_word, len(statement)))
 
@@ -315,6 +325,7 @@ def _is_value(value: Sequence[Token]) -> bool:
 
 
 def _without_credentials(token: Token, written: str) -> str:
+    """The literal with stars instead of the passwords that addresses may hold."""
     if token.kind is not TokenKind.STRING:
         return written
     # Behind the last @ only parameters can match. The other patterns would try every colon there, in quadratic time.

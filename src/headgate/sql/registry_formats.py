@@ -24,16 +24,20 @@ def subject_name(topic: str, side: Side) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LatestStrategy:
-    pass
+    """The latest schema of the subject at the time of the statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdStrategy:
+    """The schema with this id."""
+
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class InlineStrategy:
+    """A schema that is written in the statement."""
+
     schema: str
 
 
@@ -71,6 +75,7 @@ class FrozenSchema:
 
     @property
     def known_id(self) -> int | None:
+        """The id; None while it is pending."""
         return self.id if isinstance(self.id, int) else None
 
 
@@ -85,6 +90,8 @@ class DocTarget:
 
 @dataclass(frozen=True, slots=True)
 class DocOn:
+    """The doc of one type or column in the schema that a sink publishes."""
+
     target: DocTarget
     doc: str
 
@@ -97,16 +104,22 @@ Level: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class InlineFormatOptions(o.Options, owner="the format"):
+    """CONFLUENT WIRE FORMAT says whether values begin with the id of a schema."""
+
     confluent_wire_format: bool = o.option(True)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFormatOptions(InlineFormatOptions):
+    """Options of a source's format."""
+
     also: ClassVar[tuple[str, ...]] = ("KEY STRATEGY", "VALUE STRATEGY", *_SEEDS)
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFormatOptions(o.Options, owner="the format"):
+    """Options of a sink's format, for the schemas that it publishes."""
+
     also: ClassVar[tuple[str, ...]] = (
         "DOC ON TYPE", "DOC ON COLUMN", "KEY DOC ON TYPE", "KEY DOC ON COLUMN", "VALUE DOC ON TYPE",
         "VALUE DOC ON COLUMN", *_SEEDS,
@@ -126,6 +139,8 @@ FormatOptions: TypeAlias = ReadFormatOptions | WriteFormatOptions
 
 @dataclass(frozen=True, slots=True)
 class RegistryUrl:
+    """A registry without a connection object."""
+
     url: str
 
 
@@ -143,6 +158,7 @@ class RegistryFormat:
     message: str | None = None
 
     def strategy(self, side: Side) -> LatestStrategy | IdStrategy | InlineStrategy | None:
+        """The strategy of a side; None if the statement gives none."""
         return next((given.strategy for given in self.strategies if given.side == side), None)
 
     @property
@@ -163,6 +179,7 @@ def side(cursor: Cursor) -> Side:
 def registry_format(
     cursor: Cursor, kind: RegistryKind, cls: type[FormatOptions], message: str | None = None
 ) -> RegistryFormat:
+    """Read what follows the kind of the format: the registry, after USING or among the options, and the options."""
     start = cursor.tokens[cursor.index - 1].start
     registry = _registry(cursor, listed=False) if cursor.take("USING CONFLUENT SCHEMA REGISTRY") else None
     if registry is None and not cursor.at("("):
@@ -204,7 +221,8 @@ class _FormatOptions:
         self.others: list[SchemaStrategy | DocOn | FrozenSchema] = []
 
     def read(self, cursor: Cursor) -> None:
-        for _ in o.items(cursor):
+        """Read the list in parentheses."""
+        for _ in cursor.items():
             start = cursor.token.start
             if cursor.take("CONFLUENT SCHEMA REGISTRY"):
                 cursor.take("=")
@@ -217,6 +235,7 @@ class _FormatOptions:
                 o.take_option(cursor, self.cls, self.options)
 
     def _other(self, cursor: Cursor) -> SchemaStrategy | DocOn | FrozenSchema | None:
+        """Read an item that is no plain option; None if a plain option comes next."""
         if cursor.at("SEED"):
             return _seed(cursor)
         if self.cls is WriteFormatOptions and at_doc(cursor):
@@ -226,11 +245,13 @@ class _FormatOptions:
         return None
 
     def add(self, item: SchemaStrategy | DocOn | FrozenSchema, span: Span) -> None:
+        """Add a strategy, a doc or a frozen schema."""
         if any(self._clash(item, other) for other in self.others):
             raise RepeatedOption(_item_name(item), self.cls.owner).at(span)
         self.others.append(item)
 
     def _clash(self, item: object, other: object) -> bool:
+        """Whether only one of the two items may be in the list."""
         match item, other:
             case DocOn(target), DocOn(same):
                 return target == same
@@ -256,6 +277,7 @@ class _FormatOptions:
 
 
 def _item_name(item: SchemaStrategy | DocOn | FrozenSchema) -> str:
+    """The item as an error names it."""
     match item:
         case DocOn(target):
             prefix = f"{target.side} " if target.side else ""
@@ -269,6 +291,7 @@ def _item_name(item: SchemaStrategy | DocOn | FrozenSchema) -> str:
 
 
 def _strategy(cursor: Cursor) -> SchemaStrategy:
+    """Read KEY or VALUE STRATEGY and the strategy."""
     of = side(cursor)
     cursor.expect("STRATEGY")
     cursor.take("=")
@@ -284,6 +307,8 @@ def _strategy(cursor: Cursor) -> SchemaStrategy:
 
 
 def _seed(cursor: Cursor) -> FrozenSchema:
+    """Read a frozen schema. Users do not write SEED; SHOW CREATE prints it, so that the text creates the same
+    source."""
     cursor.expect("SEED")
     of = side(cursor)
     past = bool(cursor.take("PAST"))
@@ -305,6 +330,7 @@ def doc_on(cursor: Cursor) -> DocOn:
 
 
 def doc_target(cursor: Cursor) -> DocTarget:
+    """Read what a doc is about."""
     of = None if cursor.at("DOC") else side(cursor)
     cursor.expect("DOC ON")
     if cursor.take("COLUMN"):

@@ -58,6 +58,7 @@ def parse_statement(text: str) -> Statement:
 
 
 def _one_statement(cursor: Cursor) -> Statement:
+    """Read a statement that must end with a semicolon or with the text."""
     found = read_statement(cursor)
     if not cursor.at_end():
         raise cursor.unexpected()
@@ -118,6 +119,7 @@ def read_statement(cursor: Cursor) -> Statement:
 
 
 def _create(cursor: Cursor) -> Statement:
+    """Read CREATE and go on by the kind."""
     cursor.expect("CREATE")
     or_replace = cursor.take("OR REPLACE")
     start = cursor.token
@@ -131,6 +133,7 @@ def _create(cursor: Cursor) -> Statement:
 
 
 def _alter(cursor: Cursor) -> Statement:
+    """Read ALTER and go on by the kind."""
     cursor.expect("ALTER")
     kind_ = kind(cursor)
     return alter(cursor, kind_, ALTER[kind_])
@@ -202,10 +205,12 @@ def all_rules() -> dict[str, str]:
 
 
 def all_option_lists() -> dict[str, type[Options]]:
+    """The lists of options, by the name of their rule."""
     return _gathered("OPTION_LISTS")
 
 
 def _gathered(table: str) -> dict[str, Any]:
+    """The entries of one table of all families."""
     return {name: each for family in _FAMILIES for name, each in getattr(family, table, {}).items()}
 
 
@@ -214,6 +219,7 @@ def _options_rule(cls: type[Options]) -> str:
 
 
 def _placeholder(rule: OptionRule) -> str:
+    """The value of an option as a synopsis shows it."""
     if rule.kind is ValueKind.CHOICE:
         return "{" + " | ".join(rule.choices) + "}"
     if rule.choices:

@@ -50,6 +50,8 @@ class ShowObjects(s.Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowCreate(s.Statement):
+    """SHOW CREATE kind name: the statement that creates the object as it is now."""
+
     words = "SHOW CREATE"
     kind: s.Kind
     name: s.ObjectName
@@ -71,21 +73,29 @@ class AboutObject(s.Statement):
 
 @dataclass(frozen=True, slots=True)
 class ShowLineage(AboutObject):
+    """SHOW LINEAGE FOR name: the dependencies of the object."""
+
     words = "SHOW LINEAGE"
 
 
 @dataclass(frozen=True, slots=True)
 class ShowSchemaHistory(AboutObject):
+    """SHOW SCHEMA HISTORY FOR name: the versions of its schema."""
+
     words = "SHOW SCHEMA HISTORY"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayQuarantine(AboutObject):
+    """REPLAY QUARANTINE FOR name: process again the records that were set aside."""
+
     words = "REPLAY QUARANTINE"
 
 
 @dataclass(frozen=True, slots=True)
 class ShowCollectionSchema(s.Statement):
+    """SHOW WRITE, READ or INFERRED SCHEMA FOR COLLECTION name."""
+
     which: CollectionSchema
     name: s.ObjectName
 
@@ -99,6 +109,8 @@ class ShowCollectionSchema(s.Statement):
 
 @dataclass(frozen=True, slots=True)
 class Describe(s.Statement):
+    """DESCRIBE name: its columns and, with EXTENDED, all that is known of the object."""
+
     words = "DESCRIBE"
     name: s.ObjectName
     kind: s.Kind | None = None
@@ -202,6 +214,7 @@ SYNOPSES = {
 
 
 def show(cursor: Cursor) -> s.Statement:
+    """Read SHOW. The longer forms are tried before the listings."""
     cursor.expect("SHOW")
     if cursor.take("CREATE"):
         kind_ = kind(cursor)
@@ -222,6 +235,7 @@ def show(cursor: Cursor) -> s.Statement:
 
 
 def _show_objects(cursor: Cursor) -> s.Statement:
+    """Read a listing. SHOW SINK POLICY with a name shows one policy, without a name all of them."""
     listing = cursor.choose(*_LISTING_PHRASES)
     if listing is not None:
         return _listing(cursor, _LISTINGS[listing])
@@ -293,6 +307,7 @@ def _create_sink(cursor: Cursor) -> CreateSink:
 
 
 def _change(cursor: Cursor, statement: ParseStatement) -> s.Statement:
+    """Read what EXPLAIN CHANGE explains."""
     if cursor.take("SUBJECT"):
         subject = cursor.string()
         cursor.expect("TO")

@@ -30,12 +30,16 @@ Documented: TypeAlias = Literal["FIELDS", "TYPES"]
 
 @dataclass(frozen=True, slots=True)
 class SinkKey:
+    """The columns of the key. NOT ENFORCED accepts a key that is not known to be unique."""
+
     columns: tuple[Identifier, ...]
     enforced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions(o.Options, owner="the sink"):
+    """Options of CREATE SINK."""
+
     key_in_value: bool = o.option(True)
     snapshot: bool = o.option(True)
     delivery: Literal["at least once", "exactly once"] = o.option("at least once")
@@ -71,17 +75,21 @@ class CreateSink(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class AddDoc:
+    """ADD: another doc for the schema that the sink publishes."""
+
     doc: DocOn
 
 
 @dataclass(frozen=True, slots=True)
 class DropDoc:
+    """DROP: one doc less."""
+
     target: DocTarget
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshDocs:
-    pass
+    """REFRESH DOCS: take the comments of the catalog as they are now."""
 
 
 DocChange: TypeAlias = AddDoc | DropDoc | RefreshDocs
@@ -89,6 +97,8 @@ DocChange: TypeAlias = AddDoc | DropDoc | RefreshDocs
 
 @dataclass(frozen=True, slots=True)
 class AlterSinkDocs(s.Alter):
+    """ALTER SINK … FORMAT kind (doc changes)."""
+
     format: RegistryKind
     changes: tuple[DocChange, ...]
 
@@ -99,6 +109,8 @@ class AlterSinkDocs(s.Alter):
 
 @dataclass(frozen=True, slots=True)
 class AlterSinkFrom(s.Alter):
+    """ALTER SINK … SET FROM another relation."""
+
     relation: s.ObjectName = field(metadata=s.names(*s.RELATIONS))
     with_options: o.ChangeOptions = o.ChangeOptions()
 
@@ -116,6 +128,8 @@ class PolicyScope:
 
 @dataclass(frozen=True, slots=True)
 class CreateSinkPolicy(s.Create):
+    """CREATE SINK POLICY: what the schemas of sinks must document."""
+
     kind = s.Kind.SINK_POLICY
     format: RegistryKind
     requires: tuple[Documented, ...]
@@ -183,11 +197,13 @@ def create_sink(cursor: Cursor) -> CreateSink:
 
 
 def _default_name(relation: s.ObjectName) -> s.ObjectName:
+    """The name of a sink that is created without one: ``orders_sink`` for the relation ``orders``."""
     *above, last = relation.parts
     return s.ObjectName((*above, Identifier(f"{last.name}_sink", last.quoted)), span=relation.span)
 
 
 def _key(cursor: Cursor) -> SinkKey | None:
+    """Read ``KEY (columns)``. KEY alone begins the formats."""
     if not cursor.at("KEY", "("):
         cursor.expecting("KEY")
         return None
@@ -199,7 +215,7 @@ def alter_sink_docs(cursor: Cursor, target: Target) -> AlterSinkDocs | None:
     if not cursor.take("FORMAT"):
         return None
     format_ = registry_kind(cursor)
-    changes = tuple(_doc_change(cursor) for _ in o.items(cursor))
+    changes = tuple(_doc_change(cursor) for _ in cursor.items())
     return AlterSinkDocs(target.kind, target.name, format_, changes, if_exists=target.if_exists)
 
 
@@ -241,8 +257,9 @@ def alter_sink_policy(cursor: Cursor, target: Target) -> AlterSinkPolicy | None:
 
 
 def _requirements(cursor: Cursor) -> tuple[Documented, ...]:
+    """Read what must be documented, each once."""
     found: list[Documented] = []
-    for _ in o.items(cursor):
+    for _ in cursor.items():
         start = cursor.token
         cursor.expect("REQUIRE DOCUMENTATION FOR ALL")
         what: Documented = "FIELDS" if cursor.take("FIELDS") else "TYPES"
@@ -255,6 +272,7 @@ def _requirements(cursor: Cursor) -> tuple[Documented, ...]:
 
 
 def _scope(cursor: Cursor) -> PolicyScope | None:
+    """Read the schema or database that the policy applies to."""
     if not cursor.take("ON"):
         return None
     if cursor.take("DATABASE"):

@@ -19,6 +19,8 @@ Metadata: TypeAlias = Literal["KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC"
 
 @dataclass(frozen=True, slots=True)
 class IncludeMetadata:
+    """A column with metadata of the record."""
+
     what: Metadata
     alias: Identifier | None = None
 
@@ -37,7 +39,7 @@ Include: TypeAlias = IncludeMetadata | IncludeHeader
 
 @dataclass(frozen=True, slots=True)
 class NoneEnvelope:
-    pass
+    """Every record is a new row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class UpsertEnvelope:
 
 @dataclass(frozen=True, slots=True)
 class DebeziumEnvelope:
-    pass
+    """Every record is a change that Debezium captured: a row before and after it."""
 
 
 SourceEnvelope: TypeAlias = NoneEnvelope | UpsertEnvelope | DebeziumEnvelope
@@ -68,6 +70,8 @@ class SourceOptions(o.Options, owner="the source"):
 
 @dataclass(frozen=True, slots=True)
 class CreateSource(s.Create):
+    """CREATE SOURCE … FROM KAFKA."""
+
     kind = s.Kind.SOURCE
     kafka: Kafka[ReadOptions]
     formats: Formats
@@ -89,6 +93,8 @@ class CreateSource(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class AcceptSchemaChange(s.Alter):
+    """ALTER SOURCE … ACCEPT SCHEMA CHANGE: follow a schema that FOLLOW would not follow by itself."""
+
     with_options: o.ChangeOptions = o.ChangeOptions()
 
     def sql(self) -> str:
@@ -144,6 +150,7 @@ def create_source(cursor: Cursor) -> CreateSource:
 
 
 def _include(cursor: Cursor) -> tuple[Include, ...]:
+    """Read the metadata columns. Only KEY may not be repeated, because it decides the columns of the key."""
     if not cursor.take("INCLUDE"):
         return ()
     found: list[Include] = []
@@ -162,6 +169,7 @@ def _has_key(found: list[Include]) -> bool:
 
 
 def _include_item(cursor: Cursor) -> Include:
+    """Read one metadata column."""
     what = cursor.choose(*_METADATA)
     if what is not None:
         return IncludeMetadata(what, cursor.identifier() if cursor.take("AS") else None)
@@ -186,9 +194,10 @@ def _envelope(cursor: Cursor) -> SourceEnvelope | None:
 
 
 def _upsert(cursor: Cursor) -> UpsertEnvelope:
+    """Read the options of ENVELOPE UPSERT."""
     key: tuple[Identifier, ...] = ()
     inline, alias = False, None
-    for _ in o.items(cursor):
+    for _ in cursor.items():
         start = cursor.token
         if not key and cursor.take("KEY"):
             key = cursor.identifiers()

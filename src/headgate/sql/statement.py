@@ -43,6 +43,7 @@ class ObjectName:
         return hash(self._meaning())
 
     def _meaning(self) -> object:
+        """What equality compares."""
         return self.parts if self.id is None else self.id
 
     def __str__(self) -> str:
@@ -222,6 +223,7 @@ def column_name(cursor: Cursor) -> ObjectName:
 
 
 def if_not_exists(cursor: Cursor, or_replace: bool = False) -> bool:
+    """Read IF NOT EXISTS. It contradicts OR REPLACE."""
     start = cursor.token.start
     found = cursor.take("IF NOT EXISTS")
     if found and or_replace:
@@ -254,6 +256,7 @@ _LINE = 80  # characters; a longer list is printed with one item per line
 
 
 def print_identifier(node: Identifier) -> str:
+    """The name as SQL. A name that was written in quotes keeps them."""
     # Without quotes, DROP SINK policy … would be read as a sink policy.
     return force_quotes(node.name) if node.quoted or node.name.upper() == "POLICY" else node.name
 
@@ -316,6 +319,7 @@ def rewrite(node: Part, change: Rewriting) -> Part:
 
 
 def _rewritten_fields(node: Any, change: Rewriting) -> Any:
+    """The node with the fields that ``change`` replaces; the same object if there are none."""
     new: dict[str, Any] = {}
     for declared in dataclasses.fields(node):
         if declared.compare and declared.init:
@@ -327,6 +331,7 @@ def _rewritten_fields(node: Any, change: Rewriting) -> Any:
 
 
 def _rewritten_value(value: Any, field: DataField | None, change: Rewriting) -> Any:
+    """What ``change`` makes of a value, or of the values inside it."""
     found = change(value, field)
     if found is not value or isinstance(value, TYPES):
         return found

@@ -15,6 +15,8 @@ from headgate.text.cursor import Cursor, Identifier
 
 @dataclass(frozen=True, slots=True)
 class MaterializedViewOptions(o.Options, owner="the materialized view"):
+    """Options of CREATE MATERIALIZED VIEW. CONFIRM is for a replacement that rewrites data."""
+
     also: ClassVar[tuple[str, ...]] = ("ASSERT NOT NULL",)
     on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
     confirm: bool = o.option(False)
@@ -22,6 +24,8 @@ class MaterializedViewOptions(o.Options, owner="the materialized view"):
 
 @dataclass(frozen=True, slots=True)
 class CreateView(s.Create):
+    """CREATE VIEW … AS query."""
+
     kind = s.Kind.VIEW
     query: s.Query
     columns: tuple[Identifier, ...] = ()
@@ -34,6 +38,8 @@ class CreateView(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class CreateMaterializedView(s.Create):
+    """CREATE MATERIALIZED VIEW … AS query. ``assert_not_null`` are columns in which NULL is an error."""
+
     kind = s.Kind.MATERIALIZED_VIEW
     query: s.Query
     columns: tuple[Identifier, ...] = ()
@@ -96,6 +102,8 @@ class StreamProperties(o.Options, owner="the stream or table"):
 
 @dataclass(frozen=True, slots=True)
 class CreateStream(s.Create):
+    """CREATE STREAM (columns): a topic whose records are rows that are only added."""
+
     kind = s.Kind.STREAM
     columns: tuple[StreamColumn, ...] = ()
     properties: StreamProperties = StreamProperties()
@@ -107,11 +115,15 @@ class CreateStream(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class CreateTable(CreateStream):
+    """CREATE TABLE (columns): a topic whose records are rows by their key."""
+
     kind = s.Kind.TABLE
 
 
 @dataclass(frozen=True, slots=True)
 class CreateStreamAs(s.Create):
+    """CREATE STREAM … AS query: a topic that the query fills."""
+
     kind = s.Kind.STREAM
     query: s.Query
     properties: StreamProperties = StreamProperties()
@@ -130,6 +142,8 @@ class CreateStreamAs(s.Create):
 
 @dataclass(frozen=True, slots=True)
 class CreateTableAs(CreateStreamAs):
+    """CREATE TABLE … AS query."""
+
     kind = s.Kind.TABLE
 
 
@@ -188,7 +202,7 @@ def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], MaterializedV
     words."""
     asserted: list[Identifier] = []
     found: dict[str, Any] = {}
-    for _ in o.items(cursor):
+    for _ in cursor.items():
         if cursor.take("ASSERT NOT NULL"):
             asserted.extend(cursor.identifiers() if cursor.at("(") else (cursor.identifier(),))
         elif asserted and not found and _at_lone_column(cursor):
@@ -199,6 +213,7 @@ def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], MaterializedV
 
 
 def _at_lone_column(cursor: Cursor) -> bool:
+    """Whether a name stands here that is no option and is followed by a comma or a parenthesis."""
     is_option = o.find_rule(MaterializedViewOptions, cursor.token.word) is not None
     return cursor.at_name() and not is_option and cursor.tokens[cursor.index + 1].word in (",", ")")
 
@@ -214,6 +229,7 @@ def create_table(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStrea
 def _create_stream(
     cursor: Cursor, or_replace: bool, plain: type[CreateStream], as_select: type[CreateStreamAs]
 ) -> CreateStream | CreateStreamAs:
+    """Read what follows the kind. Columns and AS exclude each other."""
     exists = s.if_not_exists(cursor, or_replace)
     name = s.object_name(cursor)
     columns = _columns(cursor)
@@ -234,6 +250,7 @@ def _columns(cursor: Cursor) -> tuple[StreamColumn, ...]:
 
 
 def _column(cursor: Cursor) -> StreamColumn:
+    """Read a column of a stream or table."""
     name = cursor.identifier()
     type_ = s.column_type(cursor)
     role = cursor.choose(*_ROLES)

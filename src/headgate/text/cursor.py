@@ -1,6 +1,6 @@
 """The cursor: the position in the tokens, what a parser looked for there, and the error that lists it.
 
-Every ``take_…`` that finds something else remembers what it looked for at this place. So when a parse function has
+Every ``take_…`` that finds something else remembers what it looked for at this position. So when a parse function has
 tried all its alternatives and raises ``unexpected()``, the error lists exactly what could have stood here.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -36,6 +36,8 @@ class Identifier:
 
 
 class Cursor:
+    """A position in the tokens of a text, and the methods that read from it."""
+
     def __init__(self, text: str, tokens: list[Token], index: int = 0) -> None:
         self.text = text
         self.tokens = tokens
@@ -47,6 +49,7 @@ class Cursor:
 
     @property
     def token(self) -> Token:
+        """The token at the position. At the end it is of kind END."""
         return self.tokens[self.index]
 
     def at(self, *words: str) -> bool:
@@ -107,17 +110,20 @@ class Cursor:
         return found
 
     def step(self) -> Token:
+        """Step over one token, whatever it is, and return it."""
         token = self.token
         self.index += 1
         return token
 
     def take_string(self) -> str | None:
+        """The value of the string that comes next; None if something else does."""
         if self.token.kind is TokenKind.STRING:
             return self.step().value
         self._remember("a string")
         return None
 
     def string(self) -> str:
+        """The value of the string that must come next."""
         found = self.take_string()
         if found is None:
             raise self.unexpected()
@@ -135,6 +141,7 @@ class Cursor:
     # Names
 
     def identifier(self) -> Identifier:
+        """Read a name. A reserved word is an error of its own, because quotes make it a name."""
         token = self.token
         if token.kind is TokenKind.QUOTED or (token.kind is TokenKind.WORD and token.word not in RESERVED):
             self.index += 1
@@ -164,6 +171,17 @@ class Cursor:
         self.expect(")")
         return found
 
+    def items(self) -> Iterator[None]:
+        """Yield once for each item of a list in parentheses; the caller reads the item. A trailing comma is allowed."""
+        self.expect("(")
+        while True:
+            yield
+            if not self.take(","):
+                self.expect(")")
+                return
+            if self.take(")"):
+                return
+
     # Spans
 
     def span_from(self, start: int) -> Span:
@@ -190,6 +208,7 @@ class Cursor:
         self._tried = []
 
     def _tried_here(self) -> list[str]:
+        """What was looked for at this position. What was looked for before the last step does not count."""
         return self._tried if self._tried_at == self.index else []
 
     def _remember(self, what: str) -> None:

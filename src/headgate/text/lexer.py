@@ -16,6 +16,8 @@ from headgate.text import errors
 
 
 class TokenKind(enum.Enum):
+    """The kinds of tokens. Keywords are words: which words are keywords depends on the grammar around them."""
+
     WORD = "word"
     QUOTED = "quoted identifier"
     STRING = "string"
@@ -39,6 +41,7 @@ class Token(NamedTuple):
 
     @property
     def span(self) -> Span:
+        """Where the token stands in the text."""
         return Span(self.start, self.end)
 
 
@@ -128,12 +131,14 @@ def tokenize(text: str, *, foreign: bool = False) -> list[Token]:
 
 
 def _unexpected_character(text: str, position: int) -> HeadgateError:
+    """The error for the first character that begins no token. The blanks before it are skipped."""
     blank = _BLANK.match(text, position)
     at = blank.end() if blank else position
     return errors.UnexpectedCharacter(text[at]).at(Span(at, at + 1))
 
 
 def _refuse_what_is_no_text(text: str) -> None:
+    """Refuse NUL characters and halves of surrogate pairs, which no target can store."""
     bad = _NOT_TEXT.search(text)
     if bad is not None:
         problem = errors.NulCharacter() if bad[0] == "\x00" else errors.UnexpectedCharacter(bad[0])
@@ -141,6 +146,7 @@ def _refuse_what_is_no_text(text: str) -> None:
 
 
 def _literal(text: str, kind: str, start: int, end: int) -> Token:
+    """The token of a literal or a quoted name, without quotes and escapes. Raises for one that is not closed."""
     raw = text[start:end]
     match kind:
         case "string":
@@ -167,6 +173,7 @@ def _quoted_identifier(raw: str, start: int, end: int) -> Token:
 
 
 def _dollar_quoted(text: str, tag: str, start: int, after: int) -> Token:
+    """The string between two equal tags. Nothing inside it is an escape."""
     close = text.find(tag, after)
     if close < 0:
         raise errors.UnterminatedDollarQuote(tag).at(Span(start, after))
@@ -174,6 +181,7 @@ def _dollar_quoted(text: str, tag: str, start: int, after: int) -> Token:
 
 
 def _end_of_comment(text: str, start: int) -> int:
+    """The offset behind a comment. Comments nest, as in PostgreSQL."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(text, start):
         depth += 1 if edge[0] == "/*" else -1
@@ -208,6 +216,7 @@ def _unescape(body: str, offset: int) -> str:
 
 
 def _other_escape(found: re.Match[str], character: str, offset: int) -> str:
+    """The character of an escape that is a letter. As in PostgreSQL, an unknown letter stands for itself."""
     if character in "uUx":
         raise _bad_escape(found, offset)
     return _NAMED_ESCAPES.get(character, character)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 from headgate.registry.compatibility import json_nodes as n
 from headgate.registry.json_documents import REFERENCES, Documents, Draft
@@ -18,39 +19,21 @@ Schema = dict[str, Json]
 
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
 CONDITIONS = ("if", "then", "else")
-NUMBER_KEYWORDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
-STRING_KEYWORDS = frozenset(("minLength", "maxLength", "pattern", "format"))
-ARRAY_KEYWORDS = frozenset(
-    (
-        "items",
-        "additionalItems",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "prefixItems",
-        "unevaluatedItems",
-        "contains",
-    )
-)
-OBJECT_KEYWORDS = frozenset(
-    (
-        *("properties", "required", "minProperties", "maxProperties", "dependencies", "patternProperties"),
-        *(
-            "additionalProperties",
-            "propertyNames",
-            "dependentRequired",
-            "dependentSchemas",
-            "unevaluatedProperties",
-        ),
-    )
-)
+_NUMBER_KEYWORDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+# The keywords that constrain values of a type.
 KEYWORDS = {
-    "string": STRING_KEYWORDS,
-    "integer": NUMBER_KEYWORDS,
-    "number": NUMBER_KEYWORDS,
-    "array": ARRAY_KEYWORDS,
-    "object": OBJECT_KEYWORDS,
-}
+    "string": frozenset(("minLength", "maxLength", "pattern", "format")),
+    "integer": _NUMBER_KEYWORDS,
+    "number": _NUMBER_KEYWORDS,
+    "array": frozenset((
+        "items", "additionalItems", "minItems", "maxItems", "uniqueItems", "prefixItems", "unevaluatedItems",
+        "contains",
+    )),
+    "object": frozenset((
+        "properties", "required", "minProperties", "maxProperties", "dependencies", "patternProperties",
+        "additionalProperties", "propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
+    )),
+}  # fmt: skip
 _SINCE_6 = (Draft.V6, Draft.V7, Draft.V2019_09, Draft.V2020_12)
 # The drafts that know a keyword. A keyword that is not listed is known to all.
 LIFE = {
@@ -99,6 +82,7 @@ class Loader:
         return self._nodes[id(schema)]
 
     def _load(self, schema: Schema) -> n.Node:
+        """One node for all constraints of a schema."""
         parts = [*self._parts(schema)]
         common = _common(schema, self._documents.draft(schema))
         if not parts:
@@ -107,6 +91,7 @@ class Loader:
         return replace(node, common=common)
 
     def _parts(self, schema: Schema) -> Iterator[n.Node]:
+        """A node for each constraint. The order is that of Confluent's registry, because paths depend on it."""
         draft = self._documents.draft(schema)
         for keyword in REFERENCES if draft > Draft.V7 else ("$ref",):
             if isinstance(reference := schema.get(keyword), str):
@@ -143,6 +128,7 @@ class Loader:
                 yield self._of_type(schema, name)
 
     def _of_type(self, schema: Schema, name: str) -> n.Node:
+        """The node for one JSON type, with those of the schema's keywords that constrain it."""
         match name:
             case "string":
                 pattern = schema.get("pattern")
@@ -161,16 +147,14 @@ class Loader:
 
     def _of_number(self, schema: Schema, *, is_integer: bool) -> n.Number:
         # Draft 4 has "exclusiveMaximum": true beside "maximum". It is not compared, like in Confluent's registry.
+        limit = partial(_number, schema)
         return n.Number(
-            _number(schema, "maximum"),
-            _number(schema, "minimum"),
-            _number(schema, "exclusiveMaximum"),
-            _number(schema, "exclusiveMinimum"),
-            _number(schema, "multipleOf"),
-            is_integer,
-        )
+            limit("maximum"), limit("minimum"), limit("exclusiveMaximum"), limit("exclusiveMinimum"),
+            limit("multipleOf"), is_integer,
+        )  # fmt: skip
 
     def _of_array(self, schema: Schema) -> n.Array:
+        """Limits of `contains` exist since 2019-09; a schema that has it wants at least one such item."""
         draft = self._documents.draft(schema)
         contains = "contains" in schema and draft >= Draft.V2019_09
         array = n.Array(
@@ -206,6 +190,7 @@ class Loader:
         return replace(array, permits_additional=rest is not False)
 
     def _of_object(self, schema: Schema) -> n.Object:
+        """An object with its properties, dependencies and content model."""
         draft = self._documents.draft(schema)
         rest, required = schema.get("additionalProperties"), schema.get("required")
         names = required if isinstance(required, list) else []
@@ -219,11 +204,10 @@ class Loader:
             max_properties=_number(schema, "maxProperties"),
             min_properties=_number(schema, "minProperties"),
         )
-        if draft >= Draft.V2019_09:
-            schemas = self._named(schema, "dependentSchemas")
-            return replace(node, property_dependencies=_lists(schema, "dependentRequired"), schema_dependencies=schemas)
-        schemas = self._named(schema, "dependencies")
-        return replace(node, property_dependencies=_lists(schema, "dependencies"), schema_dependencies=schemas)
+        split = draft >= Draft.V2019_09  # before, one keyword held both kinds of dependencies
+        lists = _lists(schema, "dependentRequired" if split else "dependencies")
+        schemas = self._named(schema, "dependentSchemas" if split else "dependencies")
+        return replace(node, property_dependencies=lists, schema_dependencies=schemas)
 
     def _named(self, schema: Schema, keyword: str) -> dict[str, n.Node]:
         named = schema.get(keyword)
@@ -240,6 +224,7 @@ class Loader:
 
 
 def _common(schema: Schema, draft: Draft) -> n.Common:
+    """The keywords that any schema may have. Draft 4 wrote `id` without a dollar sign."""
     return n.Common(
         _string(schema, "id" if draft is Draft.V4 else "$id"),
         _string(schema, "title"),
@@ -250,6 +235,7 @@ def _common(schema: Schema, draft: Draft) -> n.Common:
 
 
 def _lists(schema: Schema, keyword: str) -> dict[str, frozenset[str]]:
+    """The members of a keyword that are lists of names. Others are schemas, which `_named` reads."""
     named = schema.get(keyword)
     members = named.items() if isinstance(named, dict) else ()
     return {
@@ -275,6 +261,7 @@ def _text(value: Json) -> str:
 
 
 def _plain_numbers(value: Json) -> Json:
+    """The value with 1 in place of 1.0, because JSON Schema calls both the same number."""
     match value:
         case float():
             return int(value) if value.is_integer() else value

@@ -1,7 +1,7 @@
 """The rules of the registry, as functions over its tables: settings, registering, deleting.
 
-Settings are the compatibility level and the mode, of the whole registry (subject None) and of single subjects, which
-take precedence. Deleting has two steps: a soft delete hides a version and keeps its id readable, a permanent one
+Settings are the compatibility level and the mode. The registry as a whole has both (subject None), and a subject may have
+its own, which take precedence. Deleting has two steps: a soft delete hides a version and keeps its id readable, a permanent one
 removes it.
 """
 
@@ -89,7 +89,7 @@ def put_config(tables: Tables, subject: str | None, change: Config) -> Config:
     before = _config(tables, subject) or Config(None)
     normalize = change.normalize if change.normalize is not None else before.normalize
     after = Config(change.level or before.level, normalize)
-    tables.settings.put_config(subject, after.level, after.normalize)
+    tables.put_config(subject, after.level, after.normalize)
     return after
 
 
@@ -99,21 +99,21 @@ def drop_config(tables: Tables, subject: str | None) -> Config:
     if subject is not None and _config(tables, subject) is None:
         raise errors.UnknownSubject(subject)
     before = own_config(tables, subject)
-    tables.settings.drop_config(subject)
+    tables.drop_config(subject)
     return before
 
 
 def mode_in_scope(tables: Tables, subject: str | None) -> Mode:
     """The mode in effect. READONLY_OVERRIDE of the registry takes precedence over a subject's own mode."""
-    general = Mode(tables.settings.mode(None) or Mode.READWRITE)
+    general = Mode(tables.mode(None) or Mode.READWRITE)
     if general is Mode.READONLY_OVERRIDE or subject is None:
         return general
-    return Mode(tables.settings.mode(subject) or general)
+    return Mode(tables.mode(subject) or general)
 
 
 def own_mode(tables: Tables, subject: str | None) -> Mode:
     """The mode of the subject itself. Raises NoModeOfItsOwn if it has none."""
-    found = tables.settings.mode(subject)
+    found = tables.mode(subject)
     if found is None and subject is not None:
         raise errors.NoModeOfItsOwn(subject)
     return Mode(found or Mode.READWRITE)
@@ -126,15 +126,15 @@ def put_mode(tables: Tables, subject: str | None, new: Mode, *, force: bool) -> 
         raise errors.InvalidMode(new)
     if new is Mode.IMPORT and mode_in_scope(tables, subject) is not Mode.IMPORT and not force:
         _make_room_for_import(tables, subject)
-    tables.settings.put_mode(subject, new)
+    tables.put_mode(subject, new)
 
 
 def drop_mode(tables: Tables, subject: str | None) -> Mode:
     """Remove a subject's mode, so that the registry's applies. Returns what was set before."""
-    found = tables.settings.mode(subject)
+    found = tables.mode(subject)
     if found is None and subject is not None:
         raise errors.UnknownSubject(subject)
-    tables.settings.drop_mode(subject)
+    tables.drop_mode(subject)
     return Mode(found or Mode.READWRITE)
 
 
@@ -145,11 +145,12 @@ def refuse_if_read_only(tables: Tables, subject: str | None) -> None:
 
 
 def _config(tables: Tables, subject: str | None) -> Config | None:
-    found = tables.settings.config(subject)
+    found = tables.config(subject)
     return None if found is None else Config(CompatibilityLevel(found[0]) if found[0] else None, found[1])
 
 
 def _make_room_for_import(tables: Tables, subject: str | None) -> None:
+    """Remove softly deleted versions, whose ids would be in the way. Live ones are not touched, but refused."""
     concerned = tables.subjects("", Visibility.ALL) if subject is None else (subject,)
     for name in concerned:
         if tables.latest(name, Visibility.LIVE) is not None:
@@ -208,16 +209,13 @@ class Registration:
         read = read_posted(tables, request.schema, normalize=normalize, visibility=Visibility.LIVE)
         if (found := _registered(tables, subject, request, read, normalize)) is not None:
             return found
+        # Imported schemas come from a registry that has checked them, in the order in which they were registered there.
         if mode is not Mode.IMPORT and (reasons := self.reasons(tables, subject, read)):
             raise errors.Incompatible(subject, level_in_scope(tables, subject), reasons)
         return _add(tables, subject, request, read, mode)
 
     def reasons(
-        self,
-        tables: Tables,
-        subject: str,
-        read: PostedReading,
-        against: Sequence[StoredVersion] | None = None,
+        self, tables: Tables, subject: str, read: PostedReading, against: Sequence[StoredVersion] | None = None
     ) -> tuple[str, ...]:
         """Why a schema cannot follow the versions `against`, by default those that the level compares with."""
         level = level_in_scope(tables, subject)
@@ -243,8 +241,7 @@ class Registration:
 def look_up(tables: Tables, subject: str, schema: Schema, *, normalize: bool, visibility: Visibility) -> StoredVersion:
     """The version of the subject that has exactly this schema."""
     normalize = normalize or bool(config_in_scope(tables, subject).normalize)
-    if tables.latest(subject, visibility) is None:
-        raise errors.UnknownSubject(subject)
+    require_subject(tables, subject, visibility)
     read = read_posted(tables, schema, normalize=normalize, visibility=Visibility.ALL)
     found = tables.matching(subject, read.prints, normalize, visibility)
     if found is None:
@@ -257,9 +254,14 @@ def find_version(tables: Tables, subject: str, number: int, visibility: Visibili
     found = tables.latest(subject, visibility) if number == LATEST else tables.version(subject, number, visibility)
     if found is not None:
         return found
+    require_subject(tables, subject, visibility)
+    raise errors.UnknownVersion(subject, number)
+
+
+def require_subject(tables: Tables, subject: str, visibility: Visibility) -> None:
+    """Raises UnknownSubject if the subject has no version that is visible."""
     if tables.latest(subject, visibility) is None:
         raise errors.UnknownSubject(subject)
-    raise errors.UnknownVersion(subject, number)
 
 
 def _refuse_by_mode(tables: Tables, subject: str, request: PostedSchema, mode: Mode) -> None:
@@ -273,6 +275,7 @@ def _refuse_by_mode(tables: Tables, subject: str, request: PostedSchema, mode: M
 def _registered(
     tables: Tables, subject: str, request: PostedSchema, read: PostedReading, normalize: bool
 ) -> StoredVersion | None:
+    """The live version that the request asks for already, None if there is none."""
     if request.version is not None:
         found = tables.version(subject, request.version, Visibility.LIVE)
         return found if found is not None and tables.fingerprint(found.schema_id) == read.prints.exact else None
@@ -283,6 +286,7 @@ def _registered(
 
 
 def _add(tables: Tables, subject: str, request: PostedSchema, read: PostedReading, mode: Mode) -> StoredVersion:
+    """Store the schema, unless its text is known, and give the subject a version of it."""
     version = _new_version(tables, subject, request, mode)
     schema_id = tables.add_schema(read.kept, read.prints, _known_id(tables, request, read))
     for old in tables.versions_of_id(schema_id, Visibility.DELETED):
@@ -327,6 +331,7 @@ def _versions_to_compare(tables: Tables, subject: str, level: CompatibilityLevel
 
 
 def _version_to_compare(tables: Tables, subject: str, number: int) -> Sequence[StoredVersion]:
+    """One version as a sequence, empty if the subject has none yet."""
     if number == LATEST:
         latest = tables.latest(subject, Visibility.LIVE)
         return () if latest is None else (latest,)
@@ -392,22 +397,23 @@ def refuse_if_referenced(
 
 
 def _find_to_delete(tables: Tables, subject: str, number: int, *, permanent: bool) -> StoredVersion:
+    """The version to delete. A permanent deletion also finds versions that were deleted softly."""
     if number == LATEST:
         found = tables.latest(subject, Visibility.ALL if permanent else Visibility.LIVE)
     else:
         found = tables.version(subject, number, Visibility.ALL)
     if found is not None:
         return found
-    if tables.latest(subject, Visibility.ALL) is None:
-        raise errors.UnknownSubject(subject)
+    require_subject(tables, subject, Visibility.ALL)
     raise errors.UnknownVersion(subject, number)
 
 
 def _remove_versions(tables: Tables, versions: tuple[StoredVersion, ...]) -> None:
+    """Remove versions for good. A subject that has none left loses its settings, too."""
     for version in versions:
         tables.remove_version(version.subject, version.version)
     tables.drop_unreferenced({version.schema_id for version in versions})
     for subject in {version.subject for version in versions}:
         if tables.latest(subject, Visibility.ALL) is None:
-            tables.settings.drop_config(subject)
-            tables.settings.drop_mode(subject)
+            tables.drop_config(subject)
+            tables.drop_mode(subject)

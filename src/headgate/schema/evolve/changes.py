@@ -44,6 +44,8 @@ class FieldAdded(_Change):
 
 @dataclass(frozen=True, slots=True)
 class FieldRemoved(_Change):
+    """A field is gone. What it held before stays in the records that were written with it."""
+
     field: t.Field
     text = "removed"
 
@@ -71,6 +73,8 @@ class FieldMoved(_Change):
 
 @dataclass(frozen=True, slots=True)
 class _Retyped(_Change):
+    """A scalar, array or map has another type."""
+
     old: t.Type
     new: t.Type
 
@@ -101,16 +105,22 @@ class TypeChanged(_Retyped):
 
 @dataclass(frozen=True, slots=True)
 class NullabilityRelaxed(_Change):
+    """A field, element or value may be null from now on."""
+
     text = "became nullable"
 
 
 @dataclass(frozen=True, slots=True)
 class NullabilityTightened(_Change):
+    """A field, element or value may no longer be null."""
+
     text = "became not null"
 
 
 @dataclass(frozen=True, slots=True)
 class EnumSymbolsAdded(_Change):
+    """An enum has further symbols."""
+
     symbols: tuple[str, ...]
 
     def describe(self) -> str:
@@ -197,6 +207,7 @@ def diff_values(old: t.Field, new: t.Field, *, aliases: Aliases | None = None) -
 
 
 def _changes_of_record(old: t.Record, new: t.Record, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+    """The changes of one record: its names, the fields that went, then its fields in their new order."""
     yield from _naming(old, new, path)
     before = {field.name: field for field in old.fields}
     origin = {f.name: f.name if f.name in before else None for f in new.fields}
@@ -239,6 +250,7 @@ def _in_order(old: t.Record, kept: list[str]) -> frozenset[str]:
 
 
 def _changes_of_field(old: t.Field, new: t.Field, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+    """The changes of a field that both records have."""
     if old.name != new.name:
         yield FieldRenamed(path, old.name, new.name)
     yield from _nullability(old.nullable, new.nullable, path)
@@ -248,6 +260,7 @@ def _changes_of_field(old: t.Field, new: t.Field, path: Path, new_path: Path, al
 
 
 def _changes_of_type(old: t.Type, new: t.Type, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+    """The changes inside a type. Only types of the same kind are compared part by part."""
     if old == new:
         return
     match old, new:
@@ -268,6 +281,7 @@ def _changes_of_type(old: t.Type, new: t.Type, path: Path, new_path: Path, alias
 
 
 def _retyped(old: t.Type, new: t.Type, path: Path) -> Change:
+    """The change between two types of which at least one is a scalar, or that are of different kinds."""
     # Names and docs do not make a type wider: json loses them just as text does.
     bound = t.plain(widen(t.plain(old), t.plain(new)))
     if bound == t.plain(new):
@@ -276,6 +290,7 @@ def _retyped(old: t.Type, new: t.Type, path: Path) -> Change:
 
 
 def _enums(old: t.Enum, new: t.Enum, path: Path) -> Iterator[Change]:
+    """The changes of an enum: its names, its symbols, their order and its default."""
     yield from _naming(old, new, path)
     removed = tuple(symbol for symbol in old.symbols if symbol not in new.symbols)
     added = tuple(symbol for symbol in new.symbols if symbol not in old.symbols)
@@ -290,6 +305,7 @@ def _enums(old: t.Enum, new: t.Enum, path: Path) -> Iterator[Change]:
 
 
 def _naming(old: t.Record | t.Enum, new: t.Record | t.Enum, path: Path) -> Iterator[Change]:
+    """The changes of the full name and the doc of a record or enum."""
     if old.name != new.name:
         yield TypeRenamed(path, old.name, new.name)
     if old.doc != new.doc:

@@ -54,14 +54,17 @@ def widen(a: t.Type, b: t.Type, *, exact: bool = False) -> t.Type:
 
 
 def is_number(type_: t.Type) -> bool:
+    """Whether the type is one of those that widen among each other."""
     return isinstance(type_, Number)
 
 
 def _beyond_text(type_: t.Type) -> bool:
+    """Whether the bound of this type with another one is json: text could not hold its structure."""
     return isinstance(type_, t.Json | t.Array | t.Map | t.Record | t.Named)
 
 
 def _widened_number(a: Number, b: Number, exact: bool) -> t.Type:
+    """The bound of two numbers."""
     if isinstance(a, t.Decimal) or isinstance(b, t.Decimal):
         return _widened_decimal(a, b)
     kinds = {type(a), type(b)}
@@ -73,18 +76,21 @@ def _widened_number(a: Number, b: Number, exact: bool) -> t.Type:
 
 
 def _widened_decimal(a: Number, b: Number) -> t.Type:
+    """A decimal with room for the digits of both; text if it would have too many."""
     (whole_a, scale_a), (whole_b, scale_b) = _digits(a), _digits(b)
     whole, scale = max(whole_a, whole_b), max(scale_a, scale_b)
     return t.Decimal(whole + scale, scale) if whole + scale <= t.MAX_PRECISION else t.Text()
 
 
 def _digits(number: Number) -> tuple[int, int]:
+    """The digits that a number needs before and after the point."""
     if isinstance(number, t.Decimal):
         return number.precision - number.scale, number.scale
     return _DIGITS[type(number)]
 
 
 def _widened_enum(a: t.Enum, b: t.Enum) -> t.Type:
+    """The bound of two enums: an enum if both have the same symbols, otherwise text."""
     if set(a.symbols) != set(b.symbols):
         return t.Text()
     symbols = a.symbols if a.symbols == b.symbols else tuple(sorted(a.symbols))
@@ -140,6 +146,7 @@ def with_past(present: t.Field, past: Sequence[t.Field]) -> t.Field:
 
 
 def _past_type(type_: t.Type, past: Sequence[t.Type]) -> t.Type:
+    """A type as it reads values of earlier versions too. Only its nullability and its numbers can differ."""
     match type_:
         case t.Record():
             records = [one for one in past if isinstance(one, t.Record)]
@@ -162,6 +169,7 @@ def _past_type(type_: t.Type, past: Sequence[t.Type]) -> t.Type:
 
 
 def _past_field(field: t.Field, versions: Sequence[t.Field | None]) -> t.Field:
+    """A field as it reads records of earlier versions. None stands for a version that lacks the field."""
     having = [one for one in versions if one is not None and _fits(field.type, one.type)]
     made = with_past(field, having)
     default = having[0].default if having else field.default
@@ -170,6 +178,7 @@ def _past_field(field: t.Field, versions: Sequence[t.Field | None]) -> t.Field:
 
 
 def _fits(present: t.Type, past: t.Type) -> bool:
+    """Whether values of a past type can be read as values of the present one, after numbers have widened."""
     match present, past:
         case t.Record(), t.Record():
             return True  # each field is looked at by itself
@@ -187,6 +196,7 @@ def _absent_before(field: t.Field) -> t.Field:
 
 
 def _field(old: t.Field, new: t.Field | None, accept: bool) -> t.Field:
+    """A field after a change; None stands for a schema that no longer has it."""
     if new is None:
         return _absent_before(old)
     type_ = _type(old.type, new.type, accept)
@@ -194,6 +204,7 @@ def _field(old: t.Field, new: t.Field | None, accept: bool) -> t.Field:
 
 
 def _type(old: t.Type, new: t.Type, accept: bool) -> t.Type:
+    """A type after a change. Without `accept` only numbers widen."""
     match old, new:
         case t.Record(), t.Record():
             return merge(old, new, accept=accept)

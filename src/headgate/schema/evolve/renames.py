@@ -48,6 +48,7 @@ def members(format_: SchemaFormat, schema: WrittenSchema, message: str | None) -
 
 
 def _avro(node: tree.AvroType, around: frozenset[int]) -> tuple[Member, ...]:
+    """The fields of a record, also of one in an array, a map or a union with null. A record inside itself has none."""
     match node:
         case tree.Record() if id(node) not in around:
             inside = around | {id(node)}
@@ -98,6 +99,7 @@ def names_of_earlier(later: Sequence[KnownFields], fields: Sequence[Member]) -> 
 
 
 def _is_earlier(later: Member, field: Member) -> bool:
+    """Whether the field is an earlier version of the later one."""
     if later.number is not None:
         return later.number == field.number
     return field.name in (later.name, *later.aliases)
@@ -116,6 +118,7 @@ def _match(known: Sequence[KnownFields], field: Member) -> tuple[Rank, str] | No
 
 
 def _same(version: KnownFields, field: Member) -> Iterator[KnownField | None]:
+    """The fields of a version that may be this one, the most certain first. None stands for a miss."""
     if field.number is not None:
         yield next((one for one in version if one.member.number == field.number), None)
     for name in (field.name, *field.aliases):
@@ -123,6 +126,7 @@ def _same(version: KnownFields, field: Member) -> Iterator[KnownField | None]:
 
 
 def _inside(known: Sequence[KnownFields], name: str) -> list[KnownFields]:
+    """The fields of the records that a field holds, in each of the schemas that have it."""
     found = (next((one for one in version if one.name == name), None) for version in known)
     return [one.inner for one in found if one is not None]
 

@@ -110,6 +110,7 @@ _KEPT_SYMBOLS = _safe("the column keeps its symbols")
 
 
 def _symbols(reader: Verdict) -> Row:
+    """The row of a change of an enum. All targets but the reader treat symbols as text."""
     return Row(
         reader=reader,
         avro_sink=_NEW_VERSION,
@@ -207,6 +208,7 @@ _TypeChange = c.TypeWidened | c.TypeNarrowed | c.TypeChanged
 
 
 def _type(change: _TypeChange, target: Target) -> Verdict:
+    """The verdict on a change of a type, by target."""
     match target:
         case Target.READER | Target.KEY:
             return _reader_type(change.old, change.new)
@@ -225,6 +227,7 @@ def _type(change: _TypeChange, target: Target) -> Verdict:
 
 
 def _reader_type(old: t.Type, new: t.Type) -> Verdict:
+    """A source follows a number that widens, and nothing else."""
     bound = widen(old, new)
     if not (is_number(old) and is_number(bound)):
         return _breaking(f"{print_type(old)} cannot become {print_type(new)}: only numbers widen by themselves")
@@ -276,6 +279,7 @@ _PROMOTED: dict[type, tuple[type, ...]] = {
 
 
 def _avro_type(old: t.Type, new: t.Type) -> Verdict:
+    """A sink follows where readers of the new schema can still read the old records."""
     if isinstance(new, _PROMOTED.get(type(old), ())):
         return _in_place("a new version has the wider type, to which readers promote")
     if isinstance(old, t.Decimal) and isinstance(new, t.Decimal) and _only_more_digits(old, new):
@@ -289,6 +293,7 @@ def _only_more_digits(old: t.Decimal, new: t.Decimal) -> bool:
 
 
 def _postgres_type(change: _TypeChange) -> Verdict:
+    """A column follows where ALTER TABLE keeps every value."""
     old, new = change.old, change.new
     if isinstance(old, t.Named) or isinstance(new, t.Named):
         return _breaking("a type that is not resolved cannot be compared")
@@ -304,6 +309,7 @@ def _postgres_type(change: _TypeChange) -> Verdict:
 
 
 def _elasticsearch_type(change: _TypeChange) -> Verdict:
+    """A field of an index never changes its type, so a wider type needs a new index."""
     old, new = change.old, change.new
     if isinstance(old, t.Named) or isinstance(new, t.Named):
         return _breaking("a type that is not resolved cannot be compared")
@@ -315,6 +321,7 @@ def _elasticsearch_type(change: _TypeChange) -> Verdict:
 
 
 def _view_type(old: t.Type, new: t.Type) -> Verdict:
+    """A view follows a number that widens; its types are computed again."""
     if is_number(new) and _widens_to_number(old, new):
         return _in_place("columns computed from it get their types anew")
     return _breaking(f"what the query computes on {print_type(old)} may not be defined on {print_type(new)}")
@@ -343,6 +350,7 @@ class ArrivingSchema:
 
     @property
     def level(self) -> Level:
+        """The worst verdict on any of the changes."""
         return max((found.level for _, found in self.changes), default=Level.SAFE)
 
     @property
@@ -399,10 +407,12 @@ def arriving(encoding: SchemaEncoding, schema: WrittenSchema, target: Target = T
 
 
 def _judged(old: t.Field, new: t.Field, target: Target) -> list[tuple[c.Change, Verdict]]:
+    """The changes from one type to another, each with its verdict."""
     return [(change, verdict(change, target)) for change in c.diff_values(old, new)]
 
 
 def _changed_paths(old: t.Field, new: t.Field, target: Target) -> list[Path]:
+    """The paths of changes that need something to be done."""
     return [change.path for change, found in _judged(old, new, target) if found.level > Level.SAFE]
 
 

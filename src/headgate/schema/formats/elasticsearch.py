@@ -88,6 +88,7 @@ class _Writer:
         return {f.name: self.field(f.type, field_path(path, f.name), (*steps, f.name)) for f in record.fields}
 
     def field(self, type_: t.Type, path: str, steps: tuple[str, ...]) -> IndexMapping:
+        """The mapping of one field. An array has the mapping of its elements."""
         match type_:
             case t.Decimal():
                 return self._decimal(type_, path)
@@ -105,6 +106,7 @@ class _Writer:
                 return dict(_SCALARS[type(type_)])
 
     def _decimal(self, type_: t.Decimal, path: str) -> IndexMapping:
+        """A decimal as text, or as a scaled number if the options say so and all digits fit."""
         if self.options.decimal is DecimalAs.KEYWORD:
             return {"type": "keyword"}
         if type_.precision > MOST_SCALED_DIGITS:
@@ -115,6 +117,7 @@ class _Writer:
         return {"type": "scaled_float", "scaling_factor": 10**type_.scale}
 
     def _map(self, type_: t.Map, path: str, steps: tuple[str, ...]) -> IndexMapping:
+        """A map with scalar values is an object, and a template gives its values their type."""
         if _is_open(_element(type_.value)):
             return {"type": self.options.json.value}
         at = ".".join(steps)
@@ -166,6 +169,7 @@ def _bad_names(type_: t.Type, path: str) -> Iterator[HeadgateError]:
 
 
 def _docs(type_: t.Type, steps: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The docs of all fields, by path. The doc of a field comes before that of its type."""
     match type_:
         case t.Array():
             yield from _docs(type_.element, steps)
@@ -209,6 +213,7 @@ def from_elasticsearch(mapping: _Object) -> t.Record:
 
 
 def _templates(mapping: _Object) -> Iterator[tuple[str, _Object]]:
+    """The mappings of the values of maps, by the pattern of their paths."""
     listed = mapping.get("dynamic_templates", [])
     if not isinstance(listed, list):
         raise errors.InvalidMapping("dynamic_templates", "a list")
@@ -220,6 +225,8 @@ def _templates(mapping: _Object) -> Iterator[tuple[str, _Object]]:
 
 
 class _Reader:
+    """Reads the fields of a mapping. ``templates`` has the mappings of the values of maps."""
+
     def __init__(self, docs: _Object, templates: Mapping[str, _Object]) -> None:
         self.docs = docs
         self.templates = templates
@@ -252,6 +259,7 @@ class _Reader:
                 raise errors.UnsupportedType(path, "headgate", str(kind), why, "the fields that are wanted, without it")
 
     def _inside(self, mapping: _Object, nested: bool, path: str, steps: tuple[str, ...]) -> t.Type:
+        """An object: a map if a template gives its values a type, otherwise a record."""
         values = self.templates.get(".".join(steps) + ".*")
         if values is not None:
             return t.Map(self._type(values, path, (*steps, "*")))

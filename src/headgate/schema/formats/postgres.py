@@ -84,6 +84,7 @@ def from_postgres(text: str, path: str = ROOT, *, known: Mapping[str, t.Type] | 
 
 
 def _named(name: str, arguments: str | None, path: str) -> t.Type:
+    """The type of a name that `format_type` prints."""
     if name in ("numeric", "decimal"):
         return _decimal(arguments, path)
     type_ = _FROM.get(name)
@@ -144,6 +145,7 @@ def _column(field: t.Field, name: str, path: str, nullable: bool) -> Column:
 
 
 def _problems(found: tuple[Column, ...]) -> Iterator[HeadgateError]:
+    """All names that the table cannot have, each as an error."""
     seen: dict[str, Column] = {}
     for column in found:
         if not column.name or "\0" in column.name:

@@ -50,6 +50,7 @@ _FROM: dict[type[spark.DataType], t.Scalar] = {
 
 
 def to_spark(type_: t.Type, path: str = ROOT) -> spark.DataType:
+    """The type of Spark for a neutral type. Uuid, json and enum are strings there."""
     match type_:
         case t.Decimal(precision, scale):
             if not (1 <= precision <= t.MAX_PRECISION and 0 <= scale <= precision):
@@ -94,6 +95,7 @@ def _from_field(field: spark.StructField, path: str) -> t.Field:
 
 
 def _from_map(type_: spark.MapType, path: str) -> t.Type:
+    """A map, whose keys must be strings."""
     if not isinstance(type_.keyType, spark.StringType):
         why = "a map's keys are text"
         raise UnsupportedType(path, "headgate", type_.simpleString(), why, "map_from_entries over keys cast to string")

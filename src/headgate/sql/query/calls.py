@@ -28,10 +28,12 @@ _AROUND_A_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls
 
 
 def function_name(node: exp.Anonymous) -> str:
+    """The name of a called function, without the mark that the normalised text gives it."""
     return node.name.removeprefix(FUNCTION_MARK).lower()
 
 
 def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
+    """A call of one of Spark's functions. A function that Spark lacks is an error here, with similar names."""
     name = function_name(node)
     if name == "row":
         return row(visitor, node, scope)
@@ -50,6 +52,7 @@ def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
 
 
 def _has_window(node: exp.Expr) -> bool:
+    """Whether OVER follows the call, possibly after FILTER or IGNORE NULLS."""
     parent = node.parent
     while isinstance(parent, _AROUND_A_CALL):
         parent = parent.parent
@@ -77,6 +80,7 @@ def _known_result(name: str, arguments: list[Typed], node: exp.Anonymous) -> Typ
 
 
 def _arguments(visitor: Visitor, node: exp.Anonymous, name: str, scope: Scope) -> list[Typed]:
+    """Visit the arguments. A lambda needs the types of the arguments before it."""
     _expand_stars(node, name, scope)
     arguments: list[Typed] = []
     for argument in list(node.expressions):
@@ -118,6 +122,7 @@ def _expand_stars(node: exp.Expr, name: str, scope: Scope) -> None:
 
 
 def _lambda(visitor: Visitor, node: exp.Lambda, name: str, before: list[Typed], scope: Scope) -> Typed:
+    """The type of a lambda's body, in a scope that knows its parameters."""
     inner = Scope(outer=scope, lambdas=dict(scope.lambdas))
     kinds = lambda_parameter_types(name, before)
     for number, variable in enumerate(node.expressions):
@@ -127,6 +132,7 @@ def _lambda(visitor: Visitor, node: exp.Lambda, name: str, before: list[Typed], 
 
 
 def window(visitor: Visitor, node: exp.Window, scope: Scope) -> Typed:
+    """A call with OVER. Its type is that of the call."""
     typed = visitor.visit(node.this, scope)
     for part in ("partition_by", "order"):
         value = node.args.get(part)
@@ -142,6 +148,7 @@ def modifier(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
 
 
 def order(visitor: Visitor, node: exp.Order, scope: Scope) -> Typed:
+    """ORDER BY inside a window or after WITHIN GROUP."""
     if node.this is not None:
         raise UnsupportedQuery("ORDER BY inside a call", "Write WITHIN GROUP (ORDER BY …), or array_sort.")
     visitor.children(node, scope)
@@ -149,6 +156,7 @@ def order(visitor: Visitor, node: exp.Order, scope: Scope) -> Typed:
 
 
 def extract(visitor: Visitor, node: exp.Extract, scope: Scope) -> Typed:
+    """EXTRACT(part FROM moment). Seconds have a fraction, all other parts are whole."""
     typed = visitor.visit(node.expression, scope)
     if isinstance(typed.type, t.Array | t.Map | t.Record):
         raise WrongType("EXTRACT", "a date or a timestamp", print_type(typed.type))
@@ -171,6 +179,7 @@ def now(_visitor: Visitor, node: exp.Expr, _scope: Scope) -> Typed:
 
 
 def _struct_type(node: exp.Anonymous, arguments: list[Typed]) -> t.Record | None:
+    """The type of struct(…); None if only Spark knows the type of an argument."""
     fields = []
     for number, (argument, typed) in enumerate(zip(node.expressions, arguments, strict=True), start=1):
         if typed.type is None:
@@ -181,6 +190,7 @@ def _struct_type(node: exp.Anonymous, arguments: list[Typed]) -> t.Record | None
 
 
 def _named_struct_type(node: exp.Anonymous, arguments: list[Typed]) -> t.Record | None:
+    """The type of named_struct(name, value, …); None unless all names are literals."""
     names, values = node.expressions[::2], arguments[1::2]
     if not all(isinstance(n, exp.Literal) for n in names) or any(v.type is None for v in values):
         return None

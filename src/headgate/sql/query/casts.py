@@ -26,6 +26,7 @@ TYPED_LITERALS: dict[str, t.Type] = {"DATE": t.Date(), "TIMESTAMP": t.Timestamp(
 
 
 def literal(_visitor: Visitor, node: exp.Literal, _scope: Scope) -> Typed:
+    """The type of a number or a string, by Spark's rules."""
     if node.is_string:
         return Typed(t.Text(), False)
     written = node.name.lower()
@@ -54,6 +55,7 @@ def _too_long() -> Typed:
 
 
 def negative(visitor: Visitor, node: exp.Neg, scope: Scope) -> Typed:
+    """A number with a minus sign. The literal -2147483648 is an integer, although 2147483648 is none."""
     typed = visitor.visit(node.this, scope)
     if typed.type is not None and not is_numeric(typed.type):
         raise WrongType("-", "a number", print_type(typed.type))
@@ -73,6 +75,7 @@ _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
 def cast(visitor: Visitor, node: exp.Cast, scope: Scope) -> Typed:
+    """CAST, TRY_CAST and `::`. Spark does the cast, after a check where Spark would accept anything."""
     to = node.args["to"]
     kind = getattr(to.this, "value", None)
     if kind in TYPED_LITERALS and isinstance(node.this, exp.Literal):
@@ -89,10 +92,12 @@ def cast(visitor: Visitor, node: exp.Cast, scope: Scope) -> Typed:
 
 
 def cast_to(operand: exp.Expr, type_: t.Type) -> exp.Cast:
+    """A cast for Spark to one of our types."""
     return exp.Cast(this=operand, to=exp.DataType(this=exp.DType.USERDEFINED, kind=spark_ddl(type_)))
 
 
 def _written_type(visitor: Visitor, to: exp.Expr) -> t.Type:
+    """The type that a placeholder of the normalised text stands for."""
     name = str(getattr(to.args.get("kind"), "name", ""))
     if not name.startswith(TYPE_MARK):
         raise UnsupportedQuery(f"a literal of type {to.sql()}", "Write a string and cast it with `::`.")
@@ -160,6 +165,7 @@ def _check_text(node: exp.Cast, source: Typed, type_: t.Type, lenient: bool) -> 
 
 
 def _literal_fits(value: str, type_: t.Json | t.Uuid | t.Enum) -> bool:
+    """Whether a literal is a value of the type. Python checks it, because Spark is not there yet."""
     match type_:
         case t.Json():
             try:

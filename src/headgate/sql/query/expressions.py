@@ -23,6 +23,7 @@ from headgate.sql.query.scope import Column, RelationReference, Scope
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import Ref
 from headgate.sql.query.types import NULL, UNKNOWN, Typed
+from headgate.text.cursor import Identifier
 
 Subquery = Callable[[exp.Expr, Scope], tuple[Column, ...]]
 Handler = Callable[[Any, Any, Scope], Typed]
@@ -55,6 +56,7 @@ class Expressions:
             raise
 
     def children(self, node: exp.Expr, scope: Scope) -> list[Typed]:
+        """Visit all operands. The list is copied, because a visit may replace its node."""
         return [self.visit(child, scope) for child in list(node.iter_expressions())]
 
     def span(self, node: exp.Expr) -> Span | None:
@@ -82,10 +84,49 @@ def _result(type_: Type) -> Handler:
 
 
 def _inner(visitor: Expressions, node: exp.Expr, scope: Scope) -> Typed:
+    """The handler of what has the type of its operand: parentheses, aliases, directions of ORDER BY."""
     return visitor.visit(node.this, scope)
 
 
+def _column(visitor: Expressions, node: exp.Column, scope: Scope) -> Typed:
+    """A column, possibly followed by fields of a record: sqlglot reads `a.b.c` as one node."""
+    if isinstance(node.this, exp.Star):
+        raise UnsupportedQuery("x.* inside an expression", "Name the columns.")
+    parts = [names.name_part(part) for part in node.parts]
+    source, found, fields = names.resolve(parts, scope)
+    names.record_reference(visitor, node, scope.owner(parts))
+    typed = Typed(found.type, found.nullable, found.null)
+    replaced = names.spark_column(source, found)
+    if isinstance(replaced, exp.Column):  # for errors that are found later
+        replaced.this.meta.update(node.parts[-1].meta)
+    for part in fields:
+        field, typed = names.field_of(part, typed)
+        replaced = exp.Dot(this=replaced, expression=names.identifier(field))
+    node.replace(replaced)
+    return typed
+
+
+def _dot(visitor: Expressions, node: exp.Dot, scope: Scope) -> Typed:
+    """A field of an expression: `(x).field`."""
+    owner = visitor.visit(node.this, scope)
+    if not isinstance(node.expression, exp.Identifier):
+        raise UnsupportedQuery("a call after a dot")
+    try:
+        field, typed = names.field_of(names.name_part(node.expression), owner)
+    except HeadgateError as error:
+        raise error.at(visitor.span(node.expression)) from None
+    node.set("expression", names.identifier(field))
+    return typed
+
+
+def _variable(_visitor: Expressions, node: exp.Identifier, scope: Scope) -> Typed:
+    """The parameter of a lambda, which sqlglot leaves as an identifier."""
+    found = scope.variable(Identifier(node.name, False))
+    return UNKNOWN if found is None else Typed(found.type, found.nullable)
+
+
 def _scalar_subquery(visitor: Expressions, node: exp.Subquery, scope: Scope) -> Typed:
+    """A subquery as a value. It may return no row, so the value may be NULL."""
     visitor.stateful = True
     columns = visitor.subquery(node.this, scope)
     if len(columns) != 1:
@@ -94,6 +135,7 @@ def _scalar_subquery(visitor: Expressions, node: exp.Subquery, scope: Scope) -> 
 
 
 def _exists(visitor: Expressions, node: exp.Exists, scope: Scope) -> Typed:
+    """EXISTS (query), which is never NULL."""
     visitor.stateful = True
     visitor.subquery(node.this, scope)
     return Typed(t.Boolean(), False)
@@ -113,6 +155,7 @@ _REFUSED: dict[type, tuple[str, str | None]] = {
 
 
 def _unsupported(_visitor: Expressions, node: exp.Expr, _scope: Scope) -> Typed:
+    """Refuse what is in no table. The name of sqlglot's class is mostly SQL's own word for it."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
     what, instead = _REFUSED.get(type(node), (words, None))
     raise UnsupportedQuery(what, instead)
@@ -166,9 +209,9 @@ def accessed_name(value: exp.Expr) -> str | None:
 
 
 _HANDLERS: dict[type, Handler] = {
-    exp.Column: names.column,
-    exp.Dot: names.dot,
-    exp.Identifier: names.variable,
+    exp.Column: _column,
+    exp.Dot: _dot,
+    exp.Identifier: _variable,
     exp.Literal: casts.literal,
     exp.Boolean: _always(Typed(t.Boolean(), False)),
     exp.Null: _always(NULL),

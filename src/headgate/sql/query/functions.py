@@ -41,12 +41,15 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Signature:
+    """One line of the table, for one of its names."""
+
     name: str
     arguments: tuple[str, ...]
     result: str
     nulls: str
 
     def accepts(self, arguments: Sequence[Typed]) -> bool:
+        """Whether the arguments fit the kinds, in number and type."""
         kinds = list(self.arguments)
         if kinds and kinds[-1].endswith("*"):
             kinds[-1:] = [kinds[-1][:-1]] * max(0, len(arguments) - len(kinds) + 1)
@@ -75,6 +78,7 @@ def spark_functions() -> frozenset[str]:
 
 @cache
 def signatures() -> dict[str, tuple[Signature, ...]]:
+    """The table by function, read once. A function with several lines has them in order: the first that fits counts."""
     table: dict[str, tuple[Signature, ...]] = {}
     text = (files("headgate.sql.query") / "signatures.txt").read_text("utf-8")
     for line in text.splitlines():
@@ -85,6 +89,7 @@ def signatures() -> dict[str, tuple[Signature, ...]]:
 
 
 def _read(line: str) -> list[Signature]:
+    """The signatures of one line, one for each name."""
     match = re.fullmatch(r"([\w ]+?) *: *(.*?) *-> *(.+?)(?: +\[(any|all|never|always)\])?", line)
     assert match is not None, line
     names, arguments, result, nulls = match.groups()
@@ -102,6 +107,7 @@ def result_type(function: str, arguments: Sequence[Typed]) -> Typed | None:
 
 
 def _nullable(rule: str, arguments: Sequence[Typed]) -> bool:
+    """Whether the result can be NULL, by the null rule of the signature."""
     match rule:
         case "never":
             return False
@@ -114,6 +120,7 @@ def _nullable(rule: str, arguments: Sequence[Typed]) -> bool:
 
 
 def _result(rule: str, arguments: Sequence[Typed]) -> t.Type | None:
+    """The type that the result of a signature stands for, given the arguments; None if it cannot be known."""
     if rule in ("common", "arrayof"):
         shared = common(arguments)
         if shared is None or shared.type is None:
@@ -127,6 +134,7 @@ def _result(rule: str, arguments: Sequence[Typed]) -> t.Type | None:
 
 
 def _of(what: str | None, argument: Typed) -> t.Type | None:
+    """The type that is made from the type of an argument."""
     match what, argument.type:
         case None, type_:
             return type_

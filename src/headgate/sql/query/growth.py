@@ -94,14 +94,18 @@ class Facts:
         return self if self.change is Change.STAYS else self.changed(why)
 
     def changed(self, why: str) -> Facts:
+        """The same rows, but they come and go."""
         lost = Changing(why) if self.change is not Change.CHANGES else self.lost
         return replace(self, change=Change.CHANGES, lost=lost)
 
     def without_key(self, why: str, keep: Iterable[str] = ()) -> Facts:
+        """The same rows, and no key is known any more. ``keep`` are columns with which there would be one."""
         return replace(self, keys=(), lost=Changing(why, tuple(keep)))
 
 
 class _Derivation:
+    """Derives the facts of every node from those of its inputs."""
+
     def __init__(self, growth_of: GrowthOf, stability: Stability) -> None:
         self.growth_of = growth_of
         self.stability = stability
@@ -137,6 +141,7 @@ class _Derivation:
                 return _renamed(self.facts(node.input), n.columns_of(node.input), node.columns)
 
     def _scan(self, node: n.Scan) -> Facts:
+        """A relation brings its own growth and key."""
         not_null = frozenset(o.ref for o in node.columns if not o.value.nullable)
         match self.growth_of(node.relation):
             case Append():
@@ -163,12 +168,14 @@ class _Derivation:
         return below.without_key(why) if unstable else below
 
     def _filter(self, node: n.Filter) -> Facts:
+        """A filter keeps keys. A column that it fixes to a constant is not needed in a key."""
         below = self._chosen(self._affected(self.facts(node.input), (node.condition,)), node.condition)
         reduced = (key - frozenset(node.constant) for key in below.keys)
         below = replace(below, keys=_bounded([*below.keys, *reduced]))
         return _with_equal(below, node.equal)
 
     def _project(self, node: n.Project) -> Facts:
+        """A key is kept if all its columns are passed on unchanged."""
         below = self._affected(self.facts(node.input), (o.value for o in node.columns))
         kept: dict[n.Ref, list[n.Ref]] = {}
         for output in node.columns:
@@ -184,6 +191,7 @@ class _Derivation:
         return facts
 
     def _generate(self, node: n.Generate) -> Facts:
+        """A function that returns several rows for one row needs a column that tells these apart."""
         below = self.facts(node.input)
         if node.function in _ONE_ROW_EACH or not below.keys:
             return below
@@ -196,6 +204,7 @@ class _Derivation:
         return replace(below, keys=(), lost=Changing(why, names, cure if elements else ""))
 
     def _aggregate(self, node: n.Aggregate) -> Facts:
+        """The grouping keys are a key: there is one row for each group."""
         below = self._affected(self.facts(node.input), n.expressions_of(node))
         not_null = frozenset(key.ref for key in node.keys if not key.value.nullable)
         key = frozenset(key.ref for key in node.keys)
@@ -205,12 +214,14 @@ class _Derivation:
         return facts if not node.sets else _with_sets(node, facts, key)
 
     def _window(self, node: n.Window) -> Facts:
+        """The rows stay the same, but the results of the window functions change with their neighbours."""
         below = self._affected(self.facts(node.input), (call.value for call in node.calls))
         below = below.changing("The result of a window function changes when other rows come.")
         numbered = [_numbered(call) for call in node.calls]
         return replace(below, keys=_bounded([*below.keys, *(key for key in numbered if key is not None)]))
 
     def _set_operation(self, node: n.SetOperation) -> Facts:
+        """UNION needs a column that tells its sides apart; INTERSECT and EXCEPT return rows of their left side."""
         left = _renamed(self.facts(node.left), n.columns_of(node.left), node.columns)
         right = _renamed(self.facts(node.right), n.columns_of(node.right), node.columns)
         change = max(left.change, right.change)
@@ -230,6 +241,7 @@ class _Derivation:
                 return left if right.change is Change.STAYS else left.changed(why)
 
     def _join(self, node: n.Join) -> Facts:
+        """The facts of both sides, and what the condition adds."""
         left, right = self.facts(node.left), self.facts(node.right)
         facts = _joined(node, left, right)
         if node.on is None:
@@ -244,6 +256,7 @@ _SIDES = Changing(
 
 
 def _labels(node: n.Project, below: Facts) -> dict[n.Ref, frozenset[str | int]]:
+    """The columns that can only have certain constants, after a projection."""
     constants = {o.ref: frozenset((o.value.literal,)) for o in node.columns if o.value.literal is not None}
     passed = {
         o.ref: below.labels[o.value.column]
@@ -265,6 +278,7 @@ def _told_apart(node: n.SetOperation, left: Facts, right: Facts) -> tuple[list[K
 
 
 def _joined(node: n.Join, left: Facts, right: Facts) -> Facts:
+    """The facts of a join before its condition is looked at."""
     both = max(left.change, right.change)
     match node.kind:
         case "semi":
@@ -310,6 +324,7 @@ def _full_keys(left: Facts, right: Facts) -> tuple[tuple[Key, ...], Changing]:
 
 
 def _missing(node: n.Join, left: Facts, right: Facts) -> Changing:
+    """Why a join has no key: the reason of the side that has none."""
     side, other = (left, node.left) if not left.keys else (right, node.right)
     if side.keys or side.lost is not _UNKNOWN:
         return side.lost
@@ -317,6 +332,7 @@ def _missing(node: n.Join, left: Facts, right: Facts) -> Changing:
 
 
 def _called(node: n.Node) -> str:
+    """A node as an error names it."""
     match node:
         case n.Scan():
             return f'"{node.relation.name}"'
@@ -327,6 +343,7 @@ def _called(node: n.Node) -> str:
 
 
 def _compared(facts: Facts, columns: set[n.Ref]) -> bool:
+    """Whether a key of a side is among the columns that the join compares."""
     return any(key <= columns for key in facts.keys)
 
 
@@ -371,6 +388,7 @@ def _with_sets(node: n.Aggregate, facts: Facts, key: Key) -> Facts:
 
 
 def _renamed(facts: Facts, old: Sequence[n.Ref], new: Sequence[n.Ref]) -> Facts:
+    """The facts under other columns, which correspond by position."""
     names = dict(zip(old, new, strict=False))
     keys = tuple(frozenset(names[ref] for ref in key) for key in facts.keys)
     not_null = frozenset(names[ref] for ref in facts.not_null if ref in names)
@@ -379,6 +397,7 @@ def _renamed(facts: Facts, old: Sequence[n.Ref], new: Sequence[n.Ref]) -> Facts:
 
 
 def _names(key: Key) -> tuple[str, ...]:
+    """The names of the columns of a key, in the order in which the query made them."""
     return tuple(ref.name for ref in sorted(key, key=lambda ref: ref.number))
 
 

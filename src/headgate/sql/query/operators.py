@@ -32,6 +32,7 @@ SHIFTS = (exp.BitwiseLeftShift, exp.BitwiseRightShift)
 
 
 def numbers(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
+    """+ - * / % and DIV."""
     left, right = visitor.visit(node.this, scope), visitor.visit(node.expression, scope)
     for flag in ("typed", "safe"):  # Spark's division, not PostgreSQL's: 7 / 2 is 3.5
         node.set(flag, None)
@@ -39,26 +40,31 @@ def numbers(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
 
 
 def bits(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
+    """& | and ^ on whole numbers."""
     return common(visitor.children(node, scope)) or Typed(None)
 
 
 def shift(visitor: Visitor, node: exp.Binary, scope: Scope) -> Typed:
+    """<< and >>, whose result has the type of the left operand."""
     left, right = visitor.children(node, scope)
     return Typed(left.type, left.nullable or right.nullable)
 
 
 def same_type(visitor: Visitor, node: exp.Unary, scope: Scope) -> Typed:
+    """~, whose result has the type of its operand."""
     typed = visitor.visit(node.this, scope)
     return Typed(typed.type, typed.nullable)
 
 
 def require_boolean(typed: Typed, what: str) -> Typed:
+    """Refuse an operand of another type than boolean. One of unknown type is left to Spark."""
     if typed.type is not None and not isinstance(typed.type, t.Boolean):
         raise WrongType(what, "a boolean", print_type(typed.type))
     return typed
 
 
 def logic(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    """AND, OR and NOT."""
     operands = visitor.children(node, scope)
     for operand in operands:
         require_boolean(operand, LOGIC[type(node)])
@@ -66,10 +72,12 @@ def logic(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
 
 
 def condition(visitor: Visitor, node: exp.Where | exp.Having | exp.Qualify, scope: Scope) -> Typed:
+    """WHERE, HAVING and QUALIFY."""
     return require_boolean(visitor.visit(node.this, scope), type(node).__name__.upper())
 
 
 def comparison(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    """=, <, BETWEEN and the like. IS [NOT] DISTINCT FROM is never NULL."""
     if node.args.get("symmetric"):
         raise UnsupportedQuery("BETWEEN SYMMETRIC", "Write least and greatest around its bounds.")
     operands = visitor.children(node, scope)
@@ -86,6 +94,7 @@ def compared(operands: list[Typed]) -> Typed:
 
 
 def require_comparable(operator: str, operands: list[Typed]) -> None:
+    """Refuse operands that Spark cannot compare."""
     known = [operand.type for operand in operands if operand.type is not None]
     for other in known:
         if isinstance(other, t.Map):
@@ -96,6 +105,7 @@ def require_comparable(operator: str, operands: list[Typed]) -> None:
 
 
 def _meet(left: t.Type, right: t.Type) -> bool:
+    """Whether Spark compares values of the two types. It parses a text to compare it with a scalar."""
     if is_text(left) or is_text(right):
         return not isinstance(left, t.Array | t.Map | t.Record) and not isinstance(right, t.Array | t.Map | t.Record)
     if isinstance(left, t.Record) and isinstance(right, t.Record):  # by position, whatever the names
@@ -105,6 +115,7 @@ def _meet(left: t.Type, right: t.Type) -> bool:
 
 
 def matches(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    """LIKE, ILIKE and RLIKE."""
     return boolean(*visitor.children(node, scope))
 
 
@@ -117,6 +128,7 @@ def matches_any_case(visitor: Visitor, node: exp.RegexpILike, scope: Scope) -> T
 
 
 def is_(visitor: Visitor, node: exp.Is, scope: Scope) -> Typed:
+    """IS NULL, IS TRUE and IS FALSE."""
     operand = visitor.visit(node.this, scope)
     if isinstance(node.expression, exp.Boolean):
         require_boolean(operand, f"IS {node.expression.sql()}")
@@ -142,6 +154,7 @@ def any_of(visitor: Visitor, node: exp.Any | exp.All, scope: Scope) -> Typed:
 
 
 def membership(visitor: Visitor, node: exp.In, scope: Scope) -> Typed:
+    """IN with a list or a subquery. Before a subquery, values in parentheses are compared column by column."""
     query = node.args.get("query")
     if query is not None and isinstance(node.this, exp.Tuple):
         left = boolean(*visitor.children(node.this, scope))
@@ -157,6 +170,7 @@ def membership(visitor: Visitor, node: exp.In, scope: Scope) -> Typed:
 
 
 def concatenation(visitor: Visitor, node: exp.DPipe, scope: Scope) -> Typed:
+    """|| of texts, bytes or arrays."""
     left, right = visitor.visit(node.this, scope), visitor.visit(node.expression, scope)
     node.set("safe", None)
     nullable = left.nullable or right.nullable
@@ -171,6 +185,7 @@ def concatenation(visitor: Visitor, node: exp.DPipe, scope: Scope) -> Typed:
 
 
 def case(visitor: Visitor, node: exp.Case, scope: Scope) -> Typed:
+    """CASE with or without a subject. The result has the common type of the branches."""
     subject = None if node.this is None else visitor.visit(node.this, scope)
     branches = []
     for branch in list(node.args["ifs"]):
@@ -186,6 +201,7 @@ def case(visitor: Visitor, node: exp.Case, scope: Scope) -> Typed:
 
 
 def shared_type(what: str, branches: list[Typed]) -> Typed:
+    """The common type of several values. Raises IncompatibleBranches if there is none."""
     shared = common(branches)
     if shared is None:
         known = [print_type(b.type) for b in branches if b.type is not None]
@@ -194,6 +210,7 @@ def shared_type(what: str, branches: list[Typed]) -> Typed:
 
 
 def bracket(visitor: Visitor, node: exp.Bracket, scope: Scope) -> Typed:
+    """value[index]: an element of an array, a value of a map, or a field of a record."""
     owner = visitor.visit(node.this, scope)
     (index,) = node.expressions
     if isinstance(index, exp.Slice):
@@ -229,6 +246,7 @@ def _from_zero(index: exp.Expr) -> exp.Expr:
 
 
 def array(visitor: Visitor, node: exp.Array, scope: Scope) -> Typed:
+    """ARRAY[…]."""
     if any(isinstance(inner, exp.Query) for inner in node.expressions):
         raise UnsupportedQuery("ARRAY of a subquery", "Write (SELECT collect_list(x) FROM …).")
     shared = shared_type("ARRAY", visitor.children(node, scope))
@@ -263,6 +281,7 @@ def time_zone(visitor: Visitor, node: exp.AtTimeZone, scope: Scope) -> Typed:
 
 
 def json_access(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
+    """`->` and `->>`. A chain of them is read from its end, which is the outermost node."""
     as_text = isinstance(node, exp.JSONExtractScalar)
     steps, inner = _steps(node.expression), node
     while isinstance(inner.this, exp.JSONExtract | exp.JSONExtractScalar):
@@ -288,6 +307,7 @@ def _steps(key: exp.Expr) -> list[Step]:
 
 
 def _part(part: exp.Expr) -> Step:
+    """One step of a path that sqlglot has read from the key."""
     found = part.this
     if isinstance(part, exp.JSONPathKey | exp.JSONPathSubscript) and isinstance(found, str | int):
         return found
@@ -340,6 +360,7 @@ def part_as_json(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
 
 
 def _found(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
+    """The part of a marked document that the steps lead to, with its marker."""
     found, path = _mark_scalars(document), ""
     for step in steps:
         if isinstance(step, str) and _UNFIT & set(step):
@@ -351,10 +372,12 @@ def _found(document: exp.Expr, steps: Sequence[Step]) -> exp.Expr:
 
 
 def _looked_up(document: exp.Expr, path: str) -> exp.Expr:
+    """The part at a path of get_json_object."""
     return call("get_json_object", document, text("$" + path)) if path else document
 
 
 def _mark_scalars(document: exp.Expr) -> exp.Expr:
+    """The document with a marker in every scalar. Numbers and nulls become strings by that."""
     part = exp.column(_PART)
     numbers = call("regexp_replace", part, text(_NUMBER), text('"n$1"'))
     outside = call("replace", numbers, text("null"), text('"z"'))
@@ -362,6 +385,7 @@ def _mark_scalars(document: exp.Expr) -> exp.Expr:
 
 
 def _unmark_scalars(document: exp.Expr) -> exp.Expr:
+    """The marked document as it was."""
     part = exp.column(_PART)
     string = call("concat", text('"'), _without_marker(part), text('"'))
     inside = _by_marker(part, {"s": string, "n": _without_marker(part), "z": text("null")}, exp.Null())
@@ -393,6 +417,7 @@ def _decode_result(found: exp.Expr, scalars: dict[str, exp.Expr]) -> exp.Expr:
 
 
 def _by_marker(value: exp.Expr, cases: dict[str, exp.Expr], otherwise: exp.Expr) -> exp.Expr:
+    """A CASE over the marker of a value."""
     case = exp.Case(this=call("left", value.copy(), exp.Literal.number(1)), default=otherwise)
     for letter, result in cases.items():
         case = case.when(text(letter), result, copy=False)

@@ -124,10 +124,12 @@ class Notes:
 
 
 def notes(node: exp.Expr) -> Notes:
+    """What the analysis has noted at a node."""
     return node.meta.get("notes") or NO_NOTES
 
 
 def note(node: exp.Expr, noted: Notes) -> None:
+    """Replace what is noted at a node."""
     node.meta["notes"] = noted
 
 
@@ -157,6 +159,7 @@ class Source:
     withheld: tuple[tuple[str, HeadgateError], ...] = ()
 
     def all_columns(self) -> tuple[Column, ...]:
+        """The columns that can be named, with those that are not part of `*`."""
         return self.columns + self.hidden
 
     def nullable(self) -> Source:
@@ -194,6 +197,7 @@ class Scope:
     outputs: tuple[Column, ...] = ()
 
     def add(self, source: Source) -> None:
+        """Add a source. Its alias must be new in this scope, but may hide one of an outer scope."""
         if any(source.alias == other.alias for other in self.sources):
             raise errors.DuplicateAlias(source.alias, "FROM")
         self.sources.append(source)
@@ -204,6 +208,7 @@ class Scope:
         return found if found is not None or self.outer is None else self.outer.table(name)
 
     def source(self, alias: Identifier) -> Source | None:
+        """The source with this alias, in this query or an outer one."""
         found = _named(alias, ((s.alias, s) for s in self.sources))
         return found if found is not None or self.outer is None else self.outer.source(alias)
 
@@ -240,12 +245,15 @@ class Scope:
         return self.outer.column(name) if self.outer else None
 
     def output(self, name: Identifier) -> Column | None:
+        """The column of the result with this name."""
         return _named(name, ((c.name, c) for c in self.outputs))
 
     def with_outputs(self, outputs: tuple[Column, ...]) -> Scope:
+        """The same scope for clauses that can name columns of the result."""
         return Scope(self.outer, self.sources, self.tables, self.lambdas, outputs)
 
     def unknown_column(self, name: str) -> errors.UnknownColumn:
+        """The error for a name that no source has, with similar names and with hints of the relations."""
         every = [c.name for source in self.chain() for c in source.all_columns()]
         advice = next((why for s in self.chain() for n, why in s.hints if n.lower() == name.lower()), None)
         aliases = tuple(dict.fromkeys(f'"{source.alias}"' for source in self.chain() if source.alias))
@@ -255,6 +263,7 @@ class Scope:
         return errors.UnknownAlias(alias, similar_names(alias, (source.alias for source in self.chain())))
 
     def chain(self) -> Iterator[Source]:
+        """All sources that can be named here, those of the innermost query first."""
         scope: Scope | None = self
         while scope is not None:
             yield from scope.sources
@@ -281,6 +290,7 @@ def qualified(source: Source, name: Identifier) -> Column:
 
 
 def _same_name(known: Sequence[Identifier], written: Sequence[Identifier]) -> bool:
+    """Whether two dotted names are the same. A part in quotes must be equal, case included."""
     if len(known) != len(written):
         return False
     return all(
@@ -313,14 +323,17 @@ class Visitor(Protocol):
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A call of one of Spark's functions."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def text(value: str) -> exp.Literal:
+    """A string literal."""
     return exp.Literal.string(value)
 
 
 def identifier(name: str) -> exp.Identifier:
+    """A name for Spark, always in quotes, so that it is taken exactly as it is."""
     return exp.to_identifier(name, quoted=True)
 
 
@@ -362,23 +375,6 @@ def resolve(parts: list[Identifier], scope: Scope) -> tuple[Source | None, Colum
     return found[0], found[1], parts[1:]
 
 
-def column(visitor: Visitor, node: exp.Column, scope: Scope) -> Typed:
-    if isinstance(node.this, exp.Star):
-        raise errors.UnsupportedQuery("x.* inside an expression", "Name the columns.")
-    parts = [name_part(part) for part in node.parts]
-    source, found, fields = resolve(parts, scope)
-    record_reference(visitor, node, scope.owner(parts))
-    typed = Typed(found.type, found.nullable, found.null)
-    replaced = spark_column(source, found)
-    if isinstance(replaced, exp.Column):  # for errors that are found later
-        replaced.this.meta.update(node.parts[-1].meta)
-    for part in fields:
-        field, typed = field_of(part, typed)
-        replaced = exp.Dot(this=replaced, expression=identifier(field))
-    node.replace(replaced)
-    return typed
-
-
 def record_reference(visitor: Visitor, node: exp.Column, owner: tuple[Source, int] | None) -> None:
     """Record that the first parts of a dotted name are the name of a relation, unless they are an alias."""
     if owner is None or owner[0].reference is None:
@@ -397,24 +393,6 @@ def written_span(visitor: Visitor, parts: Sequence[exp.Expr]) -> Span | None:
     spans = [visitor.span(part) for part in parts]
     first, last = spans[0], spans[-1]
     return Span(first.start, last.end) if first is not None and last is not None else None
-
-
-def dot(visitor: Visitor, node: exp.Dot, scope: Scope) -> Typed:
-    owner = visitor.visit(node.this, scope)
-    if not isinstance(node.expression, exp.Identifier):
-        raise errors.UnsupportedQuery("a call after a dot")
-    try:
-        field, typed = field_of(name_part(node.expression), owner)
-    except HeadgateError as error:
-        raise error.at(visitor.span(node.expression)) from None
-    node.set("expression", identifier(field))
-    return typed
-
-
-def variable(_visitor: Visitor, node: exp.Identifier, scope: Scope) -> Typed:
-    """The parameter of a lambda, which sqlglot leaves as an identifier."""
-    found = scope.variable(Identifier(node.name, False))
-    return UNKNOWN if found is None else Typed(found.type, found.nullable)
 
 
 def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:

@@ -57,6 +57,7 @@ def analyse(text: str, find_relation: FindRelation, resolve: Callable[[Named], T
 
 
 def _depth(text: str) -> int:
+    """A bound for how deep the tree of the query is, counted in its text, before anything recurses over it."""
     depth = most = 0
     for found in re.finditer(r"[()]|\bCASE\b|\bcase\b", text):
         depth += -1 if found[0] == ")" else found[0] == "("
@@ -65,10 +66,13 @@ def _depth(text: str) -> int:
 
 
 def _no_named_types(named: Named) -> Type:
+    """The resolver of a caller that has no catalog."""
     raise errors.UnsupportedQuery(f"type {print_name(named.parts)}")
 
 
 class _Analyser:
+    """One analysis. It walks sqlglot's tree once and changes it into Spark's query on the way."""
+
     def __init__(
         self, normalised: Normalised, find_relation: FindRelation, resolve: Callable[[Named], Type] | None
     ) -> None:
@@ -78,6 +82,7 @@ class _Analyser:
         self.common_tables = 0
 
     def run(self) -> AnalysedQuery:
+        """Analyse the whole query. The relational tree is built later, only if somebody needs it."""
         tree = parse(self.normalised)
         columns = self.query(tree, None)
         for number, column in enumerate(columns):
@@ -97,6 +102,7 @@ class _Analyser:
         )
 
     def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
+        """Analyse a query or a subquery and note its columns at its node."""
         columns = self._query(node, outer)
         note(node, replace(notes(node), columns=columns))
         return columns
@@ -140,6 +146,7 @@ class _Analyser:
             scope.tables[name] = Relation(RelationName(name), spark_name, columns)
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope) -> tuple[Column, ...]:
+        """UNION, INTERSECT and EXCEPT. Columns correspond by position and take the names of the left side."""
         left, right = self.query(node.this, scope), self.query(node.expression, scope)
         what = type(node).__name__.upper()
         if len(left) != len(right):
@@ -150,6 +157,7 @@ class _Analyser:
         return columns
 
     def _values(self, node: exp.Values, scope: Scope) -> tuple[Column, ...]:
+        """VALUES. The columns are called col1, col2, … as in Spark."""
         rows = []
         for row in node.expressions:
             items = list(row.expressions) if isinstance(row, exp.Tuple) else [row]
@@ -164,21 +172,22 @@ class _Analyser:
         return tuple(replace(column, ref=self.expressions.ref(column.name)) for column in columns)
 
     def _select(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
+        """One SELECT. Its clauses are analysed in the order in which names become visible."""
         _refuse(node)
         self.from_clause.read(node, scope)
         if where := node.args.get("where"):
             self.expressions.visit(where, scope)
             refuse_aggregates(where, "WHERE", self.expressions.span(where))
         columns = self._projections(node, scope)
-        seeing = scope.with_outputs(columns)
-        columns = self._grouping(node, seeing, columns)
+        inner = scope.with_outputs(columns)
+        columns = self._grouping(node, inner, columns)
         for name in ("having", "qualify"):
             if clause := node.args.get(name):
-                self.expressions.visit(clause, seeing)
+                self.expressions.visit(clause, inner)
         for window in node.args.get("windows") or ():
             self.expressions.visit(window, scope)
         check_grouped(node, scope, self.expressions.span)
-        self._order_and_limit(node, seeing)
+        self._order_and_limit(node, inner)
         if node.args.get("distinct"):
             self.expressions.stateful = True
         return columns
@@ -191,6 +200,7 @@ class _Analyser:
         return self._with_refs(column for _, columns in found for column in columns)
 
     def _projection(self, node: exp.Expr, scope: Scope) -> list[Projection]:
+        """What one item of the SELECT list computes. `*` stands for several items."""
         inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
         if isinstance(node, exp.Star):
             return _star(node, scope.sources)
@@ -205,6 +215,7 @@ class _Analyser:
         return [self._value(node, inner, scope)]
 
     def _value(self, node: exp.Expr, plain: exp.Expr, scope: Scope) -> Projection:
+        """One expression with its name, its doc and where it comes from."""
         name, origin = written_name(node), _origin(plain, scope)
         holder = exp.Paren(this=node)  # so that a node that replaces itself has a parent to do it in
         typed = self.expressions.visit(node, scope)
@@ -228,6 +239,7 @@ class _Analyser:
         return self._record_star(record, scope)
 
     def _record_star(self, record: exp.Expr, scope: Scope) -> list[Projection]:
+        """`record.*`: one column for each field."""
         holder = exp.Paren(this=record)
         typed = self.expressions.visit(record, scope)
         if not isinstance(typed.type, Record):
@@ -264,6 +276,7 @@ class _Analyser:
     # the clauses after it
 
     def _grouping(self, node: exp.Select, scope: Scope, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """GROUP BY. With grouping sets, every column of the result may be NULL."""
         group = node.args.get("group")
         if group is None:
             return columns
@@ -281,6 +294,7 @@ class _Analyser:
         return tuple(replace(c, nullable=True) for c in columns) if has_sets(group) else columns
 
     def _order_and_limit(self, node: exp.Expr, scope: Scope) -> None:
+        """ORDER BY and its like, LIMIT and OFFSET."""
         for name in ("order", "sort", "cluster", "distribute"):
             if clause := node.args.get(name):
                 self.expressions.stateful = True
@@ -314,6 +328,7 @@ def _require_position(item: exp.Literal, clause: str, columns: tuple[Column, ...
 
 
 def _refuse(node: exp.Select) -> None:
+    """Refuse clauses that sqlglot reads and that have no meaning here."""
     for name, what in (("into", "INTO"), ("locks", "FOR UPDATE"), ("pivots", "PIVOT")):
         if node.args.get(name):
             raise errors.UnsupportedQuery(what)
@@ -326,6 +341,7 @@ def _refuse(node: exp.Select) -> None:
 
 
 def _merged(what: str, left: Column, right: Column) -> Column:
+    """A column of a set operation, with the common type of both sides."""
     shared = common([Typed(c.type, c.nullable, c.null) for c in (left, right)])
     if shared is None:
         assert left.type is not None
@@ -336,6 +352,7 @@ def _merged(what: str, left: Column, right: Column) -> Column:
 
 
 def _column_of_values(number: int, values: list[Typed]) -> Column:
+    """A column of VALUES, with the common type of its rows."""
     shared = common(values)
     if shared is None:
         known = [print_type(v.type) for v in values if v.type is not None]
@@ -362,6 +379,8 @@ def _field_doc(node: exp.Expr, typed: Typed) -> str | None:
 
 
 def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
+    """The columns of `*`, without those after EXCEPT. A field that has no column is an error, unless EXCEPT names
+    it."""
     if not sources:
         raise errors.UnknownAlias("*")
     left_out = [name_part(e) for e in (star.args.get("except_") or star.args.get("except") or ())]
@@ -380,6 +399,7 @@ def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
 
 
 def _leaves_out(name: Identifier, column: str) -> bool:
+    """Whether a name after EXCEPT means the column."""
     return name.name == column or (not name.quoted and name.name.lower() == column.lower())
 
 

@@ -125,6 +125,8 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
+    """Computes the columns of the result from those of its input. All other columns are dropped."""
+
     input: Node
     columns: tuple[Output, ...]
 
@@ -181,6 +183,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
+    """Each row once."""
+
     input: Node
 
 
@@ -205,6 +209,8 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
+    """At most ``count`` rows, after the first ``offset``."""
+
     input: Node
     count: Expr | None
     offset: Expr | None
@@ -261,6 +267,7 @@ def columns_of(node: Node) -> tuple[Ref, ...]:
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below a node, from left to right."""
     match node:
         case Scan() | Values():
             return ()
@@ -276,6 +283,7 @@ def expressions_of(node: Node) -> tuple[Expr, ...]:
 
 
 def _expressions(value: object) -> Iterator[Expr]:
+    """The expressions in the value of a node's field."""
     match value:
         case Expr():
             yield value
@@ -387,11 +395,14 @@ class Stability:
         return rows
 
     def _all(self, expressions: Iterable[Expr]) -> Functions:
+        """The functions that any of the expressions depends on."""
         return NONE.union(*map(self.of, expressions))
 
     def _any(self, refs: Iterable[Ref]) -> Functions:
+        """The functions that any of the columns depends on."""
         return NONE.union(*(self.columns.get(ref, NONE) for ref in refs))
 
     def _rename(self, old: Sequence[Ref], new: Sequence[Ref]) -> None:
+        """Columns that correspond by position depend on the same. UNION has two inputs, so both are collected."""
         for a, b in zip(old, new, strict=False):
             self.columns[b] = self.columns.get(b, NONE) | self.columns.get(a, NONE)

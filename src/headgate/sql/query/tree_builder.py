@@ -22,7 +22,7 @@ from headgate.sql.query.types import UNKNOWN, Typed, is_numeric
 
 
 class TreeBuilder:
-    """``span`` gives the place of a node in the text, ``ref`` a new column."""
+    """Builds one tree. ``span`` gives the position of a node in the text, ``ref`` a new column."""
 
     def __init__(self, span: Callable[[exp.Expr], Span | None], ref: Callable[[str], n.Ref]) -> None:
         self.span = span
@@ -33,6 +33,7 @@ class TreeBuilder:
         self.renamed: dict[n.Ref, n.Ref] = {}  # a column below an aggregate -> the key that has its values above
 
     def query(self, node: exp.Expr) -> n.Node:
+        """The tree of a query or subquery. Tables of WITH are built once and shared."""
         if with_ := node.args.get("with_"):
             for table in with_.expressions:
                 self.common[table.args["alias"].this.name] = self.query(table.this)
@@ -48,6 +49,7 @@ class TreeBuilder:
                 return self.ordered(node, self.query(node.this), columns)
 
     def _known(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """Remember the types of columns, which the expressions above them need."""
         for column in columns:
             self.typed[ref_of(column)] = Typed(column.type, column.nullable)
         return tuple(columns)
@@ -74,6 +76,7 @@ class TreeBuilder:
         return self.limited(node, below)
 
     def limited(self, node: exp.Expr, below: n.Node) -> n.Node:
+        """LIMIT, FETCH and OFFSET. LIMIT ALL is no limit."""
         limit, offset = node.args.get("limit"), node.args.get("offset")
         count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit and limit.expression
         count = None if isinstance(count, exp.Var | exp.Column) else count
@@ -107,17 +110,20 @@ class TreeBuilder:
         return n.Subquery(self.query(inner), entry.alias, refs)
 
     def generate(self, below: n.Node, node: exp.Expr, function: exp.Anonymous, outer: bool = False) -> n.Node:
+        """A function that returns rows, in FROM."""
         columns = self._known(entry_of(node).columns)
         return self.generated(below, function, tuple(map(ref_of, columns)), outer)
 
     def generated(
         self, below: n.Node, function: exp.Anonymous, columns: tuple[n.Ref, ...], outer: bool = False
     ) -> n.Node:
+        """The same with given columns, also in the SELECT list."""
         name = str(function.this).lower()
         made = self.expression(exp.Paren(this=function))
         return n.Generate(below, made, name, columns, outer, _unique(name, columns))
 
     def join(self, left: n.Node, join: exp.Join) -> n.Node:
+        """A join. A function that returns rows needs none: it is a node above the left side."""
         function, kind = table_function(join.this), _join_kind(join)
         lateral = isinstance(join.this, exp.Lateral | exp.Unnest)
         on = join.args.get("on")
@@ -132,6 +138,7 @@ class TreeBuilder:
         return n.Join(left, right, kind, condition, _oriented(pairs, left, right), lateral)
 
     def filtered(self, below: n.Node, condition: exp.Expr) -> n.Node:
+        """A filter, with the equalities that growth derives keys from."""
         equal, constant = tuple(self._equal(condition)), tuple(self._constant(condition))
         return n.Filter(below, self.expression(exp.Paren(this=condition), Typed(t.Boolean())), equal, constant)
 
@@ -146,6 +153,7 @@ class TreeBuilder:
                     yield left, right
 
     def _constant(self, condition: exp.Expr) -> Iterator[n.Ref]:
+        """Columns that a condition compares with a literal."""
         for part in _conjuncts(condition):
             if isinstance(part, exp.EQ) and isinstance(part.expression.unnest(), exp.Literal):
                 column = self._column(part.this)
@@ -153,6 +161,7 @@ class TreeBuilder:
                     yield column
 
     def _column(self, node: exp.Expr) -> n.Ref | None:
+        """The column that an expression is; None if it is more than a column."""
         node = node.unnest()
         ref = notes(node).ref if isinstance(node, exp.Column) else None
         return None if ref is None else self.renamed.get(ref, ref)
@@ -230,6 +239,7 @@ class TreeBuilder:
 
 
 def entry_of(node: exp.Expr) -> FromEntry:
+    """What the analysis has noted at an entry of FROM."""
     entry = notes(node).entry
     assert entry is not None
     return entry
@@ -261,6 +271,7 @@ def unstable_function(node: exp.Expr) -> str | None:
 
 
 def _literal(node: exp.Expr) -> str | int | None:
+    """The value of a string or whole number; None for any other expression."""
     node = node.unnest()
     if not isinstance(node, exp.Literal):
         return None
@@ -285,6 +296,7 @@ def _comparable(type_: t.Type | None, literal: exp.Literal) -> bool:
 
 
 def _scanned(column: Column, base: Column) -> n.Output:
+    """A column of a scan, under its own name in Spark's view."""
     value = n.Expr(f"`{base.name.replace('`', '``')}`", column.type, column.nullable)
     return n.Output(ref_of(column), value, column.origin, column.doc)
 
@@ -303,12 +315,14 @@ def _join_kind(join: exp.Join) -> n.JoinKind:
 
 
 def _oriented(pairs: Iterable[tuple[n.Ref, n.Ref]], left: n.Node, right: n.Node) -> tuple[tuple[n.Ref, n.Ref], ...]:
+    """Equal columns as pairs of left and right. A pair of one side alone says nothing about the join."""
     on_left, on_right = set(n.columns_of(left)), set(n.columns_of(right))
     turned = [(b, a) if a in on_right else (a, b) for a, b in pairs]
     return tuple((a, b) for a, b in turned if a in on_left and b in on_right)
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that AND joins."""
     condition = condition.unnest()
     if isinstance(condition, exp.And):
         yield from _conjuncts(condition.this)

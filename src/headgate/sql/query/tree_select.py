@@ -28,6 +28,7 @@ class SelectBuilder:
         self._read_outputs()
 
     def _read_outputs(self) -> None:
+        """Detach the expressions of the SELECT list, each in a holder in which it can be replaced."""
         rest = list(self.columns)
         for expression in self.node.expressions:
             holder = exp.Paren(this=expression.this)
@@ -38,6 +39,7 @@ class SelectBuilder:
             del rest[:width]
 
     def build(self) -> n.Node:
+        """The nodes from FROM up to LIMIT."""
         node, builder = self.node, self.builder
         below = self._from()
         if where := node.args.get("where"):
@@ -64,6 +66,7 @@ class SelectBuilder:
         return below if order and not above else builder.limited(node, below)
 
     def _from(self) -> n.Node:
+        """FROM with its joins and LATERAL VIEWs; one row without columns if there is none."""
         from_ = self.node.args.get("from_")
         below: n.Node = n.ONE_ROW
         joins = list(self.node.args.get("joins") or ())
@@ -78,6 +81,7 @@ class SelectBuilder:
         return below
 
     def _clause(self, name: str) -> list[exp.Expr]:
+        """The condition of HAVING or QUALIFY, with outputs replaced by what they compute."""
         clause = self.node.args.get(name)
         if clause is None:
             return []
@@ -93,6 +97,7 @@ class SelectBuilder:
                 column.replace(exp.Paren(this=value.this.copy()))
 
     def _output(self, node: exp.Expr) -> exp.Expr | None:
+        """The holder of the output that a node names; None if it names none."""
         ref = notes(node).ref
         return None if ref is None else self.by_ref.get(ref)
 
@@ -116,6 +121,8 @@ class SelectBuilder:
     # groups
 
     def _keys(self) -> list[exp.Expr] | None:
+        """The expressions of GROUP BY; None if there is no GROUP BY. GROUP BY ALL takes the outputs without
+        aggregates."""
         group = self.node.args.get("group")
         if group is None:
             return None
@@ -132,6 +139,7 @@ class SelectBuilder:
         return holder if value is None else exp.Paren(this=value.this.copy())
 
     def _aggregate(self, below: n.Node, items: list[exp.Expr], slots: list[exp.Expr]) -> n.Node:
+        """The groups. Above them, keys and aggregates are columns."""
         builder = self.builder
         texts: dict[str, n.Ref] = {}
         positions: list[int] = []
@@ -158,6 +166,7 @@ class SelectBuilder:
         return n.Aggregate(below, tuple(keys), tuple(calls), sets)
 
     def _type_of(self, text: str) -> Typed | None:
+        """The type of an output that computes the same text."""
         for ref, holder in self.by_ref.items():
             if holder.this.sql() == text:
                 return self.builder.typed[ref]
@@ -175,6 +184,7 @@ class SelectBuilder:
         return list(made.values())
 
     def _call(self, node: exp.Expr, keys: dict[str, n.Ref]) -> n.Call:
+        """One aggregate. grouping() is about keys, so its arguments are replaced by their columns."""
         function = called(node)
         name = str(function.this)
         if name in ("grouping", "grouping_id"):
@@ -182,6 +192,7 @@ class SelectBuilder:
         return self._made(name, node, function)
 
     def _made(self, name: str, node: exp.Expr, function: exp.Expr, partition: Iterable[exp.Expr] = ()) -> n.Call:
+        """A call with its arguments apart, which decide how its result can be kept up to date."""
         builder = self.builder
         arguments = list(function.expressions)
         distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
@@ -198,6 +209,7 @@ class SelectBuilder:
     # functions that return rows, windows, outputs
 
     def _generate(self, below: n.Node) -> n.Node:
+        """Functions that return rows in the SELECT list."""
         for expression, holder in zip(self.node.expressions, self.values, strict=True):
             if isinstance(expression, exp.Aliases):
                 outputs = [ref for ref, value in self.by_ref.items() if value is holder]
@@ -209,6 +221,7 @@ class SelectBuilder:
         return below
 
     def _window(self, below: n.Node, slots: list[exp.Expr]) -> n.Node:
+        """The window functions of all clauses. A column takes the place of each."""
         named = {w.this.name: w for w in self.node.args.get("windows") or ()}
         calls: list[n.Call] = []
         for slot in slots:
@@ -229,6 +242,7 @@ class SelectBuilder:
 
 
 def ref_of(column: Column) -> n.Ref:
+    """The ref of a column, which every column of a query has."""
     assert column.ref is not None
     return column.ref
 
@@ -247,6 +261,7 @@ def point_at_output(item: exp.Expr, columns: Sequence[Column]) -> None:
 
 
 def ref_column(ref: n.Ref) -> exp.Column:
+    """A column of sqlglot for a ref, named by it."""
     column = exp.column(identifier(str(ref)))
     note(column, Notes(ref))
     return column
@@ -262,6 +277,7 @@ def outermost(node: exp.Expr, found: Callable[[exp.Expr], bool]) -> Iterator[exp
 
 
 def _aggregates(node: exp.Expr) -> list[exp.Expr]:
+    """The outermost aggregates of an expression, with what surrounds each call."""
     return list(outermost(node, lambda each: is_aggregate(called(each))))
 
 

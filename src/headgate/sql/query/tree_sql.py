@@ -57,6 +57,7 @@ def spark_sql(node: n.Node) -> str:
 
 
 def _inner(node: n.Node) -> str:
+    """The node as a subquery. One row without columns needs some column in Spark."""
     if isinstance(node, n.Values) and not node.columns and len(node.rows) == 1:
         return "(SELECT 1 AS `one row`)"
     return f"({spark_sql(node)})"
@@ -71,6 +72,7 @@ def _outputs(outputs: Iterable[n.Output | n.Call]) -> str:
 
 
 def _generate(node: n.Generate) -> str:
+    """LATERAL VIEW for Spark's generators, a join for its table functions."""
     names = ", ".join(map(quoted, node.columns))
     above = ", ".join(quoted(ref) for ref in n.columns_of(node))
     if node.function not in GENERATORS:

@@ -94,6 +94,7 @@ def _moved(operator: str, left: Typed, right: Typed) -> t.Type | None:
 
 
 def _decimal(operator: str, left: Typed, right: Typed) -> t.Type | None:
+    """The result of an operator on decimals, as Spark's DecimalPrecision has it."""
     a, b = as_decimal(left), as_decimal(right)
     if a is None or b is None:
         return None
@@ -171,6 +172,7 @@ def common_type(left: t.Type, right: t.Type) -> t.Type | None:
 
 
 def _common_number(left: t.Type, right: t.Type) -> t.Type:
+    """The least type that both numbers fit in."""
     if isinstance(left, t.Decimal) or isinstance(right, t.Decimal):
         a, b = as_decimal(Typed(left)), as_decimal(Typed(right))
         if a is None or b is None:
@@ -190,6 +192,7 @@ def _common_number(left: t.Type, right: t.Type) -> t.Type:
 
 
 def _common_record(left: t.Record, right: t.Record) -> t.Type | None:
+    """The common type of two records with the same names in the same order."""
     if len(left.fields) != len(right.fields):
         return None
     fields = []

@@ -82,6 +82,7 @@ class _Parser:
         self._max_levels = max_levels
 
     def parsed(self, definition: Json, path: str) -> Parsed:
+        """Parse the whole schema and check the defaults at the end."""
         node = self._type(definition, path, "", 0)
         # A default may be of a record that is not complete before the whole schema is known.
         for member, at in self._defaults:
@@ -105,10 +106,12 @@ class _Parser:
         return element_path(path) if key == "items" else value_path(path)
 
     def _fault(self, path: str, reason: str) -> tree.Primitive:
+        """Record a fault and return a stand-in for the type."""
         self._faults.append(Fault(path, reason))
         return tree.Primitive(_BROKEN)
 
     def _type(self, definition: Json, path: str, space: str, level: int) -> tree.AvroType:
+        """A type by its name, an object or a union."""
         if level > self._max_levels:
             raise SchemaTooDeep("avro schema", path)
         if isinstance(definition, str):
@@ -139,11 +142,13 @@ class _Parser:
                 return self._fault(path, 'a type written as an object needs a text in "type"')
 
     def _inside(self, node: dict[str, Json], key: str, path: str, space: str, level: int) -> tree.AvroType:
+        """The type of the elements of an array or of the values of a map."""
         if key not in node:
             return self._fault(path, f'{node["type"]} without "{key}"')
         return self._type(node[key], self._inner_path(path, key), space, level + 1)
 
     def _by_name(self, name: str, path: str, space: str) -> tree.AvroType:
+        """A primitive, or a type that was defined before. ``space`` is the namespace at this position."""
         if name in tree.PRIMITIVES:
             return tree.Primitive(name)
         # A simple name that its namespace does not have may be one of the null namespace, as in Java.
@@ -158,6 +163,7 @@ class _Parser:
         return tree.Primitive(_BROKEN)
 
     def _union(self, branches: list[Json], path: str, space: str, level: int) -> tree.Union:
+        """A union. Two branches of the same type could not be told apart in the bytes of a record."""
         if not branches:
             self._fault(path, "a union needs at least one branch")
         nodes = []
@@ -175,6 +181,7 @@ class _Parser:
         return tree.Union(tuple(nodes))
 
     def _record(self, node: dict[str, Json], path: str, space: str, level: int) -> tree.Record:
+        """A record. It is defined before its fields are read, because a field may refer to it."""
         name = self._name(node, path, space)
         aliases, doc = self._aliases(node, path, name.space), _text(node, "doc")
         record = tree.Record(name, (), aliases, doc, _others(node), node["type"] == "error")
@@ -191,6 +198,7 @@ class _Parser:
         return record
 
     def _field(self, node: Json, around: str, index: int, space: str, level: int) -> tree.Field:
+        """A field. A default is checked later, because its type may not be complete yet."""
         if not isinstance(node, dict):
             return tree.Field("", self._fault(self._field_path(around, index, None), "a field is an object"))
         path = self._field_path(around, index, node.get("name"))
@@ -217,6 +225,7 @@ class _Parser:
         return ""
 
     def _order(self, node: dict[str, Json], path: str) -> str:
+        """The sort order of a field, which is part of the text of a schema."""
         order = node.get("order", "ascending")
         if isinstance(order, str) and order.lower() in ORDERS:
             return order.lower()
@@ -263,6 +272,7 @@ class _Parser:
         return fixed
 
     def _define(self, node: tree.Named, path: str) -> None:
+        """Make a type known under its full name."""
         at = self._key(path, "name")
         if (node.name.simple if self._strict else node.name.full) in tree.PRIMITIVES:
             self._fault(at, f'"{node.name.simple}" is a primitive type and no name for another')
@@ -271,6 +281,8 @@ class _Parser:
         self._names[node.name.full] = node
 
     def _name(self, node: dict[str, Json], path: str, space: str) -> tree.Name:
+        """The full name of a type. A dot in the name decides the namespace, otherwise `namespace` or the outer
+        one does."""
         written, inside = node.get("name"), node.get("namespace")
         if not isinstance(written, str) or not (written or self._strict):
             self._fault(path, f'{node["type"]} without "name"')
@@ -285,6 +297,7 @@ class _Parser:
         return name
 
     def _check_name(self, name: tree.Name, written: str, path: str, space_key: str) -> None:
+        """Check a name by the rules of the specification."""
         if not _NAME.fullmatch(name.simple):
             reason = f'{_quoted(written)} is no name: write letters, digits and "_"'
             self._fault(self._key(path, "name"), reason)
@@ -306,6 +319,7 @@ class _Parser:
         return ()
 
     def _refuse_twins(self, names: list[str], path: str, key: str, what: str) -> None:
+        """Record a fault for each name that occurs a second time."""
         seen: set[str] = set()
         for index, name in enumerate(names):
             if name and name in seen:
@@ -314,6 +328,7 @@ class _Parser:
 
 
 def _others(node: dict[str, Json], reserved: frozenset[str] = SCHEMA_ATTRIBUTES) -> dict[str, Json]:
+    """The members that Avro gives no meaning at this position."""
     return {key: value for key, value in node.items() if key not in reserved}
 
 

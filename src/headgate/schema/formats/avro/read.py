@@ -64,6 +64,7 @@ def _referred(
 
 
 def _tree(document: object, names: dict[str, tree.Named], path: str, max_levels: int) -> tree.AvroType:
+    """Parse a schema leniently. The first fault is raised."""
     parsed = parse_leniently(document, names, path=path, max_levels=max_levels)
     for fault in parsed.faults:
         if fault.unknown is not None:
@@ -74,6 +75,7 @@ def _tree(document: object, names: dict[str, tree.Named], path: str, max_levels:
 
 
 def _load(schema: object) -> object:
+    """The JSON value of a schema. The name of a primitive is a schema without quotes."""
     if not isinstance(schema, str) or schema in tree.PRIMITIVES:
         return schema
     return load_document(schema, FORMAT, errors.MalformedAvro)
@@ -98,6 +100,7 @@ class _Reader:
         return type_, nullable
 
     def type(self, node: tree.AvroType, path: str) -> t.Type:
+        """The type of a value that is not null."""
         self._size_limit.count(1, path)
         match node:
             case tree.Primitive():
@@ -105,9 +108,9 @@ class _Reader:
                     raise errors.NullTypeOnly(FORMAT, path)
                 return annotated(node, path)
             case tree.Array():
-                return t.Array(*self._place(node.items, element_path(path)))
+                return t.Array(*self._nullable_type(node.items, element_path(path)))
             case tree.Map():
-                return t.Map(*self._place(node.values, value_path(path)))
+                return t.Map(*self._nullable_type(node.values, value_path(path)))
             case tree.Record() | tree.Enum() | tree.Fixed():
                 return self._named(node, path)
             case tree.Union():
@@ -115,7 +118,7 @@ class _Reader:
             case _:
                 assert_never(node)
 
-    def _place(self, node: tree.AvroType, path: str) -> tuple[t.Type, bool]:
+    def _nullable_type(self, node: tree.AvroType, path: str) -> tuple[t.Type, bool]:
         """The type of the elements of an array or the values of a map, and whether they may be null."""
         branches, nullable = _branches(node, path)
         if len(branches) > 1:
@@ -123,6 +126,7 @@ class _Reader:
         return self.type(branches[0], path), nullable
 
     def _named(self, node: tree.Named, path: str) -> t.Type:
+        """A named type. Its type is remembered, but its fields count again for the size limit."""
         if id(node) in self._open:
             raise errors.RecursiveSchema(FORMAT, path, node.name.full)
         if id(node) in self._read:
@@ -152,6 +156,7 @@ class _Reader:
                 assert_never(node)
 
     def _fields(self, record: tree.Record, path: str) -> tuple[t.Field, ...]:
+        """The columns of a record. A union may add several, whose names must be free."""
         made: list[t.Field] = []
         taken = {member.name for member in record.fields}
         for member in record.fields:
@@ -172,6 +177,7 @@ class _Reader:
         return [t.Field(f"{member.name}{n}", type_, True, member.doc) for n, type_ in enumerate(types, 1)]
 
     def _union_of_records(self, branches: Sequence[tree.AvroType], path: str) -> t.Record:
+        """A record with one field per branch, of which one is not null."""
         fields: list[t.Field] = []
         taken: set[str] = set()
         for branch in branches:
@@ -184,7 +190,7 @@ class _Reader:
 
 
 def _branches(node: tree.AvroType, path: str) -> tuple[Sequence[tree.AvroType], bool]:
-    """The types of a place besides null, at least one, and whether null is among them."""
+    """The types that a value may have here besides null, at least one, and whether it may be null."""
     branches = tree.values_of(node)
     if not branches:
         raise errors.NullTypeOnly(FORMAT, path)
@@ -192,6 +198,7 @@ def _branches(node: tree.AvroType, path: str) -> tuple[Sequence[tree.AvroType], 
 
 
 def _claim(columns: Iterable[t.Field], taken: set[str], path: str) -> None:
+    """Take the names of columns. Raises UnionColumnClash for one that is taken."""
     for column in columns:
         if column.name in taken:
             raise errors.UnionColumnClash(path, column.name)

@@ -55,7 +55,7 @@ def to_avro(
 
     ``null_defaults`` gives every nullable field the default null. The fields in ``added`` always have it, because they
     came later and old records lack them. A type that is used twice is written where it is used first, so only paths
-    through that place count.
+    through that position count.
     """
     full = f"{namespace}.{name}" if namespace else name
     if any(avro_name(part) != part for part in full.split(".")):
@@ -69,6 +69,8 @@ def to_avro(
 
 @dataclass(slots=True)
 class _Writer:
+    """Makes one schema. ``defined`` has the types that are written already, by full name."""
+
     names: TypeNames
     null_defaults: bool
     added: frozenset[Path]
@@ -77,6 +79,7 @@ class _Writer:
     defined: dict[str, tree.Named] = field(default_factory=dict)
 
     def top(self, type_: t.Type, full: str) -> AvroType:
+        """The whole schema. Its outermost record or enum has the given name."""
         resolved = self._resolved(type_)
         match resolved:
             case t.Record():
@@ -87,14 +90,14 @@ class _Writer:
                 return self.type(resolved, "", (), 0)
 
     def type(self, type_: t.Type, space: str, path: Path, depth: int) -> AvroType:
-        """The schema of a type at a place that is inside the namespace ``space``."""
+        """The schema of a type inside the namespace ``space``."""
         if depth > t.MAX_DEPTH:
             raise SchemaTooDeep("avro schema", ".".join(("$", *path[:8])))
         match type_:
             case t.Array(element, nullable):
-                return tree.Array(self._place(element, nullable, space, path, depth + 1))
+                return tree.Array(self._nullable_type(element, nullable, space, path, depth + 1))
             case t.Map(value, nullable):
-                return tree.Map(self._place(value, nullable, space, path, depth + 1))
+                return tree.Map(self._nullable_type(value, nullable, space, path, depth + 1))
             case t.Record() | t.Named():
                 return self._named(type_, space, path, depth)
             case t.Enum() if _expressible(type_):
@@ -109,11 +112,13 @@ class _Writer:
         self.defined[node.name.full] = node
         return node
 
-    def _place(self, type_: t.Type, nullable: bool, space: str, path: Path, depth: int) -> AvroType:
+    def _nullable_type(self, type_: t.Type, nullable: bool, space: str, path: Path, depth: int) -> AvroType:
+        """A type that may be null becomes a union with null."""
         schema = self.type(type_, space, path, depth)
         return tree.Union((Primitive("null"), schema)) if nullable else schema
 
     def _named(self, type_: t.Record | t.Enum | t.Named, space: str, path: Path, depth: int) -> AvroType:
+        """A record or enum: its definition where it is used first, later a reference."""
         definition = self._resolved(type_)
         if not isinstance(definition, t.Record) and not (isinstance(definition, t.Enum) and _expressible(definition)):
             return self.type(definition, space, path, depth)
@@ -126,6 +131,7 @@ class _Writer:
         return self._record(definition, full, path, depth + 1)
 
     def _record(self, record: t.Record, full: str, path: Path, depth: int) -> AvroType:
+        """A record. It is known before its fields, as in `tree.Record`."""
         made = tree.Record(Name.of(full), doc=record.doc)
         self._define(made)
         names = avro_names([member.name for member in record.fields])
@@ -136,9 +142,10 @@ class _Writer:
         return made
 
     def _field(self, member: t.Field, name: str, space: str, path: Path, depth: int) -> tree.Field:
+        """A field, with the default null if it needs one."""
         if name != member.name:
             self.renames[path] = name
-        schema = self._place(member.type, member.nullable, space, path, depth)
+        schema = self._nullable_type(member.type, member.nullable, space, path, depth)
         defaults_to_null = member.nullable and (self.null_defaults or path in self.added)
         return tree.Field(name, schema, defaults_to_null, doc=member.doc)
 
@@ -156,6 +163,7 @@ class _Writer:
                 pass
 
     def _resolved(self, type_: t.Type) -> t.Type:
+        """The definition of a type of the catalog, which may be another named type."""
         for _ in range(t.MAX_DEPTH):
             if not isinstance(type_, t.Named):
                 return type_
@@ -245,12 +253,14 @@ class TypeNames:
         return self._of_import(type_, type_.name, space)
 
     def fixed(self, length: int) -> tuple[str, bool]:
+        """The full name of a fixed of this length, and whether it is defined already."""
         if length in self._fixeds:
             return self._fixeds[length], True
         self._fixeds[length] = self._take(f"{NAMESPACE}.fixed{length}", self._foreign)
         return self._fixeds[length], False
 
     def _of_catalog(self, type_: t.Named) -> tuple[str, bool]:
+        """The name of a type of the catalog. A frozen name wins, so that a renamed type keeps its name in Avro."""
         if type_.parts in self.by_type:
             return self.by_type[type_.parts], True
         if type_.parts in self._frozen:
@@ -261,6 +271,7 @@ class TypeNames:
         return full, False
 
     def _of_import(self, type_: t.Record | t.Enum, name: str, space: str) -> tuple[str, bool]:
+        """The name of an imported type. Two different types of one name get different names."""
         wanted = _valid(name)
         if "." not in wanted and space:
             # Inside a namespace, Avro cannot refer to a name that has none.
@@ -274,6 +285,7 @@ class TypeNames:
         return full, False
 
     def _numbered(self, kind: str) -> str:
+        """A name for a type that has none: record0, record1, enum0."""
         number = self._next.get(kind, 0)
         while (full := f"{NAMESPACE}.{kind}{number}") in self._taken or full in self._foreign:
             number += 1
@@ -281,6 +293,7 @@ class TypeNames:
         return self._take(full)
 
     def _take(self, wanted: str, avoid: Collection[str] = ()) -> str:
+        """The name, with the smallest free number behind it if it is taken."""
         full, number = wanted, 0
         while full in self._taken or full in avoid or full.rpartition(".")[2] in _AVROS_OWN:
             number += 1
@@ -331,6 +344,7 @@ def differs(old: tree.AvroType, new: tree.AvroType) -> bool:
 
 
 def _next_field(old: tree.Field | None, new: tree.Field, given: t.Field | None) -> tree.Field:
+    """A field that both versions have. It keeps its doc, default, aliases and order."""
     if old is None:
         return _added(new, given)
     type_ = next_version(old.type, new.type, given.type if given is not None else None)
@@ -347,6 +361,7 @@ def _next_field(old: tree.Field | None, new: tree.Field, given: t.Field | None) 
 
 
 def _added(new: tree.Field, given: t.Field | None) -> tree.Field:
+    """A field that the old version lacks. It needs a default, so that readers can read older records."""
     if given is not None and given.default is not None:
         value = tree.values_of(new.type)[0]
         try:

@@ -131,6 +131,7 @@ def _common_properties(
 
 
 def _common_types(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+    """The types that both schemas allow. An integer is also a number."""
     if one is None or other is None:
         return other if one is None else one
     whole = {"integer"} if "integer" in one | other and "number" in one | other else set()
@@ -142,12 +143,14 @@ def _numeric(types: frozenset[str]) -> bool:
 
 
 def _common_values(one: tuple[object, ...] | None, other: tuple[object, ...] | None) -> tuple[object, ...] | None:
+    """The values that both enums have. Python's 1 equals True, so types are compared too."""
     if one is None or other is None:
         return other if one is None else one
     return tuple(a for a in one if any(type(a) is type(b) and a == b for b in other))
 
 
 def _types(schema: Mapping[str, object], path: str) -> frozenset[str] | None:
+    """The JSON types that `type` names. OpenAPI's `nullable` adds null."""
     declared = schema.get("type")
     if declared is None:
         return None
@@ -206,6 +209,7 @@ def _required(schema: Mapping[str, object], path: str) -> frozenset[str]:
 
 
 def _list(schema: Mapping[str, object], key: str, path: str) -> tuple[object, ...] | None:
+    """The items of a keyword that needs at least one."""
     value = schema.get(key)
     if value is None:
         return None
@@ -256,6 +260,7 @@ LOGICAL_TITLES = frozenset((*_CONNECT_INTEGERS, *_CONNECT_TEXTS, CONNECT_DECIMAL
 
 
 def text_type(keywords: Keywords, path: str) -> t.Type:
+    """The type of a text, by its encoding, format and title."""
     if keywords.encoding == "base64" or keywords.connect_type == "bytes":
         return t.Bytes()
     if keywords.format == "number" and keywords.digits is not None:
@@ -264,6 +269,7 @@ def text_type(keywords: Keywords, path: str) -> t.Type:
 
 
 def number_type(keywords: Keywords, path: str) -> t.Type:
+    """The type of a number that need not be whole. JSON Schema sets no bounds, so it is a double."""
     if title(keywords) == CONNECT_DECIMAL:
         precision, scale = connect_decimal({"connect.parameters": keywords.connect_parameters})
         return _decimal(t.MAX_PRECISION if precision is None else precision, scale or 0, path)
@@ -310,6 +316,7 @@ def _digits_of_bound(bound: Number) -> int:
 
 
 def _decimal(precision: int, scale: int, path: str, at_least: int = 1) -> t.Decimal:
+    """A decimal with these digits. Raises DecimalTooWide."""
     if precision > t.MAX_PRECISION:
         raise DecimalTooWide(path, precision)
     return t.Decimal(max(precision, scale, at_least), scale)
@@ -358,6 +365,7 @@ class References:
         return self._by_anchor[address, anchor]
 
     def _index(self, document: object, address: str) -> None:
+        """Record the addresses and anchors of all nodes of a document."""
         waiting = [(document, address)]
         while waiting:
             node, base = waiting.pop()
@@ -397,6 +405,7 @@ def _join_address(base: str, reference: str, path: str) -> str:
 
 
 def _follow(document: object, pointer: str, reference: str, path: str) -> object:
+    """The node that a JSON pointer leads to."""
     node = document
     for step in pointer.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")

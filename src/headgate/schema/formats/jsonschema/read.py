@@ -53,6 +53,7 @@ def logical_titles(schema: object, references: Mapping[str, object] | None = Non
 
 
 def _read(schema: object, references: Mapping[str, object] | None) -> tuple[t.Type, bool, Mapping[str, str]]:
+    """The type, whether null is valid, and the titles of logical types."""
     root = _load(schema)
     documents = {address: _load(document) for address, document in (references or {}).items()}
     reader = _Reader(References(root, documents))
@@ -79,11 +80,13 @@ class _Location:
     open: frozenset[int] = frozenset()
 
     def into(self, path: str) -> _Location:
+        """One level deeper, at another path."""
         if self.depth >= t.MAX_DEPTH:
             raise errors.SchemaTooDeep(FORMAT, self.path)
         return _Location(path, self.depth + 1, self.open)
 
     def opening(self, nodes: frozenset[int]) -> _Location:
+        """The same path inside further nodes."""
         return _Location(self.path, self.depth, self.open | nodes)
 
 
@@ -97,6 +100,8 @@ class _ReadType:
 
 
 class _Reader:
+    """Reads one schema. Nodes are known by identity, because the same node may be reached in several ways."""
+
     def __init__(self, references: References) -> None:
         self._references = references
         self._size_limit = SizeLimit(FORMAT)
@@ -135,6 +140,7 @@ class _Reader:
         return keywords, nodes
 
     def _members(self, schema: Mapping[str, object], at: _Location) -> list[object]:
+        """The schemas that must hold beside a schema: the target of `$ref`, and allOf."""
         members: list[object] = []
         for key in ("$ref", "$dynamicRef", "$recursiveRef"):
             reference = schema.get(key)
@@ -149,6 +155,7 @@ class _Reader:
         return members + together
 
     def _read_keywords(self, keywords: Keywords, at: _Location) -> _ReadType | None:
+        """The type that flattened keywords describe; None if no value is valid."""
         if keywords.unions:
             return self._alternatives(keywords, at)
         nullable, kinds = _kinds(keywords)
@@ -162,6 +169,7 @@ class _Reader:
         return _described(type_, nullable, keywords)
 
     def _alternatives(self, keywords: Keywords, at: _Location) -> _ReadType | None:
+        """anyOf and oneOf. Each alternative is read together with the rest of the schema, and the types are joined."""
         base = replace(keywords, unions=())
         found_types: list[_ReadType] = []
         for branch in (branch for group in keywords.unions for branch in group):
@@ -196,12 +204,14 @@ class _Reader:
                 return self._object(keywords, at)
 
     def _array(self, keywords: Keywords, at: _Location) -> t.Type:
+        """An array if all elements have one schema, otherwise json."""
         if keywords.is_tuple or not isinstance(keywords.items, dict):
             return t.Json()
         found = self.read(keywords.items, at.into(element_path(at.path)))
         return t.Array(_with_doc(found), found.nullable) if found is not None else t.Json()
 
     def _object(self, keywords: Keywords, at: _Location) -> t.Type:
+        """A record if properties are named, a map if only their values have a schema, otherwise json."""
         if keywords.properties:
             return t.Record(self._fields(keywords, at))
         values = [keywords.additional] if isinstance(keywords.additional, dict) else list(keywords.patterns)
@@ -213,6 +223,7 @@ class _Reader:
         return t.Map(_with_doc(found), found.nullable) if found is not None else t.Json()
 
     def _fields(self, keywords: Keywords, at: _Location) -> tuple[t.Field, ...]:
+        """The fields of a record. A property without a default that is not required may be null."""
         fields = []
         for name, schema in _in_order(keywords.properties or {}):
             if schema is False:  # the property is forbidden
@@ -253,6 +264,7 @@ def _kinds(keywords: Keywords) -> tuple[bool, frozenset[str]]:
 
 
 def _fixed_values(keywords: Keywords, nullable: bool, kinds: frozenset[str], path: str) -> _ReadType | None:
+    """The type of enum and const."""
     allowed = [v for v in keywords.enum or () if v is not None and (not kinds or _kind(v) & kinds)]
     nullable = nullable and None in (keywords.enum or ())
     if not allowed:
@@ -337,6 +349,7 @@ def join(types: Sequence[t.Type]) -> t.Type:
 
 
 def _join_scalars(types: Sequence[t.Type]) -> t.Type:
+    """One type for alternatives that are numbers or texts."""
     if all(isinstance(type_, _WHOLE) for type_ in types):
         return t.Bigint()
     if all(isinstance(type_, _NUMBER) for type_ in types):

@@ -31,6 +31,8 @@ def to_json_schema(type_: t.Type, *, title: str | None = None, resolve: Resolve 
 
 @dataclass(slots=True)
 class _Writer:
+    """Makes one schema. ``definitions`` are the named types, in the order in which they are used."""
+
     resolve: Resolve
     definitions: JsonObject = field(default_factory=dict)
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -52,6 +54,7 @@ class _Writer:
                 return _scalar(type_)
 
     def _nullable_type(self, type_: t.Type, nullable: bool, depth: int) -> JsonObject:
+        """The schema of a value that may be null."""
         if not nullable:
             return self.type(type_, depth)
         if isinstance(type_, t.Json):
@@ -72,12 +75,14 @@ class _Writer:
         }
 
     def _property(self, field: t.Field, depth: int) -> JsonObject:
+        """The schema of a field, with the field's own description."""
         schema = self._nullable_type(field.type, field.nullable, depth)
         if "description" in schema:  # The description is that of the type and must not become that of the field.
             schema = {"allOf": [schema]}
         return schema if field.doc is None else {"description": field.doc, **schema}
 
     def _define(self, type_: t.Named, depth: int) -> str:
+        """The name of a named type under `$defs`. Types of the same last name get numbers."""
         if type_.parts in self.names:
             return self.names[type_.parts]
         name, number = type_.parts[-1], 0

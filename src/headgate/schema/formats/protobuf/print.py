@@ -36,6 +36,8 @@ def print_proto(file: pb.FileDescriptorProto, dependencies: Sequence[pb.FileDesc
 
 
 class _Printer:
+    """Prints one file. Comments are found by the path of their declaration."""
+
     def __init__(self, file: pb.FileDescriptorProto, dependencies: Sequence[pb.FileDescriptorProto]) -> None:
         self._file = file
         self._syntax = file.syntax or "proto2"
@@ -161,11 +163,13 @@ class _Printer:
         beside: Sequence[pb.DescriptorProto],
         beside_path: Path,
     ) -> Iterator[Lines]:
+        """Extensions, grouped by the message that they extend."""
         for extendee, fields in groupby(enumerate(extensions), key=lambda item: item[1].extendee):
             parts = [self._field(field, (*path, index), beside, beside_path) for index, field in fields]
             yield _block(f"extend {extendee}", _joined(parts))
 
     def _ranges(self, message: pb.DescriptorProto) -> Lines:
+        """The ranges of extensions, and reserved numbers and names."""
         last = _MAX_ENUM - 1 if message.options.message_set_wire_format else _MAX_FIELD
         lines = [
             f"extensions {_range(one.start, one.end - 1, last)}{_bracketed(self._options(one.options))};"
@@ -219,6 +223,7 @@ class _Printer:
         return list(_option_texts(known, ""))
 
     def _commented(self, path: Path, lines: Lines) -> Lines:
+        """The lines of a declaration with its comments before, beside or below the first line."""
         found = self._comments.get(path)
         if found is None:
             return lines
@@ -241,6 +246,7 @@ def _pool(files: Iterable[pb.FileDescriptorProto]) -> DescriptorPool:
 
 
 def _option_texts(options: Message, prefix: str) -> Iterator[str]:
+    """Options as `name = value`. A message with fields becomes one option for each field."""
     for field, value in options.ListFields():
         name = prefix + (f"({field.full_name})" if field.is_extension else field.name)
         if field.is_repeated:

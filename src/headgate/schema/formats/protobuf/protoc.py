@@ -104,6 +104,8 @@ def _compile(text: str, references: tuple[tuple[str, str], ...]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
+    """What the compiler found, with its position from 1."""
+
     file: str
     line: int
     column: int
@@ -195,6 +197,7 @@ class _Job:
         return True
 
     def _run_child(self, folder: Path, arguments: Sequence[str]) -> None:
+        """Compile in a process of its own, which may hang or crash."""
         command = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
         try:
             done = subprocess.run(command, capture_output=True, timeout=TIMEOUT, check=False)
@@ -218,7 +221,7 @@ class _Job:
 
     def _refuse(self, found: Iterable[_Finding]) -> None:
         """Raise the first finding as an error of ours, with the others in its detail."""
-        findings = list(map(self._placed, found))
+        findings = list(map(self._normalised, found))
         broken = {one.file for one in findings if not _is_missing(one)}
         kept = [one for one in findings if not _is_missing(one) and not (_imported(one) in broken and len(broken) > 1)]
         if kept:
@@ -226,29 +229,31 @@ class _Job:
             others = tuple(map(str, kept[1 : _SHOWN + 1]))
             raise self._error(kept[0], others)
 
-    def _placed(self, one: _Finding) -> _Finding:
+    def _normalised(self, one: _Finding) -> _Finding:
+        """The finding with the line of the text as it was given, and with our kind of message."""
         line = one.line - _PROTO2.count("\n") if one.file in self.shifted else one.line
         text = one.text.strip().removesuffix(".")
         text = text[:1].lower() + text[1:] if text[1:2].islower() else text
         return _Finding(one.file, max(line, 1), max(one.column, 1), text)
 
     def _error(self, one: _Finding, others: tuple[str, ...]) -> errors.RefusedProto:
-        place = (one.file, one.line, one.column)
+        """The error of ours for a finding. The compiler's texts are the only way to tell them apart."""
+        position = (one.file, one.line, one.column)
         if name := _imported(one):
             problem = f'file "{name}" imported by "{one.file}" does not exist'
             known = (*self.texts, *_well_known_names())
-            return errors.MissingImport(*place, problem, others, name, similar_names(name, known))
+            return errors.MissingImport(*position, problem, others, name, similar_names(name, known))
         if found := re.match(r'"([^"]+)" (?:is not defined|is resolved to|seems to be defined)', one.text):
             similar = similar_names(found[1].removeprefix("."), self._types(one.file))
-            return errors.UnresolvedProtoType(*place, one.text, others, found[1], similar)
+            return errors.UnresolvedProtoType(*position, one.text, others, found[1], similar)
         if found := re.match(r'option "([^"]+)" unknown', one.text):
             problem = f'option "{found[1]}" does not exist'
             return errors.UnknownProtoOption(
-                *place, problem, others, found[1], similar_names(found[1], _option_names())
+                *position, problem, others, found[1], similar_names(found[1], _option_names())
             )
         if "maximum recursion limit" in one.text:
-            return errors.ProtoTooDeep(*place, "message is nested too deeply", (), MAX_MESSAGE_DEPTH)
-        return errors.MalformedProto(*place, one.text, others)
+            return errors.ProtoTooDeep(*position, "message is nested too deeply", (), MAX_MESSAGE_DEPTH)
+        return errors.MalformedProto(*position, one.text, others)
 
     def _types(self, name: str) -> Iterator[str]:
         """The messages and enums that a file may use, as it may write them."""
@@ -296,6 +301,7 @@ def _imported(one: _Finding) -> str:
 
 
 def _printed(lines: str, folder: Path) -> Iterator[_Finding]:
+    """The findings that a child process printed. Warnings are left out."""
     for line in lines.replace(f"{folder}/", "").splitlines():
         found = re.fullmatch(r"([^:]+):(?:(\d+):(\d+):)? (?!warning: )(.*)", line)
         if found:

@@ -74,6 +74,8 @@ def numbered_fields(
 
 @dataclass(frozen=True, slots=True)
 class _Message:
+    """A message with its file, its path there, and whether its fields have presence by default."""
+
     proto: pb.DescriptorProto
     file: pb.FileDescriptorProto
     path: Path
@@ -88,6 +90,8 @@ class _EnumType:
 
 
 class _Reader:
+    """Reads messages of one file and of those that it imports, all known by full name."""
+
     def __init__(self, file: pb.FileDescriptorProto, dependencies: Sequence[pb.FileDescriptorProto]) -> None:
         self.file = file
         self._messages: dict[str, _Message] = {}
@@ -98,6 +102,7 @@ class _Reader:
             self._index(other)
 
     def choose(self, name: str | None) -> str:
+        """The full name of a message that is given with or without its package."""
         package = f".{self.file.package}" if self.file.package else ""
         if name is None:
             if not self.file.message_type:
@@ -109,6 +114,7 @@ class _Reader:
         raise UnknownMessage(name, similar_names(name, (known[1:] for known in self._messages)))
 
     def numbered(self, name: str, outer: tuple[str, ...]) -> tuple[Member, ...]:
+        """The fields of a message by number. A message inside itself, and a well-known one, have none."""
         found = self._messages.get(name)
         if found is None or name in outer or name in _WELL_KNOWN:
             return ()
@@ -138,6 +144,7 @@ class _Reader:
     def _field(
         self, owner: _Message, field: pb.FieldDescriptorProto, doc: str | None, path: str, outer: tuple[str, ...]
     ) -> t.Field:
+        """The column of a field. Lists and maps are never null: Protobuf has no such value."""
         name = column_of(field)
         here = f"{path}.{name}"
         self._size_limit.count(1, here)
@@ -154,6 +161,7 @@ class _Reader:
         return t.Field(name, type_, nullable, doc, None if nullable or required else _zero(type_))
 
     def _is_nullable(self, owner: _Message, field: pb.FieldDescriptorProto) -> bool:
+        """Whether a field can be missing, which depends on the syntax, the edition and the field."""
         if field.label == _F.LABEL_REQUIRED:
             return False
         if field.HasField("oneof_index") or field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP):

@@ -44,7 +44,7 @@ def to_protobuf(
     writer = _Writer()
     before = next((found for found in previous.message_type if found.name == name), None) if previous else None
     full = f".{package}.{name}" if package else f".{name}"
-    message = writer.message(record, _Place(full, (4, 0), "$", before))
+    message = writer.message(record, _Target(full, (4, 0), "$", before))
     message.name = name
     file.message_type.append(message)
     file.dependency.extend(sorted(writer.imports))
@@ -53,7 +53,7 @@ def to_protobuf(
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Target:
     """The message to make: its full name, its path in the descriptor, the path of its column, its previous version."""
 
     name: str
@@ -61,19 +61,20 @@ class _Place:
     column: str
     previous: pb.DescriptorProto | None
 
-    def nested(self, name: str, index: int, column: str, previous: pb.DescriptorProto | None) -> _Place:
+    def nested(self, name: str, index: int, column: str, previous: pb.DescriptorProto | None) -> _Target:
+        """The same for a message that is nested in this one."""
         if len(self.path) // 2 >= MAX_MESSAGE_DEPTH:
             raise SchemaTooDeep("Protobuf", column)
-        return _Place(f"{self.name}.{name}", (*self.path, 3, index), column, previous)
+        return _Target(f"{self.name}.{name}", (*self.path, 3, index), column, previous)
 
 
 @dataclass(frozen=True, slots=True)
-class _Home:
+class _Draft:
     """A message under construction, its previous version, and the names that are taken in it."""
 
     message: pb.DescriptorProto
-    place: _Place
-    before: Made
+    target: _Target
+    before: MessageIndex
     taken: set[str]
     entries: dict[str, pb.DescriptorProto]  # the messages of maps, by name
 
@@ -89,54 +90,59 @@ class _Value:
 
 
 class _Writer:
+    """Makes one file. ``imports`` and ``comments`` are collected on the way."""
+
     def __init__(self) -> None:
         self.imports: set[str] = set()
         self.comments: list[pb.SourceCodeInfo.Location] = []
 
-    def message(self, record: t.Record, place: _Place) -> pb.DescriptorProto:
-        self._comment(place.path, record.doc)
+    def message(self, record: t.Record, target: _Target) -> pb.DescriptorProto:
+        self._comment(target.path, record.doc)
         message = pb.DescriptorProto()
-        names = field_names((column.name for column in record.fields), place.column)
+        names = field_names((column.name for column in record.fields), target.column)
         spelt = json_names(names)
         if len({json_name(field) for field in names.values()}) < len(names):
             message.options.deprecated_legacy_json_field_conflicts = True  # Otherwise protoc refuses aB beside a_b.
-        home = _Home(message, place, Made(place.previous), {*names.values()}, {})
+        draft = _Draft(message, target, MessageIndex(target.previous), {*names.values()}, {})
         for column in record.fields:
             if isinstance(column.type, t.Map):
-                _add_entry(home, names[column.name], f"{place.column}.{column.name}")
+                _add_entry(draft, names[column.name], f"{target.column}.{column.name}")
         for index, column in enumerate(record.fields):
             field = message.field.add(name=names[column.name], json_name=spelt[column.name], label=_F.LABEL_OPTIONAL)
-            self._column(home, field, column)
-            self._comment((*place.path, 2, index), column.doc)
-        number_fields(message, place.previous)
+            self._column(draft, field, column)
+            self._comment((*target.path, 2, index), column.doc)
+        number_fields(message, target.previous)
         _add_synthetic_oneofs(message)
         return message
 
-    def _column(self, home: _Home, field: pb.FieldDescriptorProto, column: t.Field) -> None:
-        path = f"{home.place.column}.{column.name}"
-        old = home.before.fields.get(column.name)
+    def _column(self, draft: _Draft, field: pb.FieldDescriptorProto, column: t.Field) -> None:
+        """Set the type and the label of a column's field."""
+        path = f"{draft.target.column}.{column.name}"
+        old = draft.before.fields.get(column.name)
         match column.type:
             case t.Array(element):
                 field.label = _F.LABEL_REPEATED
-                self._single(home, field, _Value(field.name, element, f"{path}[]", old))
+                self._single(draft, field, _Value(field.name, element, f"{path}[]", old))
             case t.Map(value):
                 field.label = _F.LABEL_REPEATED
-                inner = _Value(field.name, value, f"{path}{{}}", home.before.values_of(old))
-                self._map(home, field, inner)
+                inner = _Value(field.name, value, f"{path}{{}}", draft.before.values_of(old))
+                self._map(draft, field, inner)
             case _:
-                self._single(home, field, _Value(field.name, column.type, path, old))
+                self._single(draft, field, _Value(field.name, column.type, path, old))
                 if column.nullable and field.type != _F.TYPE_MESSAGE:
                     field.proto3_optional = True
 
-    def _single(self, home: _Home, field: pb.FieldDescriptorProto, value: _Value) -> None:
+    def _single(self, draft: _Draft, field: pb.FieldDescriptorProto, value: _Value) -> None:
+        """Set the type of one value. An array in an array needs a message around it, because Protobuf cannot
+        nest lists."""
         match value.type:
             case t.Array() | t.Map():
                 wrapped = t.Record((t.Field("items", value.type, nullable=False),))
-                self._record(home, field, type_name(value.base, "Items"), wrapped, value)
+                self._record(draft, field, type_name(value.base, "Items"), wrapped, value)
             case t.Record():
-                self._record(home, field, type_name(value.base, ""), value.type, value)
-            case t.Enum() if _fits_enum(value.type, home.before.message_of(value.old)):
-                self._enum(home, field, value.type, value)
+                self._record(draft, field, type_name(value.base, ""), value.type, value)
+            case t.Enum() if _fits_enum(value.type, draft.before.message_of(value.old)):
+                self._enum(draft, field, value.type, value)
             case t.Named():
                 raise UnresolvedType(value.path, ".".join(value.type.parts))
             case _:
@@ -146,47 +152,50 @@ class _Writer:
                 else:
                     field.ClearField("type_name")
 
-    def _record(self, home: _Home, field: pb.FieldDescriptorProto, name: str, record: t.Record, value: _Value) -> None:
-        name = free(name, home.taken)
-        nested = home.message.nested_type.add()
-        previous = home.before.message_of(value.old)
-        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, previous)
-        nested.CopyFrom(self.message(record, place))
+    def _record(
+        self, draft: _Draft, field: pb.FieldDescriptorProto, name: str, record: t.Record, value: _Value
+    ) -> None:
+        """Nest the message of a record and refer to it."""
+        name = free(name, draft.taken)
+        nested = draft.message.nested_type.add()
+        previous = draft.before.message_of(value.old)
+        target = draft.target.nested(name, len(draft.message.nested_type) - 1, value.path, previous)
+        nested.CopyFrom(self.message(record, target))
         nested.name = name
-        field.type, field.type_name = _F.TYPE_MESSAGE, place.name
+        field.type, field.type_name = _F.TYPE_MESSAGE, target.name
 
-    def _enum(self, home: _Home, field: pb.FieldDescriptorProto, type_: t.Enum, value: _Value) -> None:
+    def _enum(self, draft: _Draft, field: pb.FieldDescriptorProto, type_: t.Enum, value: _Value) -> None:
         """The enum gets a message of its own, because its symbols are names of the scope that declares it."""
-        name = free(type_name(value.base, "Enum"), home.taken)
-        nested = home.message.nested_type.add(name=name)
-        previous = home.before.message_of(value.old)
-        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, previous)
+        name = free(type_name(value.base, "Enum"), draft.taken)
+        nested = draft.message.nested_type.add(name=name)
+        previous = draft.before.message_of(value.old)
+        target = draft.target.nested(name, len(draft.message.nested_type) - 1, value.path, previous)
         enum = nested.enum_type.add()
-        old = place.previous.enum_type if place.previous else ()
+        old = target.previous.enum_type if target.previous else ()
         number_symbols(enum, type_.symbols, old[0] if old else None)
         enum.name = enum_name(symbol.name for symbol in enum.value)
-        self._comment((*place.path, 4, 0), type_.doc)
-        field.type, field.type_name = _F.TYPE_ENUM, f"{place.name}.{enum.name}"
+        self._comment((*target.path, 4, 0), type_.doc)
+        field.type, field.type_name = _F.TYPE_ENUM, f"{target.name}.{enum.name}"
 
-    def _map(self, home: _Home, field: pb.FieldDescriptorProto, value: _Value) -> None:
+    def _map(self, draft: _Draft, field: pb.FieldDescriptorProto, value: _Value) -> None:
         name = map_entry_name(field.name)
-        self._single(home, home.entries[name].field[1], value)
-        field.type, field.type_name = _F.TYPE_MESSAGE, f"{home.place.name}.{name}"
+        self._single(draft, draft.entries[name].field[1], value)
+        field.type, field.type_name = _F.TYPE_MESSAGE, f"{draft.target.name}.{name}"
 
     def _comment(self, path: Path, doc: str | None) -> None:
         if doc and doc.strip():
             self.comments.append(comment_at(path, doc))
 
 
-def _add_entry(home: _Home, field: str, path: str) -> None:
+def _add_entry(draft: _Draft, field: str, path: str) -> None:
     """Add the message of a map field. The type of its values is set later."""
     name = map_entry_name(field)
-    if name in home.taken or not is_identifier(name):
+    if name in draft.taken or not is_identifier(name):
         why = f'the message "{name}" that Protobuf makes for a map has no name of its own'
         raise UnsupportedType(path, "Protobuf", "map", why, "another column name")
-    home.taken.add(name)
-    entry = home.message.nested_type.add(name=name)
-    home.entries[name] = entry
+    draft.taken.add(name)
+    entry = draft.message.nested_type.add(name=name)
+    draft.entries[name] = entry
     entry.options.map_entry = True
     entry.field.add(name="key", json_name="key", number=1, label=_F.LABEL_OPTIONAL, type=_F.TYPE_STRING)
     entry.field.add(name="value", json_name="value", number=2, label=_F.LABEL_OPTIONAL)
@@ -232,8 +241,8 @@ _SCALARS: Mapping[type, tuple[_F.Type.ValueType, str]] = {
 }
 
 
-class Made:
-    """A message that was written before: its fields by column, and its nested messages by name."""
+class MessageIndex:
+    """A message with its fields by column and its nested messages by name. Without a message, both are empty."""
 
     def __init__(self, message: pb.DescriptorProto | None) -> None:
         self.message = message or pb.DescriptorProto()
@@ -258,7 +267,7 @@ class Made:
 
 def number_fields(message: pb.DescriptorProto, previous: pb.DescriptorProto | None) -> None:
     """Give every field its number, and reserve the numbers and names of those that are gone."""
-    old, new = Made(previous), Made(message)
+    old, new = MessageIndex(previous), MessageIndex(message)
     before = old.message
     for column, field in new.fields.items():
         if (same := old.fields.get(column)) and _is_read_alike(old, same, new, field):
@@ -296,7 +305,9 @@ def number_symbols(
     enum.reserved_name.extend(_without((*before.reserved_name, *old), set(numbers)))
 
 
-def _is_read_alike(before: Made, old: pb.FieldDescriptorProto, after: Made, new: pb.FieldDescriptorProto) -> bool:
+def _is_read_alike(
+    before: MessageIndex, old: pb.FieldDescriptorProto, after: MessageIndex, new: pb.FieldDescriptorProto
+) -> bool:
     """Whether the new field reads every old value unchanged.
 
     The wire allows more, which is not enough: an int64 that is read as int32 is cut, a bool becomes a number, and a
