@@ -30,6 +30,7 @@ then to trailing true union unique user using values when where with
 """
 RESERVED = frozenset(_RESERVED.split())
 
+# Upper case is allowed, because names keep their case.
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _NOT_AVRO = re.compile(r"[^A-Za-z0-9_]")
 

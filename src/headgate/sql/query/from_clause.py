@@ -67,6 +67,7 @@ class FromClause:
         side, kind = join.side.upper(), join.kind.upper()
         _refuse_join(join, side)
         right = self._entry(join, scope)
+        # A lateral join works row by row. Any other join needs all rows of both sides.
         lateral = isinstance(join.this, exp.Lateral | exp.Unnest)
         self.expressions.stateful = self.expressions.stateful or not lateral
         keeps_right = kind not in ("SEMI", "ANTI")

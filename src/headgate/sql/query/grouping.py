@@ -14,7 +14,9 @@ from headgate.sql.errors import MisplacedAggregate, UngroupedColumn
 from headgate.sql.query.functions import AGGREGATES
 from headgate.sql.query.scope import Scope
 
+# What may stand between an aggregate and its OVER.
 AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+# Nodes of GROUP BY that only group its expressions.
 _LISTS = (exp.Group, exp.GroupingSets, exp.Rollup, exp.Cube, exp.Tuple, exp.Paren)
 
 
