@@ -16,7 +16,7 @@ import jsonschema_rs
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
 from bench.pairs import TextPair, drawn
-from headgate.registry.compatibility import Incompatibility
+from headgate.registry.errors import Incompatibility
 from headgate.schema.formats.protobuf import read_files
 from headgate.schema.written import Json, SchemaFormat
 from tests.registry.strategies import json_instances

@@ -13,7 +13,7 @@ from google.protobuf.timestamp_pb2 import DESCRIPTOR as TIMESTAMP
 from hypothesis import given
 
 from headgate.errors import HeadgateError
-from headgate.registry.compatibility.levels import check
+from headgate.registry.compatibility import check
 from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownReference
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
 from headgate.schema.written import CompatibilityLevel, Json, SchemaFormat

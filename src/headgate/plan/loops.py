@@ -10,8 +10,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import downstream
 from headgate.catalog.objects import Object, definition_of
 from headgate.plan.errors import SinkFeedsItself
-from headgate.resolve.statements import object_id
-from headgate.resolve.topics import topic_name
+from headgate.resolve.statements import object_id, topic_name
 from headgate.sql.connections import (
     CreateConnection,
     Kafka,

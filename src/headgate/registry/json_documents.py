@@ -72,29 +72,13 @@ META_SCHEMAS = {
     "https://json-schema.org/draft/2020-12/schema": Draft.V2020_12,
 }
 
-MAPS_OF_SCHEMAS = (
-    "properties",
-    "patternProperties",
-    "definitions",
-    "$defs",
-    "dependentSchemas",
-    "dependencies",
-)
+# The keywords whose values hold schemas: by name, in a list, or the schema itself. `items` is either of the last two.
+MAPS_OF_SCHEMAS = ("properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies")
 LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 SCHEMAS = (
-    *(
-        "additionalProperties",
-        "additionalItems",
-        "items",
-        "contains",
-        "propertyNames",
-        "not",
-        "if",
-        "then",
-        "else",
-    ),
-    *("unevaluatedItems", "unevaluatedProperties", "contentSchema"),
-)
+    "additionalProperties", "additionalItems", "items", "contains", "propertyNames", "not", "if", "then", "else",
+    "unevaluatedItems", "unevaluatedProperties", "contentSchema",
+)  # fmt: skip
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 

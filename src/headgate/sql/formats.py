@@ -134,15 +134,6 @@ def with_frozen_schemas(formats: Formats, side: Side, schemas: Sequence[FrozenSc
     return replace(formats, key=changed) if format_ is formats.key else replace(formats, value=changed)
 
 
-def without_frozen_schemas(formats: Formats) -> Formats:
-    """The formats as they were written, without what the registry returned for them."""
-    return Formats(_without_frozen(formats.value), _without_frozen(formats.key) if formats.key else None)
-
-
-def _without_frozen(format_: Format) -> Format:
-    return replace(format_, frozen=()) if isinstance(format_, RegistryFormat) else format_
-
-
 OPTION_LISTS: dict[str, type[o.Options]] = {
     "inline option": InlineFormatOptions,
     "plain write format option": WriteFormatOptions,

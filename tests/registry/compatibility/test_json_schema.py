@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.registry.compatibility.json_schema.compare import differences, incompatibilities
+from headgate.registry.compatibility.json_compare import differences, incompatibilities
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
 from headgate.schema.written import Json, SchemaFormat
 from tests.laws import examples as law

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from headgate.registry.compatibility.levels import check
+from headgate.registry.compatibility import check
 from headgate.registry.schemas import ParsedSchema, Schema, parse
 from headgate.schema.written import CompatibilityLevel, Json, SchemaFormat
 from tests.registry.compatibility.avro_cases import field, record

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.errors import Span
 from headgate.sql.query.select import analyse
-from headgate.sql.query.tree import Expr, Project, Scan, columns_of, expressions_of, walk
+from headgate.sql.query.tree import ColumnRef, Expr, Project, Scan, columns_of, expressions_of, walk
 from headgate.sql.query.tree_sql import spark_sql
 from tests.sql.query.corpus import QUERIES
 from tests.sql.query.relations import find_relation, find_small, resolve
@@ -161,7 +161,7 @@ def test_a_plain_column_is_told_with_its_origin() -> None:
     assert output.value.column is not None
     assert (output.value.column.name, output.origin, output.doc) == (
         "id",
-        ("orders", "id"),
+        ColumnRef(1, 1),
         "the order's number",
     )
 

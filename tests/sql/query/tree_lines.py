@@ -22,7 +22,7 @@ def shown(node: n.Node, depth: int = 0) -> Iterator[str]:
 def _details(node: n.Node) -> str:
     match node:
         case n.Scan():
-            return f"{node.relation}: {_refs(o.ref for o in node.columns)}"
+            return f"{node.relation.name}: {_refs(o.ref for o in node.columns)}"
         case n.Values():
             return f"{_refs(node.columns)} of {len(node.rows)} rows"
         case n.Filter():

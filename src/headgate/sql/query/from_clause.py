@@ -31,6 +31,7 @@ from headgate.sql.query.scope import (
     spark_column,
     written_span,
 )
+from headgate.sql.query.tree import RelationName
 from headgate.sql.query.types import Typed, common_type
 from headgate.text.cursor import Identifier
 
@@ -44,7 +45,7 @@ class FromClause:
         self.expressions = expressions
         self.find_relation = find_relation
         self.query = query
-        self.relations: list[str] = []
+        self.relations: list[RelationName] = []
 
     def read(self, node: exp.Select, scope: Scope) -> None:
         """Add the sources of a SELECT to its scope, from left to right."""
@@ -159,7 +160,7 @@ class FromClause:
             reference = self._add_reference(node, parts, relation)
         alias = node.args.get("alias")
         exact = len(parts) == 1 and parts[0].quoted
-        called = relation.alias or relation.name.rpartition(".")[2].strip('"')
+        called = relation.alias or relation.name.name
         last = parts[-1].name if exact else called
         named = alias is not None and alias.this is not None
         name = _alias_name(alias, "") if named else last

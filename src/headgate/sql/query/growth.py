@@ -49,7 +49,7 @@ class Changing:
 
 
 Growth: TypeAlias = Append | Keyed | Changing
-GrowthOf: TypeAlias = Callable[[str], Growth]
+GrowthOf: TypeAlias = Callable[[n.RelationName], Growth]
 """The growth of a relation that the query reads."""
 
 
@@ -200,7 +200,7 @@ class _Derivation:
             return replace(below, keys=_bounded(k | {ref} for k in below.keys for ref in node.unique))
         names = _names(below.keys[0])
         why = f"{node.function} gives several rows for one key {_listed(names)}."
-        cure = f"Write posexplode, and keep its position beside {_listed(names)}."
+        cure = f"Write posexplode, keep its position beside {_listed(names)}, and make it a MATERIALIZED VIEW."
         elements = node.function.removesuffix("_outer") in ("explode", "inline")
         return replace(below, keys=(), lost=Changing(why, names, cure if elements else ""))
 
@@ -336,7 +336,7 @@ def _called(node: n.Node) -> str:
     """A node as an error names it."""
     match node:
         case n.Scan():
-            return f'"{node.relation.rpartition(".")[2]}"'
+            return f'"{node.relation.name}"'
         case n.Subquery():
             return f'"{node.alias}"'
         case _:

@@ -18,7 +18,7 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Type
 from headgate.sql import errors
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
-from headgate.sql.query.tree import NO_ROWS, Node, Ref
+from headgate.sql.query.tree import NO_ROWS, ColumnRef, Node, Ref, RelationName
 from headgate.sql.query.types import UNKNOWN, Typed
 from headgate.text.cursor import Identifier
 
@@ -34,7 +34,7 @@ class Column:
     type: Type | None
     nullable: bool = True
     doc: str | None = None
-    origin: tuple[str, str] | None = None  # relation and column, if the query passes them on unchanged
+    origin: ColumnRef | None = None  # the column of the catalog, if the query passes it on unchanged
     null: bool = False
     ref: Ref | None = field(default=None, compare=False)  # the column of the query's tree; None in a relation
 
@@ -45,11 +45,11 @@ class Relation:
 
     ``spark_name`` is the name of its view in Spark. ``hidden`` columns can be named but are not part of `*`. ``hints``
     map a name that is not a column to what the user can do about it. ``alias`` is its name in the query if the query
-    gives none; empty means the last part of ``name``. ``withheld`` has an error for each field that `*` should return
+    gives none; empty means that of ``name``. ``withheld`` has an error for each field that `*` should return
     and cannot.
     """
 
-    name: str
+    name: RelationName
     spark_name: str
     columns: tuple[Column, ...]
     hidden: tuple[Column, ...] = ()
@@ -71,7 +71,7 @@ class RelationReference:
 
     span: Span
     parts: tuple[Identifier, ...]
-    relation: str
+    relation: RelationName
     of: Span | None = None
 
 
@@ -87,14 +87,14 @@ class TypeReference:
 class AnalysedQuery:
     """A query that is valid as far as we can tell without Spark.
 
-    ``relations`` are the names of the relations that it reads, each once. A column without a type is the result of a
+    ``relations`` are the relations that it reads, each once. A column without a type is the result of a
     function that is not in our table; Spark types it later. ``row_by_row`` is true if every output row depends on one
     input row of one relation. ``references`` and ``types`` are in the order of the text. ``tree`` is the same query
     node by node; its columns are those of the query, in their order.
     """
 
     columns: tuple[Column, ...]
-    relations: tuple[str, ...]
+    relations: tuple[RelationName, ...]
     spark_sql: str
     row_by_row: bool
     references: tuple[RelationReference, ...] = ()

@@ -42,6 +42,7 @@ from headgate.sql.query.scope import (
     resolve,
 )
 from headgate.sql.query.text import Normalised, normalise, on_big_stack, parse, with_room
+from headgate.sql.query.tree import RelationName
 from headgate.sql.query.tree_builder import TreeBuilder
 from headgate.sql.query.types import Typed, common
 from headgate.text.cursor import Identifier
@@ -142,7 +143,7 @@ class _Analyser:
             if alias.args.get("columns"):
                 alias.set("columns", [identifier(column.name) for column in columns])
             table.set("materialized", None)
-            scope.tables[name] = Relation(name, spark_name, columns)
+            scope.tables[name] = Relation(RelationName(name), spark_name, columns)
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope) -> tuple[Column, ...]:
         """UNION, INTERSECT and EXCEPT. Columns correspond by position and take the names of the left side."""

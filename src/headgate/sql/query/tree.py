@@ -23,6 +23,26 @@ SetOperator: TypeAlias = Literal["union", "intersect", "except"]
 
 
 @dataclass(frozen=True, slots=True)
+class RelationName:
+    """A relation that a query reads: an object of the catalog by its id, or a table of a system schema.
+
+    A table that WITH defines has neither.
+    """
+
+    name: str
+    id: int | None = None
+    schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """A column of an object of the catalog, by the ids of both."""
+
+    object: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ref:
     """A column of one node. The name is for people; the number makes it unique within the tree."""
 
@@ -54,11 +74,11 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a node computes. ``origin`` is the relation and the column that are passed on unchanged."""
+    """A column that a node computes. ``origin`` is the column of the catalog that is passed on unchanged."""
 
     ref: Ref
     value: Expr
-    origin: tuple[str, str] | None = None
+    origin: ColumnRef | None = None
     doc: str | None = None
 
 
@@ -76,10 +96,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Reads a relation. ``relation`` is the name by which the caller of the analysis knows it, ``names`` are its own
-    names of the columns, in their order."""
+    """Reads a relation. ``names`` are the relation's own names of its columns, in their order."""
 
-    relation: str
+    relation: RelationName
     spark_name: str
     names: tuple[str, ...]
     columns: tuple[Output, ...]
@@ -314,7 +333,7 @@ class Unstable:
 class Stability:
     """What every column and the rows of a tree depend on. ``unstable_of`` knows the relations that it reads."""
 
-    def __init__(self, tree: Node, unstable_of: Callable[[str], Unstable]) -> None:
+    def __init__(self, tree: Node, unstable_of: Callable[[RelationName], Unstable]) -> None:
         self.unstable_of = unstable_of
         self.columns: dict[Ref, Functions] = {}
         rows = self._rows(tree)
