@@ -101,10 +101,10 @@ def resolve_column(catalog: Catalog, relation: Object, column: Identifier) -> Co
         case Ambiguous(candidates):
             quoted = tuple(force_quotes(c) for c in candidates)
             raise errors.AmbiguousColumn(column.name, relation.kind, catalog.display_name(relation.id), quoted)
-        case NotFound(similar):
+        case NotFound() as missing:
             columns = if_few(c.name for c in relation.columns)
             shown = catalog.display_name(relation.id)
-            raise errors.UnknownColumn(column.name, relation.kind, shown, similar, columns=columns)
+            raise errors.UnknownColumn(column.name, relation.kind, shown, missing.similar, columns=columns)
 
 
 def parent_and_name(catalog: Catalog, path: SearchPath, name: ObjectName, kind: Kind) -> tuple[int, str]:
