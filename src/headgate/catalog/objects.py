@@ -152,21 +152,6 @@ class Object:
         return self.row_type() if self.body is None else self.body
 
 
-def columns_of(record: Record, keys: frozenset[str] = frozenset(), first: int = 1) -> tuple[Column, ...]:
-    """The columns of a new object over a record type; the docs of its fields become imported comments."""
-    return tuple(
-        Column(
-            first + position,
-            f.name,
-            f.type,
-            f.nullable,
-            f.name in keys,
-            comment=Comment(imported=f.doc),
-        )
-        for position, f in enumerate(record.fields)
-    )
-
-
 def with_comment(target: Object, column: int | None, comment: Comment) -> Object:
     """The object with the comment on itself, or on the column of that id."""
     if column is None:

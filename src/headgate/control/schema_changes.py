@@ -20,7 +20,7 @@ from headgate.plan.encodings import encodings
 from headgate.plan.impact import SinkChange, needed_sink, plan_follow, sink_change
 from headgate.registry.errors import IncompatibleSchema
 from headgate.registry.schemas import to_register
-from headgate.resolve.context import SparkTypes, TakenSchema
+from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.schema.encodings import Encoding, SchemaEncoding
 from headgate.schema.evolve.verdicts import Target, arriving

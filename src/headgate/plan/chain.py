@@ -38,7 +38,7 @@ def chain_of(catalog: Catalog, relation_id: int) -> Chain:
     relation = catalog.get(relation_id)
     queries: list[AnalysedQuery] = []
     while relation.kind is Kind.VIEW:
-        analysed = sound_query(catalog, relation)
+        analysed = valid_query(catalog, relation)
         reads = relations_read(analysed)
         if not analysed.row_by_row or len(reads) != 1:
             raise NotSupportedYet("a sink over a view that is not computed row by row")
@@ -54,13 +54,13 @@ def view_query(catalog: Catalog, view: Object) -> AnalysedQuery:
     return analyse_query(catalog, DEFAULT_PATH, definition_of(view, CreateView).query)
 
 
-def sound_query(catalog: Catalog, view: Object) -> AnalysedQuery:
+def valid_query(catalog: Catalog, view: Object) -> AnalysedQuery:
     """A view's query, if it still gives the view's columns: a source may have followed a change that the view could not."""
     try:
         analysed = view_query(catalog, view)
     except HeadgateError as error:
-        raise outgrown(catalog, view, error) from error
-    if wrong := _misfit(analysed, view):
+        raise view_error(catalog, view, error) from error
+    if wrong := _mismatch(analysed, view):
         raise ViewNoLongerValid(catalog.display_name(view.id), wrong)
     return analysed
 
@@ -89,7 +89,7 @@ def relation_stability(catalog: Catalog, relation: Object) -> Unstable:
     """The functions with changing results that a relation depends on. A source has none: its rows are stored."""
     if relation.kind is not Kind.VIEW:
         return Unstable()
-    return query_stability(catalog, sound_query(catalog, relation)).result
+    return query_stability(catalog, valid_query(catalog, relation)).result
 
 
 def relation_growth(catalog: Catalog, relation: Object) -> growth.Growth:
@@ -98,7 +98,7 @@ def relation_growth(catalog: Catalog, relation: Object) -> growth.Growth:
         case Growth.KEYED:
             return growth.Keyed(tuple(at for at, column in enumerate(relation.columns) if column.key))
         case Growth.CHANGING if relation.kind is Kind.VIEW:
-            derived = query_growth(catalog, sound_query(catalog, relation))
+            derived = query_growth(catalog, valid_query(catalog, relation))
             return derived if isinstance(derived, growth.Changing) else growth.Changing("No key is known.")
         case Growth.CHANGING:
             return growth.Changing("No key is known.")
@@ -120,22 +120,22 @@ def _root(catalog: Catalog, ref: ColumnRef) -> ColumnRef | None:
     return ref
 
 
-def outgrown(catalog: Catalog, view: Object, error: HeadgateError) -> ViewNoLongerValid:
+def view_error(catalog: Catalog, view: Object, error: HeadgateError) -> ViewNoLongerValid:
     advice = error.hint() if isinstance(error, ColumnNameTaken) else None
     return ViewNoLongerValid(catalog.display_name(view.id), error.message(), advice or "")
 
 
-def _misfit(analysed: AnalysedQuery, view: Object) -> str | None:
+def _mismatch(analysed: AnalysedQuery, view: Object) -> str | None:
     names = [column.name for column in analysed.columns]
     if len(names) == len(view.columns):
-        return moved(view, [column.origin for column in analysed.columns])
+        return changed_origin(view, [column.origin for column in analysed.columns])
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
         return f'column "{twice}" appears twice'
     return f"its query gives {len(names)} columns instead of {len(view.columns)}"
 
 
-def moved(view: Object, origins: Sequence[ColumnRef | None]) -> str | None:
+def changed_origin(view: Object, origins: Sequence[ColumnRef | None]) -> str | None:
     """What is wrong if one of a view's columns would be another column of what it reads: lists of names within a query
     go by position."""
     for column, origin in zip(view.columns, origins, strict=True):

@@ -17,16 +17,15 @@ from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import HeadgateError
-from headgate.plan.chain import moved, outgrown, view_query
-from headgate.plan.columns import evolved_columns, source_columns
+from headgate.plan.chain import changed_origin, view_error, view_query
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import encodings
 from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
 from headgate.plan.sink import plan_new_sink
-from headgate.plan.source import plan_source
+from headgate.plan.source import keep_column_ids, plan_source, source_columns
 from headgate.plan.views import columns_change, derive_growth, view_columns
-from headgate.resolve.context import SparkTypes, TakenSchema
+from headgate.resolve.statements import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
@@ -83,16 +82,11 @@ class FollowPlan:
 
 
 def plan_follow(
-    catalog: Catalog,
-    source: Object,
-    schemas: Sequence[TakenSchema],
-    ask: SparkTypes,
-    *,
-    all_fit: bool = False,
+    catalog: Catalog, source: Object, schemas: Sequence[TakenSchema], ask: SparkTypes, *, all_fit: bool = False
 ) -> FollowPlan:
     """What changes when a source's records have these schemas too.
 
-    A view that cannot have the new columns stays as it is, and what reads it halts (`sound_query`). With ``all_fit`` it
+    A view that cannot have the new columns stays as it is, and what reads it halts (`valid_query`). With ``all_fit`` it
     raises instead, and so does a sink that cannot follow.
     """
     changes: list[Change] = [_source_change(source, schemas)]
@@ -158,7 +152,7 @@ def _source_change(source: Object, schemas: Sequence[TakenSchema]) -> Definition
         new = FrozenSchema(side, schema.id or 0, schema.text, schema.references)
         statement = replace(statement, formats=with_frozen_schemas(statement.formats, side, (*known, new)))
     planned = plan_source(statement)
-    columns = evolved_columns(source, source_columns(planned))
+    columns = keep_column_ids(source, source_columns(planned))
     return definition(source, statement, columns)
 
 
@@ -167,9 +161,9 @@ def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: SparkType
     try:
         growth, evolved = _view_columns(before, catalog, view, ask)
     except (SqlError, CatalogError, PlanError) as error:  # not those of asking Spark, which may pass
-        raise outgrown(catalog, view, error) from error
+        raise view_error(catalog, view, error) from error
     origins = {column.id: column.origin for column in evolved}
-    if wrong := moved(view, [origins.get(column.id) for column in view.columns]):
+    if wrong := changed_origin(view, [origins.get(column.id) for column in view.columns]):
         raise ViewNoLongerValid(catalog.display_name(view.id), wrong)
     return columns_change(view, growth, evolved)
 
@@ -181,7 +175,7 @@ def _view_columns(
     asked = ask(catalog, analysed) if any(c.type is None for c in analysed.columns) else ()
     columns = view_columns(analysed, _names(before, view, analysed), view.name, asked)
     growth, columns = derive_growth(catalog, analysed, columns)
-    return growth, evolved_columns(view, columns)
+    return growth, keep_column_ids(view, columns)
 
 
 def _names(before: Catalog, view: Object, analysed: AnalysedQuery) -> tuple[Identifier, ...]:
@@ -356,11 +350,5 @@ def _registry(plan: SinkDefinition) -> int:
 def definition(object_: Object, statement: Create, columns: tuple[Column, ...]) -> DefinitionChanged:
     """The object with another definition. What the user wrote stays."""
     return DefinitionChanged(
-        object_.id,
-        object_.statement,
-        statement,
-        object_.dependencies,
-        columns,
-        object_.growth,
-        object_.body,
+        object_.id, object_.statement, statement, object_.dependencies, columns, object_.growth, object_.body
     )

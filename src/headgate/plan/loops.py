@@ -11,14 +11,7 @@ from headgate.catalog.graph import downstream
 from headgate.catalog.objects import Object, definition_of
 from headgate.plan.errors import SinkFeedsItself
 from headgate.resolve.statements import object_id, topic_name
-from headgate.sql.connections import (
-    CreateConnection,
-    Kafka,
-    KafkaConnection,
-    KafkaConnectionOptions,
-    ReadOptions,
-    WriteOptions,
-)
+from headgate.sql import connections
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind
@@ -77,9 +70,11 @@ def _readers(catalog: Catalog, sink: Object) -> tuple[str, list[Object]]:
     return topic, [s for s, kafka in same_name if not brokers.isdisjoint(_brokers(catalog, kafka))]
 
 
-def _brokers(catalog: Catalog, kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> Addresses:
+def _brokers(
+    catalog: Catalog, kafka: connections.Kafka[connections.ReadOptions] | connections.Kafka[connections.WriteOptions]
+) -> Addresses:
     """Every address that leads to the cluster: those of all connections that share one are its own."""
-    if isinstance(kafka, KafkaConnection):
+    if isinstance(kafka, connections.KafkaConnection):
         known = _addresses(catalog.get(object_id(kafka.connection)))
     else:
         known = frozenset(_normalised(kafka.broker))
@@ -91,7 +86,9 @@ def _brokers(catalog: Catalog, kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) 
 
 def _addresses(connection: Object) -> Addresses:
     statement = connection.definition
-    if not isinstance(statement, CreateConnection) or not isinstance(statement.options, KafkaConnectionOptions):
+    if not isinstance(statement, connections.CreateConnection) or not isinstance(
+        statement.options, connections.KafkaConnectionOptions
+    ):
         return frozenset()
     options = statement.options
     brokers = (*((options.broker,) if options.broker is not None else ()), *(options.brokers or ()))

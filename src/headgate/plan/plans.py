@@ -10,16 +10,9 @@ from headgate.catalog.changes import Change
 from headgate.catalog.names import SearchPath
 from headgate.schema.evolve.changes import Change as SchemaChange
 from headgate.schema.written import CompatibilityLevel, WrittenSchema
+from headgate.sql import show
 from headgate.sql.queries import ShowSearchPath
 from headgate.sql.registry_formats import PendingId
-from headgate.sql.show import (
-    Describe,
-    Explain,
-    ExplainSchema,
-    ShowCreate,
-    ShowLineage,
-    ShowObjects,
-)
 from headgate.sql.statement import Query
 
 # What must be done outside before the catalog changes. `control.effects` checks, does and undoes each of them.
@@ -111,7 +104,15 @@ class RunQuery:
     query: Query
 
 
-ShowStatement: TypeAlias = ShowObjects | ShowCreate | ShowLineage | ShowSearchPath | Describe | Explain | ExplainSchema
+ShowStatement: TypeAlias = (
+    show.ShowObjects
+    | show.ShowCreate
+    | show.ShowLineage
+    | ShowSearchPath
+    | show.Describe
+    | show.Explain
+    | show.ExplainSchema
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
-from headgate.catalog.catalog import Catalog
-from headgate.catalog.comments import column_comment
+from headgate.catalog.catalog import Catalog, column_comment
+from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import named_types as type_names
 from headgate.catalog.graph import type_by_path, upstream
-from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, type_name
+from headgate.catalog.objects import ROOT, Object
 from headgate.catalog.objects import Column as CatalogColumn
-from headgate.catalog.objects import Object
-from headgate.catalog.system_tables import SystemRelation
+from headgate.catalog.system_tables import SystemRelation, system_relation
 from headgate.errors import HeadgateError, InternalError, Span
-from headgate.plan.analyses import Names, keep_for_resolved, kept_analysis
 from headgate.plan.definitions import spark_name, system_name
 from headgate.plan.errors import ColumnNameTaken
 from headgate.plan.source import key_fields_not_included, plan_source
@@ -32,6 +30,80 @@ from headgate.sql.statement import RELATIONS, Kind, ObjectName, Query, Reference
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import TokenKind, tokenize
 
+LIMIT = 2000  # analyses that are kept; the oldest goes first
+
+FindAgain = Callable[[Catalog], int]
+
+
+@dataclass(slots=True)
+class Names:
+    """The names that a query was analysed with: for each the object that it meant, and how to find it again."""
+
+    found: dict[object, tuple[int, FindAgain]] = field(default_factory=dict)
+
+    def note(self, name: object, id_: int, again: FindAgain) -> None:
+        self.found.setdefault(name, (id_, again))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    analysed: AnalysedQuery
+    names: tuple[tuple[int, FindAgain], ...]
+    inputs: tuple[Object, ...]
+
+    def holds(self, catalog: Catalog) -> bool:
+        """Whether every name still means the same object, and every object is as it was."""
+        try:
+            return all(_same(catalog, entry) for entry in self.inputs) and all(
+                again(catalog) == id_ for id_, again in self.names
+            )
+        except CatalogError:
+            return False
+
+
+def kept_analysis(
+    catalog: Catalog, path: SearchPath, query: Query, analyse: Callable[[Names], AnalysedQuery]
+) -> AnalysedQuery:
+    """The analysis of a query under a search path; ``analyse`` makes it and notes the names that it looks up."""
+    key = (query, path)
+    known = catalog.analyses.get(key)
+    if isinstance(known, _Kept) and known.holds(catalog):
+        return known.analysed
+    names = Names()
+    analysed = analyse(names)
+    found = tuple(names.found.values())
+    catalog.analyses.pop(key, None)
+    catalog.analyses[key] = _Kept(analysed, found, _inputs(catalog, (id_ for id_, _ in found)))
+    if len(catalog.analyses) > LIMIT:
+        catalog.analyses.pop(next(iter(catalog.analyses)), None)
+    return analysed
+
+
+def keep_for_resolved(catalog: Catalog, path: SearchPath, query: Query, resolved: Query) -> None:
+    """Keep the analysis of a query also for the same query with ids in it, whose names never mean anything else."""
+    known = catalog.analyses.get((query, path))
+    if isinstance(known, _Kept):
+        catalog.analyses[resolved, DEFAULT_PATH] = _Kept(known.analysed, (), known.inputs)
+
+
+def _same(catalog: Catalog, entry: Object) -> bool:
+    now = catalog.objects.get(entry.id)
+    return now is entry or now == entry
+
+
+def _inputs(catalog: Catalog, ids: Iterable[int]) -> tuple[Object, ...]:
+    """The objects, all that they use (comments and types come from there), and the schemas that they are in."""
+    found: dict[int, Object] = {}
+    for id_ in ids:
+        for entry in (catalog.get(id_), *upstream(catalog, id_)):
+            found[entry.id] = entry
+    for parent in {entry.parent for entry in found.values()}:
+        at = parent
+        while at != ROOT and at not in found:
+            found[at] = catalog.get(at)
+            at = found[at].parent
+    return tuple(found.values())
+
 
 def query_relation(catalog: Catalog, relation: Object) -> Relation:
     """A relation of the catalog as a query sees it."""
@@ -39,8 +111,8 @@ def query_relation(catalog: Catalog, relation: Object) -> Relation:
         RelationName(relation.name, relation.id),
         spark_name(relation.id),
         tuple(_column(catalog, relation, c) for c in relation.columns),
-        hints=dropped_key(relation),
-        withheld=tuple((error.column, error) for error in withheld_fields(relation)),
+        hints=key_field_hints(relation),
+        withheld=tuple((error.column, error) for error in fields_without_column(relation)),
     )
 
 
@@ -51,7 +123,7 @@ def _column(catalog: Catalog, relation: Object, column: CatalogColumn) -> Column
     return Column(column.name, type_, column.nullable, column_comment(catalog, column), origin)
 
 
-def dropped_key(relation: Object) -> tuple[tuple[str, str], ...]:
+def key_field_hints(relation: Object) -> tuple[tuple[str, str], ...]:
     """The fields of the key that a source does not include, each with a hint for whoever selects it."""
     if not isinstance(relation.definition, CreateSource):
         return ()
@@ -59,11 +131,11 @@ def dropped_key(relation: Object) -> tuple[tuple[str, str], ...]:
     return tuple((name, hint) for name in key_fields_not_included(relation.definition))
 
 
-def withheld_fields(relation: Object) -> tuple[ColumnNameTaken, ...]:
+def fields_without_column(relation: Object) -> tuple[ColumnNameTaken, ...]:
     """An error for each field of a source that has no column, for whoever selects all columns."""
     if not isinstance(relation.definition, CreateSource):
         return ()
-    found = plan_source(relation.definition).withheld
+    found = plan_source(relation.definition).without_column
     return tuple(ColumnNameTaken(relation.name, w.column, w.field, w.other, w.cure) for w in found)
 
 
@@ -164,9 +236,7 @@ def analyse_query(catalog: Catalog, path: SearchPath, query: Query) -> AnalysedQ
 
     def make(names: Names) -> AnalysedQuery:
         return analyse(
-            query.text,
-            find_relation(catalog, path, query, names),
-            resolve_type_name(catalog, path, query, names),
+            query.text, find_relation(catalog, path, query, names), resolve_type_name(catalog, path, query, names)
         )
 
     try:
@@ -182,11 +252,7 @@ def sources_named(catalog: Catalog, path: SearchPath, query: Query) -> tuple[Obj
     """The sources below the relations that a query names, also if the query cannot be analysed."""
     names = Names()
     with suppress(HeadgateError):
-        analyse(
-            query.text,
-            find_relation(catalog, path, query, names),
-            resolve_type_name(catalog, path, query, names),
-        )
+        analyse(query.text, find_relation(catalog, path, query, names), resolve_type_name(catalog, path, query, names))
     ids = [id_ for id_, _ in names.found.values()]
     found = {o.id: o for id_ in ids for o in (catalog.get(id_), *upstream(catalog, id_))}
     return tuple(o for o in found.values() if o.kind is Kind.SOURCE)

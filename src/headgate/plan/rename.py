@@ -18,7 +18,7 @@ from headgate.plan.errors import ColumnInUse, ColumnTwice, NameShadowed
 from headgate.plan.impact import definition
 from headgate.plan.relations import analyse_query, with_type_names
 from headgate.plan.source import listed_names
-from headgate.resolve.printing import current_query
+from headgate.resolve.definitions import current_query
 from headgate.schema.names import Found, find
 from headgate.schema.types import Named, Type, map_named
 from headgate.sql.query.scope import AnalysedQuery

@@ -10,30 +10,16 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.graph import drop_order, type_dependencies
 from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import (
-    Column,
-    Comment,
-    Dependency,
-    DependencyKind,
-    Growth,
-    Object,
-    definition_of,
-)
+from headgate.catalog.objects import Column, Comment, Dependency, DependencyKind, Growth, Object, definition_of
 from headgate.errors import HeadgateError
-from headgate.plan.chain import query_growth, sound_query, view_query
-from headgate.plan.columns import evolved_columns
+from headgate.plan import errors
+from headgate.plan.chain import query_growth, valid_query, view_query
 from headgate.plan.definitions import SinkDefinition
-from headgate.plan.errors import (
-    ColumnOfUnknownType,
-    ColumnTwice,
-    ReplacementBreaks,
-    TooManyNames,
-    ViewNoLongerValid,
-)
 from headgate.plan.loops import check_loops
 from headgate.plan.plans import Consequence, Outcome
 from headgate.plan.relations import analyse_query, relations_read, with_type_names
 from headgate.plan.sink import plan_sink
+from headgate.plan.source import keep_column_ids
 from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Type
@@ -52,15 +38,15 @@ def view_columns(
     """The columns of a view, renamed by its list of names; each must have a type and a name of its own. ``asked`` are
     the types as Spark told them, for those that we do not know."""
     if len(names) > len(analysed.columns):
-        raise TooManyNames(view, len(names), len(analysed.columns))
+        raise errors.TooManyNames(view, len(names), len(analysed.columns))
     columns: list[Column] = []
     for position, column in enumerate(analysed.columns):
         name = names[position].name if position < len(names) else column.name
         type_ = column.type or (asked[position] if asked else None)
         if type_ is None:
-            raise ColumnOfUnknownType(name)
+            raise errors.ColumnOfUnknownType(name)
         if any(c.name == name for c in columns):
-            raise ColumnTwice(name, view)
+            raise errors.ColumnTwice(name, view)
         named = with_type_names(type_)
         columns.append(Column(position + 1, name, named, column.nullable, origin=column.origin))
     return tuple(columns)
@@ -154,16 +140,16 @@ def plan_replacement(catalog: Catalog, change: DefinitionChanged) -> Replacement
             found.changes.append(made)
             after = apply(after, made)
     if found.broken:
-        raise ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken))
+        raise errors.ReplacementBreaks(catalog.display_name(view.id), tuple(found.broken))
     return Replacement((change, *found.changes), tuple(found.consequences))
 
 
 def _same_query(before: Catalog, after: Catalog, view: Object) -> bool:
     try:
-        old = sound_query(before, view)
+        old = valid_query(before, view)
     except HeadgateError:
         return False
-    return old.spark_sql == sound_query(after, after.get(view.id)).spark_sql
+    return old.spark_sql == valid_query(after, after.get(view.id)).spark_sql
 
 
 @dataclass(slots=True)
@@ -207,11 +193,11 @@ def _view_change(before: Catalog, after: Catalog, view: Object) -> Change | None
     names = present if types else definition_of(view, CreateView).columns
     made = view_columns(analysed, names, view.name, types)
     growth, columns = derive_growth(after, analysed, made)
-    evolved = evolved_columns(view, columns)
+    evolved = keep_column_ids(view, columns)
     old = {column.id: column for column in view.columns}
     for column in evolved:
         if column.id in old and old[column.id].origin not in (None, column.origin):
-            raise ViewNoLongerValid(view.name, f'column "{column.name}" would be another one')
+            raise errors.ViewNoLongerValid(view.name, f'column "{column.name}" would be another one')
     return columns_change(view, growth, evolved)
 
 
@@ -240,7 +226,7 @@ def _planned(catalog: Catalog, sink: Object) -> SinkDefinition:
 def _works(catalog: Catalog, dependent: Object) -> bool:
     try:
         if dependent.kind is Kind.VIEW:
-            sound_query(catalog, dependent)
+            valid_query(catalog, dependent)
         elif dependent.kind is Kind.SINK:
             _planned(catalog, dependent)
     except HeadgateError:

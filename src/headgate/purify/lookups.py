@@ -11,7 +11,7 @@ from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
 from headgate.registry.client import RegisteredSchema
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
-from headgate.resolve.context import TakenSchema
+from headgate.resolve.statements import TakenSchema
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import CreateConnection
 

@@ -6,19 +6,24 @@ The names in a query are resolved by its analysis when it is planned, because on
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
 
+from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.changes import Change
 from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.graph import type_by_path
-from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import SearchPath, find, resolve, resolve_database, resolve_owner, resolve_schema, type_name
 from headgate.catalog.objects import Object, definition_of
+from headgate.catalog.secrets import SecretSource
+from headgate.catalog.system_tables import system_relation
 from headgate.errors import InternalError
-from headgate.resolve.context import Context
 from headgate.resolve.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.types import Named, Type, map_named
+from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import (
     AlterSecret,
     ConnectionSystem,
@@ -31,12 +36,51 @@ from headgate.sql.connections import (
 )
 from headgate.sql.errors import RepeatedOption
 from headgate.sql.objects import ChangeTaskState, CommentOn, DropObject, RenameObject
-from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
+from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
 from headgate.sql.show import Describe, Explain, ExplainSchema, ReplayQuarantine, ShowCreate, ShowLineage, ShowObjects
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
 from headgate.sql.statement import TYPES, Create, DataField, Kind, ObjectName, Statement, kinds_named, rewrite
 from headgate.text.cursor import Identifier
+
+TakenSchema: TypeAlias = tuple[Side, WrittenSchema]
+"""A schema of a source's keys or values that the source takes up."""
+
+SparkTypes: TypeAlias = Callable[[Catalog, AnalysedQuery], Sequence[Type]]
+"""The types of a query's columns as Spark finds them, where our own table of functions does not know them all."""
+
+
+def _no_types(_catalog: Catalog, _analysed: AnalysedQuery) -> Sequence[Type]:
+    raise InternalError("nobody is there to say the types of a query's columns")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers from outside that have no place in the statement itself.
+
+    ``secret`` is the sealed value of a secret. ``schemas`` are the schemas that ACCEPT SCHEMA CHANGE takes up.
+    """
+
+    secret: SecretSource | None = None
+    schemas: tuple[TakenSchema, ...] = ()
+    types: SparkTypes = field(default=_no_types, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """``now`` is the time of the whole script, and ``text`` the statement as it is stored, without secrets."""
+
+    catalog: Catalog
+    path: SearchPath
+    now: datetime
+    text: str = ""
+    answers: Answers = field(default_factory=Answers)
+
+    def after(self, changes: Sequence[Change]) -> Context:
+        """The context of the next statement."""
+        return replace(self, catalog=apply(self.catalog, *changes), answers=replace(self.answers, schemas=()))
+
 
 Created = TypeVar("Created", bound=Create)
 

@@ -95,7 +95,7 @@ class _Replay:
         if arrived := self.reader.arrived(lambda: _only(raw, places)):
             raise ReplanNeeded(self.reader.id, arrived)
         decoded = self.reader.decode(raw if upsert else _only(raw, places))
-        seen = _only(decoded, places).selectExpr(*QUARANTINED).collect()
+        seen = _only(self.reader.with_problems(decoded), places).selectExpr(*QUARANTINED).collect()
         bad = {(r["partition"], r["offset"]): self.input.quarantined(r) for r in seen if r["side"] is not None}
         good = {(r["partition"], r["offset"]) for r in seen if r["side"] is None}
         changed = _only(self.reader.changes(decoded), places)

@@ -123,8 +123,14 @@ def _tokens(text: str) -> tuple[list[Token], int | None]:
 
 
 def _may_hold_secrets(text: str, tokens: list[Token]) -> bool:
-    """Whether a text in which a quote is missing may hold a secret. A missing quote turns strings into words."""
-    if _MAY_HOLD_SECRETS.search(text) or any(is_hidden for _, is_hidden in _judged(tokens)):
+    """Whether a text in which a quote is missing may hold a secret. A missing quote turns strings into words.
+
+    A string is put where the tokens break off: if it would be hidden there, so is the rest of the text. The quote may
+    stand inside a word, as in ``CREATE SEC'RET``, and then no word of it resembles SECRET.
+    """
+    broken_off = Token(TokenKind.STRING, "", "", len(text), len(text))
+    known = [token for token in tokens if token.kind is not TokenKind.END]
+    if _MAY_HOLD_SECRETS.search(text) or any(is_hidden for _, is_hidden in _judged([*known, broken_off])):
         return True
     return any(map(_resembles_a_secret, {word.upper() for word in _WORD.findall(text)}))
 

@@ -114,8 +114,7 @@ def take(database: sqlite3.Connection, path: Path, me: Process, now: datetime) -
 def heartbeat(database: sqlite3.Connection, path: Path, mine: Lease, now: datetime) -> None:
     """Record that the holder is alive, or raise `LeaseLost`. Every write transaction begins with this."""
     done = database.execute(
-        "UPDATE lease SET heartbeat = ? WHERE epoch = ? AND holder = ?",
-        (to_micros(now), mine.epoch, mine.holder),
+        "UPDATE lease SET heartbeat = ? WHERE epoch = ? AND holder = ?", (to_micros(now), mine.epoch, mine.holder)
     )
     if done.rowcount != 1:
         raise LeaseLost(str(path), mine.epoch, _who(read(database)))

@@ -27,11 +27,10 @@ from headgate.catalog.history import Entry, Event
 from headgate.catalog.objects import ROOT
 from headgate.catalog.secrets import EncryptedSecret, Secret
 from headgate.catalog.store import lease as leases
-from headgate.catalog.store import log, progress
-from headgate.catalog.store.database import connect, transaction
+from headgate.catalog.store import progress, rows
+from headgate.catalog.store.database import connect, migrate, migrations, transaction
 from headgate.catalog.store.keys import Keys, key_file_beside
 from headgate.catalog.store.lease import Lease
-from headgate.catalog.store.migrations import migrate, migrations
 from headgate.catalog.store.rows import read_catalog, read_version, write_difference
 from headgate.catalog.tasks import Ledger, Mark, Quarantined, TaskStatus
 
@@ -52,11 +51,7 @@ class SqliteReader:
     _writer = False
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        environment: Mapping[str, str] = os.environ,
-        scripts: tuple[str, ...] | None = None,
+        self, path: Path, *, environment: Mapping[str, str] = os.environ, scripts: tuple[str, ...] | None = None
     ) -> None:
         self.path = path
         self.keys = Keys(key_file_beside(path), environment)
@@ -77,10 +72,10 @@ class SqliteReader:
         return self.keys.reveal(catalog, catalog.get(secret))
 
     def history(self, object_id: int | None = None) -> tuple[Entry, ...]:
-        return self._all(lambda database: log.read_history(database, object_id))
+        return self._all(lambda database: rows.read_history(database, object_id))
 
     def events(self, after: int = 0) -> tuple[Event, ...]:
-        return self._all(lambda database: log.read_events(database, after))
+        return self._all(lambda database: rows.read_events(database, after))
 
     def statuses(self) -> tuple[TaskStatus, ...]:
         return self._all(progress.read_statuses)
@@ -175,7 +170,7 @@ class SqliteStore(SqliteReader):
             with self._writing() as database:
                 for unit in units:
                     after, done = apply_each(after, unit.changes)
-                    log.append(database, unit, done, self._clock())
+                    rows.append_history(database, unit, done, self._clock())
                 write_difference(database, before, after)
             self._snapshot = after
             return after
@@ -183,7 +178,7 @@ class SqliteStore(SqliteReader):
     def emit(self, object_id: int, event: str, detail: str | None = None) -> Event:
         name = self.load().display_name(object_id)
         with self._writing() as database:
-            return log.append_event(database, object_id, name, event, detail, self._clock())
+            return rows.append_event(database, object_id, name, event, detail, self._clock())
 
     def heartbeat(self) -> None:
         with self._writing():

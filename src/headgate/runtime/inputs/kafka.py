@@ -201,7 +201,7 @@ class KafkaInput:
             return NOTHING_REJECTED
         if self.reader.layout.on_error == "SKIP":
             return Rejected(count)
-        bad = self._decoded.where("hg_problem IS NOT NULL")
+        bad = self.reader.with_problems(self._decoded).where("hg_problem IS NOT NULL")
         return Rejected(0, self._quarantined(bad.selectExpr(*QUARANTINED).toLocalIterator()))
 
     def _quarantined(self, rows: Iterable[Row]) -> Iterator[Quarantined]:
