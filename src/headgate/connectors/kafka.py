@@ -192,16 +192,16 @@ class KafkaCluster:
             return next(found)
 
     def read_records(
-        self, topic: str, places: Iterable[tuple[int, int]]
+        self, topic: str, positions: Iterable[tuple[int, int]]
     ) -> Generator[tuple[bytes | None, bytes | None] | None]:
-        """Like ``read_record`` for many records, with one consumer. ``places`` are pairs of partition and offset; offsets
-        ascend within a partition."""
+        """Like ``read_record`` for many records, with one consumer. ``positions`` are pairs of partition and offset;
+        offsets ascend within a partition."""
         # librdkafka wants a group, but nothing is committed to it, so the broker never hears of it.
         settings = {**self.librdkafka(), "group.id": "headgate-look", "enable.auto.commit": False}
         consumer = Consumer({**settings, "isolation.level": "read_committed", "auto.offset.reset": "error"})
         last: Message | None = None
         try:
-            for partition, offset in places:
+            for partition, offset in positions:
                 last = _next_record(consumer, TopicPartition(topic, partition, offset), last)
                 yield (last.key(), last.value()) if last is not None and _offset(last) == offset else None
         finally:

@@ -196,7 +196,7 @@ def read_users(path: Path) -> Users:
     """
     try:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise errors.UserFileUnusable(str(path), "others than its owner can use it")
+            raise errors.UserFileUnusable(str(path), "users other than its owner can read or write it")
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "it is no text"
