@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
 import pytest
@@ -85,17 +85,18 @@ def _wait_for_end() -> int | None:
         return None
 
 
-def in_own_jvm(test: Callable[[SparkSession], None]) -> None:
-    """Call a function of a test module with a session, in a process and a JVM of its own."""
-    call = f"from tests.spark import call_alone; call_alone({test.__module__!r}, {test.__name__!r})"
+def in_own_jvm(test: Callable[[SparkSession], None], settings: Mapping[str, str] | None = None) -> None:
+    """Call a function of a test module with a session, in a process and a JVM of its own. ``settings`` are Spark's."""
+    arguments = f"{test.__module__!r}, {test.__name__!r}, {dict(settings or {})!r}"
+    call = f"from tests.spark import call_alone; call_alone({arguments})"
     ran = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=False, cwd=ROOT)
     if ran.returncode:
         pytest.fail(f"it failed in a JVM of its own:\n{ran.stderr[-3000:]}", pytrace=False)
 
 
-def call_alone(module: str, function: str) -> None:
+def call_alone(module: str, function: str, settings: Mapping[str, str]) -> None:
     """What the process of `in_own_jvm` does."""
-    session = open_spark(master="local[2]", settings=SHORT_LIVED)
+    session = open_spark(master="local[2]", settings={**SHORT_LIVED, **settings})
     getattr(importlib.import_module(module), function)(session)
 
 

@@ -18,8 +18,9 @@ import jsonschema_rs
 from headgate.registry.errors import Fault, MalformedSchema
 from headgate.schema.written import Json
 
-# Real schemas nest a few dozen levels. The bound keeps every recursive walk far from Python's own limit of 1000.
-MOST_LEVELS = 150
+# Real schemas nest a few dozen types, and a nullable record inside a record takes four levels of JSON. The bound keeps every
+# recursive walk away from Python's own limit of 1000.
+MOST_LEVELS = 300
 
 
 def read_json(text: str, schema_type: str) -> Json:

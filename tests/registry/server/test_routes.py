@@ -31,6 +31,18 @@ def test_the_same_schema_has_one_id_in_every_subject(api: RegistryApi) -> None:
     assert api.ok("GET", "/subjects/a/versions") == [1]
 
 
+def test_a_record_nested_60_deep_is_registered_and_compared_with_the_next_version(api: RegistryApi) -> None:
+    def nested(innermost: object) -> dict[str, str]:
+        schema = innermost
+        for level in range(60):
+            fields = [{"name": "inner", "type": ["null", schema]}]
+            schema = {"type": "record", "name": f"r{level}", "fields": fields}
+        return {"schema": json.dumps(schema)}
+
+    assert api.register("a", nested("int")) != api.register("a", nested("long"))
+    assert api.ok("GET", "/subjects/a/versions") == [1, 2]
+
+
 def test_white_space_does_not_make_another_schema_but_a_doc_does(api: RegistryApi) -> None:
     record = {"type": "record", "name": "r", "fields": []}
     first = api.register("a", {"schema": json.dumps(record)})
