@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import effective_comment, object_comment, own_comment
@@ -59,17 +60,21 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class SystemRelation:
-    """`hidden` columns can be selected by name but are not part of `*`."""
+    """`hidden` columns can be selected by name but are not part of `*`. `compute_hidden` computes them too, where that costs
+    more than the rest; without it they are NULL."""
 
     schema: str
     name: str
     columns: Record
     compute: Callable[[Catalog, Reader], Iterable[Row]]
     hidden: frozenset[str] = frozenset()
+    compute_hidden: Callable[[Catalog, Reader], Iterable[Row]] | None = None
 
-    def read(self, catalog: Catalog, reader: Reader) -> Relation:
-        """The rows for a snapshot, also a hypothetical one, and for what the engine has recorded."""
-        return Relation((self.schema, self.name), self.columns, self.compute(catalog, reader), self.hidden)
+    def read(self, catalog: Catalog, reader: Reader, *, hidden: bool = False) -> Relation:
+        """The rows for a snapshot, also a hypothetical one, and for what the engine has recorded. Columns that are hidden have
+        values only if ``hidden`` says so."""
+        compute = self.compute_hidden if hidden and self.compute_hidden is not None else self.compute
+        return Relation((self.schema, self.name), self.columns, compute(catalog, reader), self.hidden)
 
 
 def record(*columns: str) -> Record:
@@ -161,10 +166,11 @@ def _schemas_of(
             yield schema.id, subject, schema.schema, format_.kind, at, catalog.display_name(entry.id)
 
 
-def _quarantine(catalog: Catalog, reader: Reader) -> Iterator[Row]:
-    """Records in quarantine. It is read after the catalog, so records of tasks that the catalog does not know yet are left out."""
-    known = (q for q in reader.quarantined() if q.task in catalog.objects and q.object in catalog.objects)
-    for q in known:
+def _quarantine(catalog: Catalog, reader: Reader, *, raw: bool = False) -> Iterator[Row]:
+    """Records in quarantine, without those in folders, which only Spark can read. It is read after the catalog, so records of
+    tasks that the catalog does not know yet are left out."""
+    found = reader.quarantined(raw=raw)
+    for q in (one for one in found if one.task in catalog.objects and one.object in catalog.objects):
         yield (
             catalog.display_name(q.object), catalog.display_name(q.task), q.topic, q.partition, q.offset, q.time, q.schema_id,
             q.path, q.expected, q.reason, q.raw, dump_record(q.position),
@@ -301,5 +307,6 @@ HEADGATE_CATALOG = (
         ),
         _quarantine,
         hidden=frozenset({"raw"}),
+        compute_hidden=partial(_quarantine, raw=True),
     ),
 )

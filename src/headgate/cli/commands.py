@@ -19,7 +19,7 @@ from headgate.cli.engine import (
     url_option,
 )
 from headgate.cli.output import Output, folder_option, output_option, print_answer, print_json, print_table
-from headgate.cli.settings import project_option
+from headgate.cli.settings import project_option, read_settings
 
 if TYPE_CHECKING:
     from headgate.embedded.doctor import Finding
@@ -156,9 +156,10 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 @click.command()
+@project_option
 @folder_option
 @output_option
-def doctor(folder: str, output: str) -> None:
+def doctor(project: Path, folder: str, output: str) -> None:
     """Check Python, Java, jars, ports, memory, disk and the world, and say how to repair what is wrong.
 
     The exit status is 1 if a check fails. Warnings do not count.
@@ -166,7 +167,7 @@ def doctor(folder: str, output: str) -> None:
     # Imported here, because it imports the clients of all services, which other commands do not need.
     from headgate.embedded.doctor import examine
 
-    findings = list(examine(Path(folder)))
+    findings = list(examine(Path(folder), read_settings(project).spark.memory))
     if output == "json":
         print_json(findings)
     else:

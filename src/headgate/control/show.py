@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never, cast
 
-from headgate.catalog.catalog import Catalog, fold
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.graph import upstream
 from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
@@ -28,7 +28,7 @@ from headgate.plan.relations import (
 )
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import present_field_names
-from headgate.resolve.objects import described_object, named_object
+from headgate.resolve.objects import described_object, is_name_of, named_object
 from headgate.resolve.printing import with_current_names
 from headgate.resolve.statements import resolve_names
 from headgate.runtime.values import Json
@@ -46,11 +46,11 @@ from headgate.sql.show import (
 )
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Kind, ObjectName, print_statement
+from headgate.sql.statement import Kind, print_statement
 from headgate.sql.views import CreateView
 
-# SHOW of one of these is a short form of a query over the system table of that name.
-_RECORDED = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
+# SHOW of one of these is a short form of a query over the system table of that name. QUARANTINE is planned as a query.
+_RECORDED = {"TASKS", "EVENTS", "HISTORY", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
 
 _SUBJECTS = {"name", "object", "task"}  # columns of these that name the object of a row
 
@@ -111,18 +111,13 @@ def _recorded(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table
     for row in relation.read(catalog, reader).rows:
         values = [_plain(row[p]) for p in positions]
         about = [v for f, v in zip(shown, values, strict=True) if f.name in _SUBJECTS]
-        if statement.subject is None or any(_means(statement.subject, str(name)) for name in about):
+        if statement.subject is None or any(is_name_of(statement.subject, str(name)) for name in about):
             rows.append(values)
     if "name" in (f.name for f in shown):
         at = [f.name for f in shown].index("name")
         shown = [shown[at], *shown[:at], *shown[at + 1 :]]
         rows = [[r[at], *r[:at], *r[at + 1 :]] for r in rows if _like(str(r[at]), statement.like)]
     return _table([f.name for f in shown], rows, [print_type(f.type) for f in shown])
-
-
-def _means(written: ObjectName, shown: str) -> bool:
-    quoted = any(part.quoted for part in written.parts)
-    return str(written) == shown if quoted else fold(str(written)) == fold(shown)
 
 
 def _plain(value: object) -> Json:

@@ -18,14 +18,15 @@ from headgate.plan.plans import (
 from headgate.plan.relations import analyse_query
 from headgate.plan.sink import plan_sink
 from headgate.resolve.context import Context
-from headgate.resolve.objects import described_object, named_object
+from headgate.resolve.objects import described_object, is_name_of, named_object
 from headgate.resolve.statements import resolve_names
 from headgate.sql import queries as sql_queries
 from headgate.sql import show as sql_show
 from headgate.sql.connections import ValidateConnection
 from headgate.sql.queries import Select
+from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
-from headgate.sql.statement import Kind, ObjectName, Statement
+from headgate.sql.statement import Kind, ObjectName, Statement, print_string
 from headgate.sql.views import CreateView
 
 
@@ -41,6 +42,8 @@ def plan_reading(statement: Statement, context: Context) -> Plan | None:
             return ReplayQuarantine(_tasks_to_replay(statement, context))
         case ValidateConnection():
             return CheckConnection(resolve(catalog, path, statement.name, Kind.CONNECTION).id)
+        case sql_show.ShowObjects(what="QUARANTINE"):
+            return _select(_quarantine_query(statement, context), context)
         case (
             sql_show.ShowObjects()
             | sql_show.ShowCreate()
@@ -61,6 +64,18 @@ def _select(statement: Select, context: Context) -> RunQuery:
         raise NotSupportedYet("SELECT … EMIT CHANGES")
     analyse_query(context.catalog, context.path, statement.query)
     return RunQuery(statement)
+
+
+def _quarantine_query(statement: sql_show.ShowObjects, context: Context) -> Select:
+    """SHOW QUARANTINE as a query: bad records may be in the warehouse, and may be many."""
+    text = "SELECT * FROM headgate_catalog.quarantine"
+    if (subject := statement.subject) is not None:
+        shown = map(context.catalog.display_name, context.catalog.objects)
+        names = ", ".join(print_string(name) for name in shown if is_name_of(subject, name)) or "NULL"
+        text += f" WHERE object IN ({names}) OR task IN ({names})"
+    query = parse_statement(f"{text} ORDER BY task, topic, partition, offset")
+    assert isinstance(query, Select)
+    return query
 
 
 def _check_names(statement: ShowStatement, context: Context) -> None:

@@ -10,7 +10,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment
 from headgate.catalog.graph import named_types as type_names
 from headgate.catalog.graph import type_by_path, upstream
-from headgate.catalog.information_schema import system_relation
+from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, type_name
 from headgate.catalog.objects import Column as CatalogColumn
 from headgate.catalog.objects import ColumnRef, Object
@@ -26,6 +26,7 @@ from headgate.schema.types import Array, CatalogRecord, Map, Named, Record, Type
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, Relation, RelationReference
 from headgate.sql.query.select import analyse
+from headgate.sql.query.tree import columns_used
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import RELATIONS, Kind, ObjectName, Query, Reference, WrittenType
 from headgate.text.cursor import Identifier
@@ -233,6 +234,12 @@ def relation_id(name: str) -> int | None:
 
 def system_relations_read(analysed: AnalysedQuery) -> tuple[str, ...]:
     return tuple(name.removeprefix(SYSTEM) for name in analysed.relations if name.startswith(SYSTEM))
+
+
+def names_hidden_columns(analysed: AnalysedQuery, name: str) -> bool:
+    """Whether a query uses a hidden column of a system relation. Most relations have none."""
+    relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
+    return bool(relation.hidden) and not relation.hidden.isdisjoint(columns_used(analysed.tree, SYSTEM + name))
 
 
 def origin_ref(column: Column) -> ColumnRef | None:

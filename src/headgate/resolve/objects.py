@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.catalog.catalog import Catalog
+from headgate.catalog.catalog import Catalog, fold
 from headgate.catalog.errors import UnknownObject
 from headgate.catalog.names import SearchPath, find, resolve, resolve_database, resolve_schema
 from headgate.catalog.objects import Object
@@ -31,3 +31,9 @@ def find_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName
         return named_object(catalog, path, kind, name)
     except UnknownObject:
         return None
+
+
+def is_name_of(written: ObjectName, shown: str) -> bool:
+    """Whether a name in a statement means the object that is shown by this name. Only quoted names mind the case."""
+    quoted = any(part.quoted for part in written.parts)
+    return str(written) == shown if quoted else fold(str(written)) == fold(shown)
