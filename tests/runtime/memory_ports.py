@@ -287,6 +287,9 @@ class MemoryStore:
         self.shared.ledger = new
         self.shared.mark = None
 
+    def count_in_catalog(self, task: int) -> int:
+        return len(self.shared.rejected)
+
     def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
         self.guard()
         self.shared.opened += folders

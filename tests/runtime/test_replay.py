@@ -77,9 +77,9 @@ class Quarantine:
     def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
         self.opened += folders
 
-    def replace_folder(self, old: QuarantineFolder, new: QuarantineFolder | None) -> None:
+    def replace_folders(self, old: Sequence[QuarantineFolder], new: QuarantineFolder | None) -> None:
         assert new is None or new in self.opened
-        self.folders = [one for one in self.folders if one != old] + ([] if new is None else [new])
+        self.folders = [one for one in self.folders if one not in old] + ([] if new is None else [new])
 
     def quarantined(self, task: int | None = None) -> tuple[Quarantined, ...]:
         return tuple(self.records.values())

@@ -16,7 +16,7 @@
     spool = "1g"
 
     [quarantine]
-    in_catalog = 10000             # bad records of a batch that the catalog keeps; more go to the warehouse
+    in_catalog = 10000             # bad records of a task that the catalog keeps; further ones go to the warehouse
 
     [log]
     level = "debug"
@@ -127,7 +127,7 @@ class QuarantineSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    in_catalog: int = Field(default=10_000, ge=0)  # of a batch; if it has more, all of them go to the warehouse
+    in_catalog: int = Field(default=10_000, ge=0)  # bad records of a task; further ones go to the warehouse
 
 
 class LogSettings(BaseModel):

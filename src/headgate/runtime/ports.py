@@ -139,6 +139,9 @@ class LedgerStore(Protocol):
         """Store rejected records before the ledger moves: many of them, or those of a target that commits by itself. They
         replace those that an earlier attempt at the batch left."""
 
+    def count_in_catalog(self, task: int) -> int:
+        """How many rejected records of a task are not in folders."""
+
     def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
         """Announce folders before the first record is written to them, so that what a crash leaves of them is removed."""
 

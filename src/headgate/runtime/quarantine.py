@@ -22,8 +22,9 @@ from headgate.runtime.failures import path_of, reason_of
 from headgate.runtime.source import SourceReader
 from headgate.schema.written import WrittenSchema
 
-FEW_RECORDS = 10_000  # rejected records of a batch that the catalog keeps; more go to a folder
-FEW_BYTES = 16 << 20  # and their bytes: the driver holds all of them at once
+FEW_RECORDS = 10_000  # rejected records of a task that the catalog keeps; further ones go to folders
+FEW_BYTES = 16 << 20  # bytes of those of a batch: the driver holds all of them at once
+SMALLEST_FOLDER = 100  # fewer rejected records of a batch are not worth a folder
 LARGEST_KEPT = 100_000  # bytes of a bad record that are kept in the quarantine
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -130,10 +131,16 @@ def new_folder(object_: int, task: int, batch: int, records: int) -> QuarantineF
 
 @dataclass(frozen=True, slots=True)
 class QuarantineFiles:
-    """Where folders are, and how many records a batch may leave to the catalog before it needs one."""
+    """Where folders are, and how many records of a task the catalog keeps before they go there."""
 
     address: str
     few_records: int = FEW_RECORDS
+
+    def takes(self, count: int, size: int, in_catalog: int) -> bool:
+        """Whether the rejected records of a batch, with ``size`` bytes, go to a folder. ``in_catalog`` of their task are in the
+        catalog already: batches may be small, and the catalog must not grow without end."""
+        is_many = count > self.few_records or size > FEW_BYTES
+        return is_many or (count > SMALLEST_FOLDER and in_catalog + count > self.few_records)
 
     def path(self, folder: QuarantineFolder) -> str:
         return f"{self.address.rstrip('/')}/{folder.name}"

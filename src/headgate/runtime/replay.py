@@ -4,7 +4,7 @@ Those that fit are written and then leave the quarantine, in this order, so that
 be written twice. The others stay, with the reason they have now. Of an upsert source, a record that is no longer the last
 of its key is outdated: to write it would bring an old value back, so it only leaves.
 
-Records are replayed in portions: some thousands of the catalog's own, or those of one folder. The driver sees the places
+Records are replayed in portions: some thousands of the catalog's own, or those of some folders. The driver sees the places
 of the former and only counts of the latter, whatever their number, and it reads the bytes of neither.
 """
 
@@ -36,6 +36,8 @@ NOT_TRIED = "It was not sent, because too many records of the replay failed"
 TRIES = 3  # a schema that is not known yet is taken up, and the work begun anew
 MOST_SENDS = 200  # of one portion, to find the records that fail; each that is found takes up to twenty
 
+MOST_AT_ONCE = 500_000  # records of folders in one portion
+
 # What becomes of a record.
 WRITTEN, OUTDATED, KEPT = "written", "outdated", "kept"
 
@@ -55,7 +57,7 @@ class Quarantine(Protocol):
 
     def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None: ...
 
-    def replace_folder(self, old: QuarantineFolder, new: QuarantineFolder | None) -> None: ...
+    def replace_folders(self, old: Sequence[QuarantineFolder], new: QuarantineFolder | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,23 @@ def _portions(
     held = [one for one in quarantine.quarantined(task.id) if one.topic == topic]
     for first in range(0, len(held), FEW_RECORDS):
         yield CatalogPortion(session, quarantine, held[first : first + FEW_RECORDS])
-    for folder in quarantine.quarantine_folders(task.id):
-        assert files is not None, "a folder needs a warehouse"
-        yield FolderPortion(session, quarantine, files, folder)
+    folders = quarantine.quarantine_folders(task.id)
+    assert files is not None or not folders, "a folder needs a warehouse"
+    if files is not None:
+        yield from (FolderPortion(session, quarantine, files, some) for some in _together(folders))
+
+
+def _together(folders: Iterable[QuarantineFolder]) -> list[list[QuarantineFolder]]:
+    """Groups of folders that are replayed at once: every group costs some Spark jobs, however few records it has."""
+    groups: list[list[QuarantineFolder]] = []
+    for folder in folders:
+        last = groups[-1] if groups else []
+        records = folder.records + sum(one.records for one in last)
+        if last and records <= MOST_AT_ONCE and last[0].object == folder.object:
+            last.append(folder)
+        else:
+            groups.append([folder])
+    return groups
 
 
 class CatalogPortion:
@@ -148,24 +164,24 @@ class CatalogPortion:
 
 
 class FolderPortion:
-    """The records of a folder. Those that stay are written to another one, which takes its place."""
+    """The records of folders of one object. Those that stay are written to another folder, which takes their place."""
 
     def __init__(
-        self, session: SparkSession, quarantine: Quarantine, files: QuarantineFiles, folder: QuarantineFolder
+        self, session: SparkSession, quarantine: Quarantine, files: QuarantineFiles, folders: Sequence[QuarantineFolder]
     ) -> None:
-        self._quarantine, self._files, self._folder = quarantine, files, folder
-        self._stored = files.read(session, [folder]).drop("object", "task")
+        self._quarantine, self._files, self._folders = quarantine, files, folders
+        self._stored = files.read(session, folders).drop("object", "task")
         self.places = self._stored.select("topic", "partition", "offset", "time")
 
     def settle(self, outcome: DataFrame, kept: int) -> None:
-        old = self._folder
         if kept == 0:
-            self._quarantine.replace_folder(old, None)
+            self._quarantine.replace_folders(self._folders, None)
             return
-        new = new_folder(old.object, old.task, old.batch, kept)
-        self._quarantine.open_folders(old.task, [new])
+        last = self._folders[-1]
+        new = new_folder(last.object, last.task, last.batch, kept)
+        self._quarantine.open_folders(last.task, [new])
         self._files.write(self._staying(outcome), new)
-        self._quarantine.replace_folder(old, new)
+        self._quarantine.replace_folders(self._folders, new)
 
     def _staying(self, outcome: DataFrame) -> DataFrame:
         found = outcome.where(F.col("fate") == KEPT).drop("fate")

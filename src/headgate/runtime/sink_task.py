@@ -31,7 +31,10 @@ def sink_task(
     """The task of a sink, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go."""
     source, cluster = definition.source, clients.kafka(definition.sink.connection)
     brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
-    input_ = KafkaInput(source, clients, definition.id, f'sink "{definition.name}"', brokers, files)
+    input_ = KafkaInput(
+        source, clients, definition.id, f'sink "{definition.name}"', brokers,
+        files, lambda: store.count_in_catalog(definition.id),
+    )  # fmt: skip
     target, plan = KafkaTarget(definition.sink, cluster), SinkPlan(definition)
     step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
     return Task(

@@ -299,7 +299,7 @@ def test_a_replayed_batch_quarantines_each_record_once(store: SqliteStore) -> No
     store.quarantine([bad])
     assert store.quarantined(raw=True) == store.quarantined(sink, raw=True) == (bad,)
     assert store.quarantined() == (replace(bad, raw=None),)
-    assert (store.count_quarantined(sink), store.count_quarantined(source)) == (1, 0)
+    assert (store.count_quarantined(sink), store.count_quarantined(source), store.count_in_catalog(sink)) == (1, 0, 1)
 
 
 def test_a_replay_lets_some_records_go_and_says_why_others_stay(store: SqliteStore) -> None:
@@ -353,7 +353,7 @@ def test_the_records_of_a_folder_are_shown_when_a_commit_names_it(store: SqliteS
     assert (store.quarantine_folders(), store.leaving_folders(NOW)) == ((), (failed,))
     store.advance(ledger, replace(ledger, number=1), [], [first])
     assert store.quarantine_folders(sink) == store.quarantine_folders() == (first,)
-    assert (store.quarantine_folders(source), store.count_quarantined(sink)) == ((), 7)
+    assert (store.quarantine_folders(source), store.count_quarantined(sink), store.count_in_catalog(sink)) == ((), 7, 0)
     store.forget_folder(failed)
     store.forget_folder(first)  # does nothing: it is kept
     assert (store.quarantine_folders(), store.leaving_folders(NOW)) == ((first,), ())
@@ -367,9 +367,9 @@ def test_a_folder_of_a_later_attempt_at_a_batch_takes_the_place_of_the_first(sto
         store.reject(sink, 1, [], [each])
     assert (store.quarantine_folders(), store.leaving_folders(NOW)) == ((second,), (first,))
     store.open_folders(sink, [third])
-    store.replace_folder(second, third)
+    store.replace_folders([second], third)
     assert (store.quarantine_folders(), store.leaving_folders(NOW)) == ((third,), (first, second))
-    store.replace_folder(third, None)
+    store.replace_folders([third], None)
     assert store.quarantine_folders() == ()
 
 

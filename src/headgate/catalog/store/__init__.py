@@ -45,6 +45,9 @@ class Reader(Protocol):
     def count_quarantined(self, task: int) -> int:
         """How many rejected records there are in both places. Reads none of them."""
 
+    def count_in_catalog(self, task: int) -> int:
+        """How many of them are in the catalog itself."""
+
     def close(self) -> None: ...
 
 
@@ -100,8 +103,8 @@ class Store(Reader, Protocol):
     def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
         """Announce folders before anything is written to them. Their records are shown when a commit names them."""
 
-    def replace_folder(self, old: QuarantineFolder, new: QuarantineFolder | None) -> None:
-        """Show the records of another folder, or of none, in place of those of the old one."""
+    def replace_folders(self, old: Sequence[QuarantineFolder], new: QuarantineFolder | None) -> None:
+        """Show the records of another folder, or of none, in place of those of the old ones."""
 
     def leaving_folders(self, before: datetime) -> tuple[QuarantineFolder, ...]:
         """The folders to remove, as far as no commit has named them since this time."""

@@ -122,10 +122,10 @@ def read_quarantine(database: sqlite3.Connection, task: int | None, *, raw: bool
         yield Quarantined(object_, task_, load_record(position), from_micros(time), *rest)
 
 
-def count_quarantined(database: sqlite3.Connection, task: int) -> int:
-    """How many records of a task are in the quarantine. Read from an index and from the numbers of the folders."""
+def count_in_catalog(database: sqlite3.Connection, task: int) -> int:
+    """How many quarantined records of a task are in the catalog itself. Reads only an index."""
     (held,) = database.execute("SELECT count(*) FROM quarantine WHERE task = ?", (task,)).fetchone()
-    return int(held) + sum(folder.records for folder in read_folders(database, task))
+    return int(held)
 
 
 # Folders. A folder is known before its first file is written, and until its last one is removed, so that none is forgotten.

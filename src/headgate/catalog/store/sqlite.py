@@ -101,7 +101,12 @@ class SqliteReader:
 
     def count_quarantined(self, task: int) -> int:
         with self._reading() as database:
-            return progress.count_quarantined(database, task)
+            folders = progress.read_folders(database, task)
+            return progress.count_in_catalog(database, task) + sum(folder.records for folder in folders)
+
+    def count_in_catalog(self, task: int) -> int:
+        with self._reading() as database:
+            return progress.count_in_catalog(database, task)
 
     def close(self) -> None:
         with self._lock:
@@ -258,9 +263,10 @@ class SqliteStore(SqliteReader):
         with self._writing() as database:
             progress.open_folders(database, task, folders, self._now())
 
-    def replace_folder(self, old: QuarantineFolder, new: QuarantineFolder | None) -> None:
+    def replace_folders(self, old: Sequence[QuarantineFolder], new: QuarantineFolder | None) -> None:
         with self._writing() as database:
-            progress.drop_folder(database, old, self._now())
+            for each in old:
+                progress.drop_folder(database, each, self._now())
             if new is not None:
                 progress.keep_folder(database, new, self._now())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame, Observation, SparkSession
 
 from headgate.catalog.positions import KafkaPosition, Position, distance, furthest, limited
@@ -23,7 +25,7 @@ from headgate.runtime.ports import (
     Upsert,
     Watched,
 )
-from headgate.runtime.quarantine import FEW_BYTES, QuarantineFiles, explained, quarantined
+from headgate.runtime.quarantine import QuarantineFiles, explained, quarantined
 from headgate.runtime.source import SourceReader, Suspect
 
 SURE_ROWS = 1_000  # a batch of so few records is not worth a look at their size
@@ -34,7 +36,7 @@ LOOK_EVERY = 10  # large batches that one look serves
 class KafkaInput:
     """One source of a task. `task_id` and `task_name` appear in quarantined records and errors; `brokers` names the
     clusters that a failed batch may not have reached. `files` is where many bad records go; without it all go to the
-    catalog."""
+    catalog, which has `in_catalog` of the task already."""
 
     def __init__(
         self,
@@ -44,12 +46,14 @@ class KafkaInput:
         task_name: str,
         brokers: str,
         files: QuarantineFiles | None = None,
+        in_catalog: Callable[[], int] = lambda: 0,
     ) -> None:
         self.reader = SourceReader(source, clients)
         self.task_id = task_id
         self.task_name = task_name
         self._brokers = brokers
         self._files = files
+        self._in_catalog = in_catalog
         self._decoded: DataFrame | None = None
         self._observed: Observation | None = None  # None if a bad record halts the task
         self._harmless: set[Suspect] = set()  # schemas that change nothing that the task uses
@@ -213,10 +217,10 @@ class KafkaInput:
         if self.reader.layout.on_error == "SKIP":
             return Rejected(count)
         bad = explained(self._decoded.where("hg_problem IS NOT NULL"), self.reader)
-        files = self._files
-        if files is None or (count <= files.few_records and self._observed.get[REJECTED_BYTES] <= FEW_BYTES):
-            return Rejected(records=(quarantined(row, self.reader.id, self.task_id) for row in bad.toLocalIterator()))
-        return Rejected(many=ManyRejected(self.reader.id, count, lambda folder: files.write(bad, folder)))
+        files, size = self._files, self._observed.get[REJECTED_BYTES] or 0
+        if files is not None and files.takes(count, size, self._in_catalog()):
+            return Rejected(many=ManyRejected(self.reader.id, count, lambda folder: files.write(bad, folder)))
+        return Rejected(records=(quarantined(row, self.reader.id, self.task_id) for row in bad.toLocalIterator()))
 
 
 def _kafka(position: Position) -> KafkaPosition:
