@@ -124,9 +124,9 @@ def test_show_quarantine_is_a_query_because_bad_records_may_be_in_the_warehouse(
     order = " ORDER BY task, topic, partition, offset"
     assert shop.rows("SHOW QUARANTINE") == [("SELECT * FROM headgate_catalog.quarantine" + order,)]
     ((about,),) = shop.rows("SHOW QUARANTINE FOR BIGS")
-    assert about.endswith(f"WHERE object IN ('bigs') OR task IN ('bigs'){order}")
+    assert str(about).endswith(f"WHERE object IN ('bigs') OR task IN ('bigs'){order}")
     ((about,),) = shop.rows('SHOW QUARANTINE FOR "BIGS"')
-    assert about.endswith(f"WHERE object IN (NULL) OR task IN (NULL){order}")
+    assert str(about).endswith(f"WHERE object IN (NULL) OR task IN (NULL){order}")
 
 
 @pytest.mark.parametrize(
