@@ -146,7 +146,7 @@ def test_the_bytes_of_quarantined_records_are_read_only_if_a_query_names_them(
 ) -> None:
     statement = parse_statement(query)
     assert isinstance(statement, Select)
-    made = select_definition(shop.store.load(), DEFAULT_PATH, statement.query).query
+    made = select_definition(shop.store.load(), statement.query).query
     assert made.with_hidden == ({"headgate_catalog.quarantine"} if is_read else set())
 
 

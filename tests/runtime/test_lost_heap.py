@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from headgate.embedded.world import World
-from headgate.serve.process import EngineProcess, started_engine
+from headgate.serve.client import EngineProcess, started_engine
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.statements import run
 

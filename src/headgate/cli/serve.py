@@ -24,14 +24,14 @@ from headgate.cli.errors import EnginePortTaken
 from headgate.cli.main import exit_status
 from headgate.cli.settings import Settings, project_option, read_settings, size_in_bytes
 from headgate.control.engine import Engine, Project
+from headgate.embedded.errors import ServiceDied, ServiceIsDown
 from headgate.embedded.host import LOOPBACK, total_memory
 from headgate.embedded.spark import default_heap, open_spark, query_settings
 from headgate.embedded.world import World
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.query_process import QueryProcess, QuerySettings
 from headgate.runtime.session import OpenSpark, Spark, kill_jvm
-from headgate.serve.client import EngineAddress
-from headgate.serve.process import HEADGATE
+from headgate.serve.client import HEADGATE, EngineAddress
 from headgate.serve.server import HttpApi
 
 ENGINE_FILE = "engine.json"
@@ -89,11 +89,19 @@ class Worlds:
         if world is None:
             return Project(folder)
 
+        known: dict[str, str] = {}  # the last address of each service
+
         def address(service: str) -> str:
             with self._guard:
                 if world not in self._opened:
                     self._opened[world] = World.open(world)
-            found = self._opened[world].address(service)
+            try:
+                found = known[service] = self._opened[world].address(service)
+            except (ServiceIsDown, ServiceDied):
+                # It keeps its address, so that a client tells that it does not answer, and finds it when it is back.
+                if service not in known:
+                    raise
+                found = known[service]
             if service == "postgres" and postgres_database is not None:
                 return f"{found.rpartition('/')[0]}/{postgres_database}"
             return found
@@ -107,11 +115,11 @@ class EngineServer:
     Relative paths in the settings start at ``home``.
     """
 
-    def __init__(self, home: Path, settings: Settings, project: Project, eager_queries: bool = False) -> None:
-        """``eager_queries`` gives queries the priority of tasks: for specs, which wait for every query."""
+    def __init__(self, home: Path, settings: Settings, project: Project, urgent_queries: bool = False) -> None:
+        """``urgent_queries`` gives queries the priority of tasks: for specs, which wait for every query."""
         self._settings = settings
         self._spark = Spark(_spark_session(home, settings))
-        self._queries = QueryProcess(lambda: _query_settings(home, settings, eager_queries))
+        self._queries = QueryProcess(lambda: _query_settings(home, settings, urgent_queries))
         self._files = QuarantineFiles(
             f"{settings.warehouse_address(home).rstrip('/')}/quarantine", settings.quarantine.in_catalog
         )
@@ -158,6 +166,7 @@ class EngineServer:
             self._write_address()
             if self._settings.spark.eager:
                 self._spark.warm_up()
+            if self._settings.queries.eager:
                 self._queries.warm_up()
             self._server.run(sockets=[bound])
             log.info("stopping: tasks finish their batches")
@@ -235,7 +244,7 @@ def _spark_settings(folder: Path, settings: Settings) -> dict[str, str]:
     }
 
 
-def _query_settings(folder: Path, settings: Settings, eager: bool) -> QuerySettings:
+def _query_settings(folder: Path, settings: Settings, urgent: bool) -> QuerySettings:
     made = query_settings(
         folder / ".headgate" / "queries",
         memory=settings.queries.memory,
@@ -243,7 +252,7 @@ def _query_settings(folder: Path, settings: Settings, eager: bool) -> QuerySetti
         spool=size_in_bytes(settings.queries.spool),
         spark=_spark_settings(folder, settings),
     )
-    return replace(made, niceness=0) if eager else made
+    return replace(made, niceness=0) if urgent else made
 
 
 def listen(port: int) -> socket.socket:

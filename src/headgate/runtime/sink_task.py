@@ -16,7 +16,7 @@ from headgate.runtime.relations import RelationFrames
 from headgate.runtime.step import KafkaStep
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.task import Task
-from headgate.schema.formats.spark_ddl import spark_identifier
+from headgate.schema.render import spark_identifier
 
 
 def sink_task(
