@@ -14,7 +14,7 @@ from headgate.catalog.positions import KafkaRecord
 from headgate.catalog.tasks import Quarantined, State, TaskStatus
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control import controller
-from headgate.control.controller import Controller
+from headgate.control.controller import MOST_SPARK_DEATHS, Controller
 from headgate.embedded.errors import ServiceIsDown
 from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.errors import SparkGone, TargetTopicGone, TaskNotRunning
@@ -259,6 +259,28 @@ def test_a_task_says_why_spark_died_until_it_runs_again_and_so_does_an_event_of_
     status = engine.status()
     assert status is not None
     assert status.error is None
+
+
+def test_a_task_whose_batch_ends_spark_again_and_again_is_halted_until_it_is_resumed(engine: Engine) -> None:
+    engine.made.put(1)
+    engine.made.target.pause = Gate()  # no batch ends
+    for death in range(MOST_SPARK_DEATHS):
+        gate = engine.made.target.pause = Gate(SparkGone("the connection ended"))
+        engine.spark_death = None
+        engine.start()
+        assert eventually(gate.entered.is_set, LONG), engine.status()
+        engine.spark_death = "It ran out of memory."
+        assert eventually(lambda deaths=death: engine.spark_deaths > deaths, LONG)  # type: ignore[misc]
+        gate.opened.set()
+        engine.stop()
+    engine.spark_death, engine.made.target.pause = None, lambda _: None
+    engine.start()
+    status = engine.comes_to(State.HALTED, lag=None, error=True)
+    assert status.error is not None
+    assert "RUN-0204" in status.error
+    assert f"{MOST_SPARK_DEATHS} attempts" in status.error
+    engine.run("ALTER SINK to_states RESUME")
+    engine.comes_to(State.RUNNING, lag=0)
 
 
 def test_a_changed_view_replaces_the_task_and_what_was_counted_stays(engine: Engine) -> None:

@@ -62,11 +62,11 @@ def test_many_bad_records_outlive_a_kill_and_are_replayed_but_for_those_that_fai
         # Now the schema is known. One record divides by zero, and one ends too early: they stay.
         numbers.publish()
         assert run(engine, "REPLAY QUARANTINE FOR numbers;") == [("many_shares", MANY - 1, 0, 2)]
-        reasons = sorted(run(engine, "SELECT reason FROM headgate_catalog.quarantine;"))
-        assert [str(reason).partition(":")[0] for (reason,) in reasons] == [
-            "A value cannot be computed",
-            "It ends before its schema does",
-        ]
+        first, second = sorted(
+            str(reason) for (reason,) in run(engine, "SELECT reason FROM headgate_catalog.quarantine;")
+        )
+        assert "divide by zero" in first
+        assert second == "It ends before its schema does"
         assert numbers.written() == sorted(range(1, MANY))
         run(engine, "DROP SINK many_shares;")
         assert run(engine, HELD) == [(0, 0)]

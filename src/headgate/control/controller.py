@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
@@ -24,7 +24,7 @@ from headgate.control.definitions import task_definition
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.entry import ScheduledTask
-from headgate.runtime.errors import DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
+from headgate.runtime.errors import BatchEndsSpark, DiskFull, SinkCannotFollow, SparkGone, TaskFailed, TaskNotRunning
 from headgate.runtime.ports import BatchResult, LedgerStore, Progress, ReplanNeeded
 from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.replay import Replayed, replay
@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 EVERY = 0.5  # seconds between two looks at what nobody tells: retries that are due, and how far tasks are behind
 LONGEST_WAIT = 30.0  # seconds between two attempts to start a task
+MOST_SPARK_DEATHS = 8  # attempts at one batch that end Spark; it has a 64th of its first size then
 REPLAY_TIMEOUT = 60.0  # seconds that a statement waits for a task that is about to run
 
 
@@ -280,6 +281,9 @@ class Controller:
             return
         managed.halted_at = None
         self._set_state(managed, State.STARTING)
+        if managed.said is not None and (ended := self._ends_spark(id_, catalog)) is not None:
+            self._fail(id_, managed, ended)
+            return
         try:
             managed.task = self._new_task(id_, catalog)
             managed.task.progress = managed.progress
@@ -288,6 +292,15 @@ class Controller:
             self._fail_unless_caught_up(id_, managed, error)
         except Exception as error:  # noqa: BLE001 - a task that cannot start must not end the loop
             self._fail(id_, managed, _own_error(error, catalog.get(id_).name))
+
+    def _ends_spark(self, id_: int, catalog: Catalog) -> BatchEndsSpark | None:
+        """Why a task must not start again: its batch ended Spark too often, and all other tasks with it. The attempts are then
+        forgotten, so that the task can be resumed."""
+        mark = self._store.mark(id_)
+        if mark is None or mark.attempts < MOST_SPARK_DEATHS:
+            return None
+        self._store.save_mark(id_, replace(mark, attempts=0))
+        return BatchEndsSpark(catalog.get(id_).name, mark.attempts)
 
     def _new_task(self, id_: int, catalog: Catalog) -> Task:
         return self._make_task(
