@@ -261,6 +261,22 @@ def test_a_task_says_why_spark_died_until_it_runs_again_and_so_does_an_event_of_
     assert status.error is None
 
 
+def test_a_batch_that_has_failed_before_the_death_of_spark_was_seen_is_told_of_too(engine: Engine) -> None:
+    def pause(_: int) -> None:
+        engine.spark_death = "It ran out of memory."
+        raise SparkGone("the connection ended")
+
+    engine.made.target.pause = pause
+    engine.made.put(1)
+    engine.start()
+    assert eventually(lambda: engine.spark_deaths > 0, LONG)
+    engine.stop()
+    status, event = engine.status(), engine.sql.store.events()[-1]
+    assert status is not None
+    assert "It ran out of memory." in (status.error or "")
+    assert event.detail == "Spark ended while it ran a batch. It ran out of memory."
+
+
 def test_a_task_whose_batch_ends_spark_again_and_again_is_halted_until_it_is_resumed(engine: Engine) -> None:
     engine.made.put(1)
     engine.made.target.pause = Gate()  # no batch ends

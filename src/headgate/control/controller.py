@@ -226,10 +226,12 @@ class Controller:
     def _tell_spark_death(self, reason: str) -> None:
         """Say of every task why it starts again. A task whose batch ran may be the cause, so that is an event."""
         log.error("Spark has ended. %s", reason)
-        for id_ in self._scheduler.busy() & self._tasks.keys():
+        self._take_events()  # a batch may have failed by it already
+        failed = {id_ for id_, managed in self._tasks.items() if isinstance(managed.error, SparkGone)}
+        for id_ in failed | (self._scheduler.in_batch() & self._tasks.keys()):
             self._notice(id_, f"Spark ended while it ran a batch. {reason}")
-        for managed in self._tasks.values():
-            if managed.task is not None:
+        for id_, managed in self._tasks.items():
+            if managed.task is not None or id_ in failed:
                 managed.task, managed.error, managed.since = None, SparkGone(reason), datetime.now(UTC)
                 self._set_state(managed, State.STARTING)
         self._report()

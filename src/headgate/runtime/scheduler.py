@@ -135,10 +135,10 @@ class Scheduler:
                 entry.look(self._available(entry.task))
             return {id_: entry.lag for id_, entry in self._entries.items()}
 
-    def busy(self) -> set[int]:
-        """The tasks that a thread works on now."""
+    def in_batch(self) -> set[int]:
+        """The tasks whose batch runs now."""
         with self._changed:
-            return {id_ for id_, entry in self._entries.items() if entry.busy}
+            return {id_ for id_, entry in self._entries.items() if entry.tag is not None}
 
     # For a task that runs by itself (a streaming query): `begin` starts it, `close` ends it, `has_work` is always False
 
