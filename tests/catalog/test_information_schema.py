@@ -17,11 +17,11 @@ from headgate.catalog.changes import (
     TaskStateSet,
 )
 from headgate.catalog.errors import UnknownObject
-from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Column, Comment, DesiredTaskState
 from headgate.catalog.positions import KafkaRecord
 from headgate.catalog.store.sqlite import SqliteStore
+from headgate.catalog.system_tables import SYSTEM_RELATIONS, system_relation
 from headgate.catalog.tasks import Quarantined, State, TaskStatus
 from headgate.schema.types import Bigint, Boolean, Bytes, Integer, Json, Text, TimestampTz, Type
 from headgate.sql.script import parse_statement

@@ -33,7 +33,8 @@ def decoded(session: SparkSession, source: SourcePlan, records: Sequence[Raw]) -
     """Records are partition, offset, second, key, value and headers."""
     start = datetime(2026, 11, 15, tzinfo=UTC)
     rows = [("t", p, o, start + timedelta(seconds=s), k, v, h) for p, o, s, k, v, h in records]
-    return Decoder(source).decode(session.createDataFrame(rows, RAW))
+    decoder = Decoder(source)
+    return decoder.with_problems(decoder.decode(session.createDataFrame(rows, RAW)))
 
 
 def test_a_header_that_is_no_text_is_a_bad_record_unless_bytes_are_asked_for(session: SparkSession) -> None:

@@ -67,7 +67,9 @@ def state(session: SparkSession, plan: SourcePlan, log: Sequence[Told]) -> list[
 
 
 def problems(session: SparkSession, plan: SourcePlan, log: Sequence[Told]) -> list[tuple[str, str]]:
-    found = decoder(plan).decode(raw(session, log)).where("hg_problem IS NOT NULL").orderBy("offset").collect()
+    made = decoder(plan)
+    problems = made.with_problems(made.decode(raw(session, log))).where("hg_problem IS NOT NULL")
+    found = problems.orderBy("offset").collect()
     return [(row.hg_problem.side, row.hg_problem.reason) for row in found]
 
 

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from headgate.embedded.world import World
-from headgate.serve.client import EngineProcess, started_engine
+from headgate.serve.client import EngineProcess, start_engine
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.statements import run
 
@@ -34,7 +34,7 @@ def test_a_batch_that_exhausts_the_heap_is_named_and_the_engine_recovers(world: 
     producer.produce("heap_sizes", b"900000000")
     producer.flush(30)
     environment = {"HEADGATE_WORLD": str(world.folder), "HEADGATE_SPARK_MEMORY": "512m"}
-    with started_engine(tmp_path / "project", environment=environment) as engine:
+    with start_engine(tmp_path / "project", environment=environment) as engine:
         run(engine, PIPELINE)
         assert eventually(lambda: "ran out of memory, though its heap is 512m" in _shown(engine, "TASKS"), A_START)
         assert "Spark ended while it ran a batch. It ran out of memory" in _shown(engine, "EVENTS FOR heap_huge")

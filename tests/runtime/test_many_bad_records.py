@@ -18,7 +18,7 @@ from headgate.catalog.store.sqlite import SqliteReader
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.client import EngineProcess, start_engine, started_engine
+from headgate.serve.client import EngineProcess, start_engine
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.statements import run
 
@@ -49,7 +49,7 @@ def test_many_bad_records_outlive_a_kill_and_are_replayed_but_for_those_that_fai
     with SqliteReader(project / ".headgate" / "catalog.db") as catalog:
         assert (catalog.quarantine_folders(), catalog.quarantined()) == ((), ())
 
-    with started_engine(project, environment=environment) as engine:
+    with start_engine(project, environment=environment) as engine:
         assert eventually(lambda: _skipped(engine) == MANY + 1, A_START), run(engine, "SHOW TASKS;")
         assert run(engine, HELD) == [(MANY + 1, MANY + 1)]
         assert eventually(lambda: orphan not in _folders(project), A_START)
@@ -70,7 +70,7 @@ def test_many_bad_records_outlive_a_kill_and_are_replayed_but_for_those_that_fai
         assert numbers.written() == sorted(range(1, MANY))
         run(engine, "DROP SINK many_shares;")
         assert run(engine, HELD) == [(0, 0)]
-    with started_engine(project, environment=environment):
+    with start_engine(project, environment=environment):
         assert eventually(lambda: _folders(project) == [], A_START)
 
 
@@ -79,7 +79,7 @@ def test_half_a_million_bad_records_do_not_fill_the_engine(world: World, tmp_pat
     count = 500_000
     brokers = world.ensure("kafka")["kafka"]
     _put(brokers, "half_a_million", [b"\xff" * 100] * count)
-    with started_engine(tmp_path / "project", environment={"HEADGATE_WORLD": str(world.folder)}) as engine:
+    with start_engine(tmp_path / "project", environment={"HEADGATE_WORLD": str(world.folder)}) as engine:
         run(
             engine,
             "CREATE SOURCE half FROM KAFKA CONNECTION kafka (TOPIC 'half_a_million') FORMAT TEXT"

@@ -173,7 +173,7 @@ def _fold(session: SparkSession, task: Task, files: QuarantineFiles, count: int)
     (input_,) = task.inputs.values()
     assert isinstance(input_, KafkaInput)
     reader, folder = input_.reader, QuarantineFolder("first", 1, 2, 1, count)
-    bad = reader.decode(reader.between(session, {0: 0}, {0: 99})).where("hg_problem IS NOT NULL")
+    bad = reader.with_problems(reader.decode(reader.between(session, {0: 0}, {0: 99}))).where("hg_problem IS NOT NULL")
     files.write(explained(bad, reader), folder)
     return folder
 

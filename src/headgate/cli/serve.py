@@ -128,10 +128,7 @@ class EngineServer:
         self._url = ""
         self._api = HttpApi(self._open(project), self._token, hosts=settings.hosts)
         config = uvicorn.Config(
-            self._api.application(),
-            log_level="warning",
-            lifespan="off",
-            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
+            self._api.application(), log_level="warning", lifespan="off", timeout_graceful_shutdown=SHUTDOWN_TIMEOUT
         )
         self._server = uvicorn.Server(config)
 
@@ -214,6 +211,7 @@ class EngineServer:
         with os.fdopen(os.open(token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(self._token)
         address = {"url": self._url, "pid": os.getpid(), "started": datetime.now(UTC).isoformat()}
+        # Renamed into place, so that a client never reads half of it.
         part = state / f"{ENGINE_FILE}.part"
         part.write_text(json.dumps(address))
         part.replace(state / ENGINE_FILE)
@@ -236,6 +234,7 @@ def _spark_session(folder: Path, settings: Settings) -> OpenSpark:
 
 
 def _spark_settings(folder: Path, settings: Settings) -> dict[str, str]:
+    """The settings of both Sparks, that of tasks and that of queries."""
     return {
         "spark.sql.caseSensitive": "true",
         "spark.sql.ansi.enabled": "true",

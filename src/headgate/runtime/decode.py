@@ -5,9 +5,9 @@ The costly part of a format is computed first, by `evaluate_once`. Otherwise Spa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, partial, reduce
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -19,6 +19,7 @@ from headgate.runtime.formats.side import NO_WRITERS, SideReader, WriterSchemas
 from headgate.runtime.formats.text_readers import PLAIN
 from headgate.schema.encodings import Encoding, FieldPath, decoded_type
 from headgate.schema.formats.spark import to_spark
+from headgate.schema.render import spark_identifier
 
 # Prefixes of the errors that carry a record's position to the driver: `BAD` source/partition/offset, and for a schema that
 # cannot be followed `CHANGED` source/partition/offset/side/schema id.
@@ -65,9 +66,8 @@ class Decoder:
         self._values = [_value(n, r, decoded[n], plan).alias(f"hg_{n}") for n, r in readers.items() if r]
         self._converts = any(r.converts for r in readers.values() if r)
         self._not_deleted = _not_deleted(plan)
-        checks = [*_checks(plan, readers, decoded), *_event_checks(plan, readers["value"])]
-        self._problem = _problem(checks).alias("hg_problem")
-        self._accepted = reduce(Column.__and__, [check.holds for check in checks], F.lit(True))
+        self._checks = [*_checks(plan, readers, decoded), *_event_checks(plan, readers["value"])]
+        self._accepted = reduce(Column.__and__, [check.holds for check in self._checks], F.lit(True))
         if plan.on_error == "HALT":
             self._accepted = F.when(self._accepted, F.lit(True)).otherwise(_stop(source, BAD))
         writers = {"key": key, "value": value}
@@ -77,18 +77,27 @@ class Decoder:
         self._columns = [_guarded_column(source, column, writers).alias(column.name) for column in plan.columns]
 
     def decode(self, raw: DataFrame) -> DataFrame:
-        """Raw records -> columns `hg_key`, `hg_value`, `hg_problem` and the record's position.
+        """Raw records -> columns `hg_key`, `hg_value` and the record's position.
 
-        ``hg_problem`` is NULL for an accepted record, otherwise a struct of side, reason and schema id. With inline errors
-        a value that cannot be decoded is no problem: it is NULL, and `hg_error` says why. Records with neither key nor
-        value are left out.
+        With inline errors a value that cannot be decoded is NULL, and `hg_error` says why. Records with neither key nor value
+        are left out.
         """
         present = raw.where("key IS NOT NULL OR value IS NOT NULL")
         read = present if self._costly is None else evaluate_once(present.select("*", self._costly))
         decoded = read.select(*self._sides).select("*", *self._values)
         if self._converts:
             decoded = evaluate_once(decoded)
+        return decoded
+
+    def with_problems(self, decoded: DataFrame) -> DataFrame:
+        """Decoded records with one more column ``hg_problem``: NULL for an accepted record, otherwise a struct of side, reason
+        and schema id. With inline errors a value that cannot be decoded is no problem."""
         return decoded.select("*", self._problem)
+
+    @cached_property
+    def _problem(self) -> Column:
+        """Made when it is first asked for: it has a text for every field, and most batches have no bad record."""
+        return _problem(self._checks).alias("hg_problem")
 
     def accepted(self, decoded: DataFrame) -> DataFrame:
         """The good records. Under HALT the first bad one fails the job with its position.
@@ -146,7 +155,8 @@ def _value(name: str, reader: SideReader, decoded: Column, plan: SourceLayout) -
     if name == "value" and plan.inline_errors:  # what was read of a value that is not accepted is not used
         accepted = F.col("hg_error").isNull()
         data, decoded = F.when(accepted, data), F.when(accepted, decoded)
-    return reader.value(data, decoded)
+    by_field = all(c.origin.name is not None for c in plan.columns if c.origin.section == "value")
+    return reader.fields(data, decoded) if name == "value" and by_field else reader.value(data, decoded)
 
 
 def _not_deleted(plan: SourceLayout) -> Column | None:
@@ -181,8 +191,8 @@ def _column(column: SourceColumn) -> Column:
     origin = column.origin
     match origin.section:
         case "key" | "value":
-            whole = F.col(f"hg_{origin.section}")
-            return whole if origin.name is None else whole.getField(origin.name)
+            whole = f"hg_{origin.section}"
+            return F.col(whole if origin.name is None else f"{whole}.{spark_identifier(origin.name)}")
         case "after":  # a deletion has no row, but it has the key
             row = F.col("hg_key") if column.key else F.col("hg_value").getField(AFTER)
             field = row.getField(origin.name)
@@ -233,11 +243,12 @@ def _header(name: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A condition that good records fulfil, and the error of a record that does not. The condition is never NULL."""
+    """A condition that good records fulfil, and the error of a record that does not. The condition is never NULL. The error is
+    made only if somebody asks for it."""
 
     holds: Column
     side: str
-    reason: Column
+    reason: Callable[[], Column]
     schema_id: Column
 
 
@@ -248,7 +259,7 @@ def _problem(checks: Iterable[_Check]) -> Column:
     for check in checks:
         found = F.struct(
             F.lit(check.side).alias("side"),
-            check.reason.alias("reason"),
+            check.reason().alias("reason"),
             check.schema_id.cast("bigint").alias("schema_id"),
         )
         problem = problem.when(~check.holds, found)
@@ -262,20 +273,20 @@ def _checks(
     for name, reader in readers.items():
         data, decoded = F.col(name), decoded_sides[name]
         if (missing := _missing(plan, name)) is not None:
-            yield _Check(data.isNotNull(), name, F.lit(missing), nothing)
+            yield _Check(data.isNotNull(), name, partial(F.lit, missing), nothing)
         if reader is not None and not (name == "value" and plan.inline_errors):
-            accepted, error = _accepts(reader, data, decoded), reader.error(data, decoded)
-            yield _Check(accepted, name, error, reader.schema_id(data))
+            error = partial(reader.error, data, decoded)
+            yield _Check(_accepts(reader, data, decoded), name, error, reader.schema_id(data))
         if name == "key" and plan.key is not None and missing is not None and decoded_type(plan.key).nullable:
             has_key = data.isNull() | F.col("hg_key").isNotNull()
-            yield _Check(has_key, name, F.lit(missing), reader.schema_id(data) if reader else nothing)
+            yield _Check(has_key, name, partial(F.lit, missing), reader.schema_id(data) if reader else nothing)
         if name == "value" and plan.key_in_value and reader is not None:
             columns = [_column(column).isNull() for column in plan.columns if column.key]
             has_key = data.isNull() | ~reduce(Column.__and__, columns)
-            yield _Check(has_key, name, F.lit(NULL_KEY), reader.schema_id(data))
+            yield _Check(has_key, name, partial(F.lit, NULL_KEY), reader.schema_id(data))
     for origin in [c.origin for c in plan.columns if c.origin.section == "header" and not c.origin.as_bytes]:
         value = _header(origin.name or "")
-        reason = F.lit(f'header "{origin.name}" is not valid UTF-8')
+        reason = partial(F.lit, f'header "{origin.name}" is not valid UTF-8')
         yield _Check(F.coalesce(F.is_valid_utf8(value.cast("string")), F.lit(True)), "header", reason, nothing)
 
 
@@ -305,5 +316,5 @@ def _event_checks(plan: SourceLayout, reader: SideReader | None) -> Iterator[_Ch
     op, schema_id = event[OP], reader.schema_id(data)
     known = F.coalesce(op.isin(list(OPS)), F.lit(False))
     whole = (op == F.lit(DELETED)) | event[AFTER].isNotNull()
-    yield _Check(data.isNull() | known, "value", F.lit(UNKNOWN_OP), schema_id)
-    yield _Check(data.isNull() | F.coalesce(whole, F.lit(False)), "value", F.lit(NO_AFTER), schema_id)
+    yield _Check(data.isNull() | known, "value", partial(F.lit, UNKNOWN_OP), schema_id)
+    yield _Check(data.isNull() | F.coalesce(whole, F.lit(False)), "value", partial(F.lit, NO_AFTER), schema_id)

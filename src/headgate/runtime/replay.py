@@ -246,13 +246,13 @@ class _Replay:
         raw = self.reader.between(self.session, *self._range(earliest, bounds))
         if arrived := self.reader.arrived(lambda: _only(raw, places)):
             raise ReplanNeeded(self.reader.id, arrived)
-        decoded = self.reader.decode(raw if self.upsert else _only(raw, places))
+        decoded = self.reader.with_problems(self.reader.decode(raw if self.upsert else _only(raw, places)))
         seen = (
             explained(_only(decoded, places), self.reader).drop("topic", "time", "raw").persist(StorageLevel.DISK_ONLY)
         )
         try:
             # A bad record never gets here, so that one that is still bad does not fail the others, whatever ON ERROR says.
-            changed = _only(self.reader.changes(decoded.where("hg_problem IS NULL")), places)
+            changed = _only(self.reader.changes(decoded.where("hg_problem IS NULL").drop("hg_problem")), places)
             has_good = bool(seen.where("reason IS NULL").take(1))
             refused = self._send(changed, bounds) if has_good else []
             return self._settle(places, seen, changed, refused, earliest)

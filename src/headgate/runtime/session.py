@@ -35,6 +35,12 @@ DEFAULTS = {
     "spark.sql.types.framework.enabled": "false",
     # A check of Spark's own rules after each, for its developers; a small batch is mostly planning.
     "spark.sql.lightweightPlanChangeValidation": "false",
+    # PySpark tells the JVM the line of our code at every call of its functions, for the text of some errors. That is ten calls
+    # more for each: the columns of a source with 1,000 fields took 11 CPU seconds, and 1.5 without it.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # Spark looks for the used fields of a struct in a time that grows with the square of their number, and a record of a topic
+    # is decoded whole anyway: a plan with 2,000 fields took 3.2 CPU seconds, and 0.5 without it.
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
     # Spark derives conditions from conditions, in a time that doubles with every column of a decoded record: after eight
     # followed schemas a batch took minutes to plan, and without them 2.5 seconds. What joins lose by it was not measured.
     "spark.sql.constraintPropagation.enabled": "false",

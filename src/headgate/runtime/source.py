@@ -136,7 +136,9 @@ class SourceReader:
         ends = self.cluster.offsets(self.cluster.topic(self.topic_name), latest=False)
         start = {**ends, partition: offset}
         raw = self.between(self._raw.sparkSession, start, {**start, partition: offset + 1})
-        return self._decoder().decode(raw).where("hg_problem IS NOT NULL").select("hg_problem.*").first()
+        decoder = self._decoder()
+        problems = decoder.with_problems(decoder.decode(raw)).where("hg_problem IS NOT NULL")
+        return problems.select("hg_problem.*").first()
 
     def rows(self, decoded: DataFrame) -> DataFrame:
         """The source's columns of the good records; for a keyed source its current state, the last row per key."""
@@ -150,6 +152,10 @@ class SourceReader:
     def count_rejected(self, decoded: DataFrame, observation: Observation) -> DataFrame:
         """The same records, counted by the job that reads them if they are not accepted."""
         return self._decoder().count_rejected(decoded, observation)
+
+    def with_problems(self, decoded: DataFrame) -> DataFrame:
+        """Decoded records with what is wrong with each, as the column `hg_problem`."""
+        return self._decoder().with_problems(decoded)
 
     def current(self, changes: DataFrame) -> DataFrame:
         return self.columns(self._decoder().not_deleted(changes))

@@ -104,14 +104,18 @@ def spelled(frame: DataFrame) -> DataFrame:
     Its columns and fields get names of their own, because a result may have a name twice and Arrow may not.
     """
     fields = frame.schema.fields
-    names = [f"hg_{number}" for number in range(len(fields))]
-    given = [_told(_renamed(F.col(n), f.dataType), f.dataType).alias(n) for n, f in zip(names, fields, strict=True)]
-    return frame.toDF(*names).select(*given)
+    named = {f"hg_{number}": field.dataType for number, field in enumerate(fields)}
+    changed = {name: _spelled(F.col(name), type_) for name, type_ in named.items() if _is_changed(type_)}
+    return frame.toDF(*named).withColumns(changed) if changed else frame.toDF(*named)
 
 
-def _renamed(column: Column, type_: spark.DataType) -> Column:
+def _is_changed(type_: spark.DataType) -> bool:
+    return _is_spelled(type_) or _with_unique_names(type_) != type_
+
+
+def _spelled(column: Column, type_: spark.DataType) -> Column:
     unique = _with_unique_names(type_)
-    return column if unique == type_ else column.cast(unique)
+    return _told(column if unique == type_ else column.cast(unique), type_)
 
 
 def _with_unique_names(type_: spark.DataType) -> spark.DataType:

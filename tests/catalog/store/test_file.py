@@ -20,7 +20,7 @@ from headgate.catalog.errors import (
     NotACatalog,
 )
 from headgate.catalog.store import database as opening
-from headgate.catalog.store.migrations import REFUSED, format_of, migrations, newest_format
+from headgate.catalog.store.database import REFUSED, format_of, migrations, newest_format
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.errors import InternalError
 from headgate.sql.statement import Kind

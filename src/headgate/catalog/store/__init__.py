@@ -1,9 +1,8 @@
-"""Where a catalog lives between processes. The only part of the catalog that touches files, clock and processes.
+"""The stored catalog. The only part of the catalog that touches files, the clock and processes.
 
-In: lists of changes, each committed whole or not at all with its history and events. Out: snapshots. `Store` is
-the port; `sqlite` implements it with one file, one writer by lease and any number of readers. What the engine
-records beside the catalog (progress, quarantine) goes through the same writer. May import all of
-`headgate.catalog`.
+In: lists of changes, each committed whole or not at all, with its history and events. Out: snapshots. `Store` is the port.
+`sqlite` implements it with one file, one writer by lease and any number of readers. The progress of tasks and the quarantine
+go through the same writer. May import all of `headgate.catalog`.
 """
 
 from __future__ import annotations

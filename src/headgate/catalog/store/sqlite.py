@@ -1,7 +1,7 @@
 """The catalog in one SQLite file: one writer by lease, many readers, every commit whole.
 
-The writer keeps the snapshot in memory and writes only what a commit changed; a reader asks the file for its
-version and reads it again when that moved. Instances may be used from several threads.
+The writer keeps the snapshot in memory and writes only what a commit changed. A reader reads the file again when its version
+has changed. Instances may be used from several threads.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from headgate.catalog.history import Entry, Event
 from headgate.catalog.objects import ROOT
 from headgate.catalog.secrets import EncryptedSecret, Secret
 from headgate.catalog.store import lease as leases
-from headgate.catalog.store import log, progress
-from headgate.catalog.store.database import connect, transaction
+from headgate.catalog.store import progress, rows
+from headgate.catalog.store.database import connect, migrate, migrations, transaction
 from headgate.catalog.store.keys import Keys, key_file_beside
 from headgate.catalog.store.lease import Lease
-from headgate.catalog.store.migrations import migrate, migrations
 from headgate.catalog.store.rows import read_catalog, read_version, to_micros, write_difference
 from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder, TaskStatus
 
@@ -52,11 +51,7 @@ class SqliteReader:
     _writer = False
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        environment: Mapping[str, str] = os.environ,
-        scripts: tuple[str, ...] | None = None,
+        self, path: Path, *, environment: Mapping[str, str] = os.environ, scripts: tuple[str, ...] | None = None
     ) -> None:
         self.path = path
         self.keys = Keys(key_file_beside(path), environment)
@@ -77,10 +72,10 @@ class SqliteReader:
         return self.keys.reveal(catalog, catalog.get(secret))
 
     def history(self, object_id: int | None = None) -> tuple[Entry, ...]:
-        return self._all(lambda database: log.read_history(database, object_id))
+        return self._all(lambda database: rows.read_history(database, object_id))
 
     def events(self, after: int = 0) -> tuple[Event, ...]:
-        return self._all(lambda database: log.read_events(database, after))
+        return self._all(lambda database: rows.read_events(database, after))
 
     def statuses(self) -> tuple[TaskStatus, ...]:
         return self._all(progress.read_statuses)
@@ -187,7 +182,7 @@ class SqliteStore(SqliteReader):
             with self._writing() as database:
                 for unit in units:
                     after, done = apply_each(after, unit.changes)
-                    log.append(database, unit, done, self._clock())
+                    rows.append_history(database, unit, done, self._clock())
                 write_difference(database, before, after)
                 progress.drop_orphaned_folders(database, self._now())
             self._snapshot = after
@@ -196,14 +191,14 @@ class SqliteStore(SqliteReader):
     def emit(self, object_id: int, event: str, detail: str | None = None) -> Event:
         name = self.load().display_name(object_id)
         with self._writing() as database:
-            return log.append_event(database, object_id, name, event, detail, self._clock())
+            return rows.append_event(database, object_id, name, event, detail, self._clock())
 
     def heartbeat(self) -> None:
         with self._writing():
             pass
 
     def report(self, *statuses: TaskStatus) -> None:
-        """Store how tasks do. If there is no room, the statuses are kept here: they may be what says that there is none."""
+        """Store the statuses of tasks. If the disk is full they are kept in memory, because they may be what reports that."""
         try:
             with self._writing() as database:
                 for status in statuses:

@@ -186,6 +186,9 @@ class ArrowReader:
             value = F.when(frame.has_schema_id(data, part.ids), converted).otherwise(value)
         return value
 
+    def fields(self, data: Column, decoded: Column) -> Column:
+        return self.value(data, decoded)
+
     def schema_id(self, data: Column) -> Column:
         return frame.schema_id(data) if self._side.framed else F.lit(None).cast("int")
 

@@ -6,21 +6,15 @@
   have the same name, so records are renamed. Avro does not compare their names. It does compare the names of enums and
   fixed, so these stay.
 - One reader has room for all schemas that a source followed (`merged_reader`).
-- A record that is always present inside another is, in bytes, just its fields. They are read as fields of the outer record
-  (`flatten`). Spark makes every inner row anew and asks its settings for each field of it: for one record of two fields
-  that was a sixth of all CPU time.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import count
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from headgate.schema.evolve.renames import KnownField, KnownFields
 from headgate.schema.formats.avro.read import connect_decimal, load_tree
@@ -359,94 +353,3 @@ def _value_type(node: AvroType) -> tuple[AvroType, bool]:
     if not isinstance(node, Union):
         return node, False
     return values_of(node)[0], any(is_null(branch) for branch in node.branches)
-
-
-# records inside records
-
-
-@dataclass(frozen=True, slots=True)
-class NestedRecord:
-    """The record of a field: the names of the reader's fields in it, and those of them that are flattened too."""
-
-    names: tuple[str, ...]
-    nested: Mapping[str, NestedRecord]
-
-
-def find_nested(records: Sequence[Record]) -> dict[str, NestedRecord]:
-    """The fields that are records in all schemas, of which the first is the reader's. Only for simple trees."""
-    found = {}
-    for name in _names(records[0]):
-        types = [member.type for record in records for member in record.fields if member.name == name]
-        inner = [type_ for type_ in types if isinstance(type_, Record) and type_.fields]
-        if len(inner) == len(records):
-            found[name] = NestedRecord(_names(inner[0]), find_nested(inner))
-    return found
-
-
-def flatten(record: Record, nested: Mapping[str, NestedRecord]) -> Record:
-    """The record with the fields of nested records in their places."""
-    fields = [field for member in record.fields for field in _flattened(member, nested)]
-    return replace(record, fields=tuple(fields))
-
-
-def _flattened(member: Field, nested: Mapping[str, NestedRecord], at: _FlatField | None = None) -> Iterator[Field]:
-    here = _FlatField.of(member.name) if at is None else at
-    inner = nested.get(member.name)
-    if inner is None or not isinstance(member.type, Record):
-        yield replace(member, name=here.name)
-        return
-    for one in member.type.fields:
-        yield from _flattened(one, inner.nested, here.within(inner, one.name))
-
-
-def unflatten(read: Column, nested: Mapping[str, NestedRecord]) -> Column:
-    """What was read, with the nested records where they belong. Spark can look through a change of fields: a query that
-    uses a field of such a record gets the field that was read."""
-    made, spare = read, []
-    for name, record in nested.items():
-        at = _FlatField.of(name)
-        made = made.withField(name, _record(read, record, at))
-        spare += [leaf for leaf in _leaves(record, at) if leaf != name]
-    return made.dropFields(*spare) if spare else made
-
-
-def _record(read: Column, record: NestedRecord, around: _FlatField) -> Column:
-    fields = []
-    for name in record.names:
-        at, inner = around.within(record, name), record.nested.get(name)
-        value = read.getField(at.name) if inner is None else _record(read, inner, at)
-        fields.append(value.alias(name))
-    return F.struct(*fields)
-
-
-def _leaves(record: NestedRecord, around: _FlatField) -> Iterator[str]:
-    for name in record.names:
-        at, inner = around.within(record, name), record.nested.get(name)
-        if inner is None:
-            yield at.name
-        else:
-            yield from _leaves(inner, at)
-
-
-@dataclass(frozen=True, slots=True)
-class _FlatField:
-    """A field of a nested record. The first field inside an outermost field has its name, because `unflatten` puts the
-    record there; ``leads`` marks it."""
-
-    path: tuple[str, ...]
-    leads: bool
-
-    @staticmethod
-    def of(name: str) -> _FlatField:
-        return _FlatField((name,), True)
-
-    @property
-    def name(self) -> str:
-        return self.path[0] if self.leads else "_headgate_".join(self.path)
-
-    def within(self, record: NestedRecord, name: str) -> _FlatField:
-        return _FlatField((*self.path, name), self.leads and name == record.names[0])
-
-
-def _names(record: Record) -> tuple[str, ...]:
-    return tuple(member.name for member in record.fields)

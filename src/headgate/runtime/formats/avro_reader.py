@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 
 import fastavro
 from pyspark.sql import Column
@@ -20,37 +20,33 @@ from pyspark.sql.avro.functions import from_avro
 
 from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
+from headgate.runtime.formats.avro_checks import is_utf8, value_error
 from headgate.runtime.formats.avro_defaults import with_defaults
+from headgate.runtime.formats.avro_flatten import NestedRecord, find_nested, flatten, unflatten, without_leaves
 from headgate.runtime.formats.avro_logical_types import LogicalTypeConflict, with_writer_logical_types
 from headgate.runtime.formats.avro_plan import (
     NameConflict,
-    NestedRecord,
     contains_itself,
-    find_nested,
-    flatten,
     is_readable_as,
     is_simple,
     mark_ambiguous_unions,
     merged_reader,
     standalone,
     to_json_text,
-    unflatten,
     varint,
     with_aliases,
     with_known_names,
     writer_tree,
     writer_union,
 )
-from headgate.runtime.formats.avro_types import needs_conversion, out_of_range, to_columns
+from headgate.runtime.formats.avro_types import needs_conversion, to_columns
 from headgate.runtime.formats.convert import convert
-from headgate.runtime.formats.side import MALFORMED, WriterSchemas, first_element_error, first_error
-from headgate.schema import types as t
+from headgate.runtime.formats.side import MALFORMED, WriterSchemas, first_error
 from headgate.schema.encodings import SchemaEncoding, decoded_type, names_in, past_fields
 from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, Record, canonical_text
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.names import ROOT, element_path, field_path, value_path
-from headgate.schema.types import Type
+from headgate.schema.names import ROOT
 from headgate.schema.written import WrittenSchema
 
 # The end mark behind every record is an Avro int of five bytes. Bytes that are left over equal it with a chance of 1 in
@@ -107,7 +103,7 @@ class AvroReader:
         if (wrong := self._wrong(decoded, plain=False)) is not None:
             good = good & wrong.isNull()
         for part in self._parts:
-            if (utf8 := is_utf8(part.value(self._read(decoded, part)), part.type)) is not None:
+            if (utf8 := part.is_utf8(self._read(decoded, part))) is not None:
                 good = good & utf8
         if not self._by_id:
             return good
@@ -134,7 +130,12 @@ class AvroReader:
     def _wrong(self, decoded: Column, *, plain: bool) -> Column | None:
         """Why a text or a time in a well-formed body is not what its schema says. With ``plain`` texts that are only texts are
         checked too."""
-        return first_error(part.wrong(self._read(decoded, part), plain) for part in self._parts)
+        return first_error(part.error(self._read(decoded, part), plain) for part in self._parts)
+
+    def fields(self, data: Column, decoded: Column) -> Column:
+        if self._is_target:
+            return self._parts[0].fields(self._read(decoded, self._parts[0]))
+        return self.value(data, decoded)
 
     def value(self, data: Column, decoded: Column) -> Column:
         if self._is_target:
@@ -233,17 +234,25 @@ class _Part:
         return self._texts[version]
 
     def value(self, read: Column) -> Column:
-        return to_columns(self._whole(read), self._reader.whole, self.type)
+        """What was read, of the part's type."""
+        if self.needs_conversion or not self._reader.flat:
+            return self.fields(read)
+        return without_leaves(self.fields(read), self._nested).dropFields(END_FIELD)
 
-    def wrong(self, read: Column, plain: bool) -> Column | None:
+    def fields(self, read: Column) -> Column:
+        """A struct with the fields of the value, and perhaps more. To drop a field, Spark lists all others: a query over 2,000
+        fields that were taken out of such a struct would list four million."""
+        return to_columns(self._as_read(read), self._reader.whole, self.type)
+
+    def error(self, read: Column, plain: bool) -> Column | None:
         """Why a value is not of its type though Avro reads it: NULL where it is."""
-        by_type = out_of_range(self._whole(read), self._reader.whole, self.type)
-        return first_error((by_type, text_error(self.value(read), self.type, plain=plain)))
+        return value_error(self._as_read(read), self._reader.whole, self.type, plain=plain)
 
-    def _whole(self, read: Column) -> Column:
-        if not self._reader.flat:
-            return read[WHOLE_FIELD]
-        return unflatten(read, self._nested).dropFields(END_FIELD)
+    def is_utf8(self, read: Column) -> Column | None:
+        return is_utf8(self._as_read(read), self._reader.whole, self.type)
+
+    def _as_read(self, read: Column) -> Column:
+        return unflatten(read, self._nested) if self._reader.flat else read[WHOLE_FIELD]
 
 
 def _parts(side: SchemaEncoding, writers: WriterSchemas) -> tuple[list[_Part], dict[int, str]]:
@@ -378,88 +387,3 @@ def _by_shape(
 def _body(data: Column) -> tuple[Column, Column]:
     """What stands behind the frame, and the end of it."""
     return frame.body_of(data), F.lit(_END_BYTES)
-
-
-# texts
-
-MAX_SEPARATE_TEXTS = 16
-_UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z"
-
-
-def is_utf8(column: Column, type_: Type) -> Column | None:
-    """Whether all texts of a value are UTF-8; None if it has no text. Many texts are joined first: otherwise the generated
-    code would be longer than Java compiles."""
-    texts = [*_texts(column, type_)]
-    if len(texts) > MAX_SEPARATE_TEXTS:
-        return F.is_valid_utf8(_joined(*texts))
-    each = [F.is_valid_utf8(text) for text in texts]
-    return F.coalesce(reduce(Column.__and__, each), F.lit(True)) if each else None
-
-
-def _texts(column: Column, type_: Type, *, many: bool = False) -> Iterator[Column]:
-    """The texts of a value. Those of a list are joined, because Spark generates no code for checking them one by one. With
-    ``many`` the column is an array of such values."""
-    match type_:
-        case t.Text():
-            yield _joined(column) if many else column
-        case t.Record(fields):
-            for field in fields:
-                yield from _texts(column.getField(field.name), field.type, many=many)
-        case t.Array(element):
-            yield from _texts(_flat(column) if many else column, element, many=True)
-        case t.Map(value):
-            keys = F.transform(column, F.map_keys) if many else F.map_keys(column)
-            values = F.transform(column, F.map_values) if many else F.map_values(column)
-            yield _joined(_flat(keys) if many else keys)
-            yield from _texts(_flat(values) if many else values, value, many=True)
-        case _:
-            pass
-
-
-def _joined(*texts: Column) -> Column:
-    """One text, which is UTF-8 exactly if all of them are: no character continues over the end of a line."""
-    return F.concat_ws("\n", *texts)
-
-
-def _flat(arrays: Column) -> Column:
-    return F.flatten(F.array_compact(arrays))  # flatten gives NULL if one of them is NULL
-
-
-def text_error(column: Column, type_: Type, path: str = ROOT, *, plain: bool = False) -> Column | None:
-    """Why a value is not of its type, or NULL; None if nothing in the type needs a check. With ``plain`` texts that are only
-    texts are checked too."""
-    match type_:
-        case t.Text() if plain:
-            return F.when(~F.is_valid_utf8(column), F.lit(f"what is at {path} is not valid UTF-8"))
-        case t.Json():
-            return F.when(~_is_json(column), F.lit(f"what is at {path} is not JSON"))
-        case t.Uuid():
-            return F.when(~column.rlike(_UUID), F.lit(f"what is at {path} is not a uuid"))
-        case t.Record(fields):
-            return first_error(
-                text_error(column.getField(f.name), f.type, field_path(path, f.name), plain=plain) for f in fields
-            )
-        case t.Array(element):
-            return _first(column, element, element_path(path), plain)
-        case t.Map(value):
-            wrong_value = _first(F.map_values(column), value, value_path(path), plain)
-            if not plain:
-                return wrong_value
-            keys = F.forall(F.map_keys(column), F.is_valid_utf8)
-            wrong_key = F.when(~keys, F.lit(f"a key of what is at {path} is not valid UTF-8"))
-            return first_error((wrong_key, wrong_value))
-        case _:
-            return None
-
-
-def _first(values: Column, type_: Type, path: str, plain: bool) -> Column | None:
-    return first_element_error(values, lambda value: text_error(value, type_, path, plain=plain))
-
-
-def _is_json(text: Column) -> Column:
-    """Whether a text is one JSON value; NULL for NULL. Spark's parser ignores whatever stands behind the first value. A text
-    that ends the array early does not give both lengths."""
-    alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
-    beside = F.json_array_length(F.concat(F.lit("["), text, F.lit(",0]")))
-    one = F.coalesce(alone == F.lit(1), F.lit(False)) & F.coalesce(beside == F.lit(2), F.lit(False))
-    return F.when(text.isNotNull(), one & F.try_parse_json(text).isNotNull())

@@ -7,16 +7,15 @@ costs nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from typing import TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from headgate.runtime.formats.side import first_element_error, first_error
 from headgate.schema import types as t
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.tree import AvroType, kind_of, values_of, walk
-from headgate.schema.names import ROOT, element_path, field_path, value_path
-from headgate.schema.render import print_type
 from headgate.schema.types import Type
 
 _DAY = 86_400_000  # milliseconds
@@ -26,57 +25,32 @@ _UUID_PARTS, _UUID = "^(.{8})(.{4})(.{4})(.{4})(.{12})$", "$1-$2-$3-$4-$5"
 
 def to_columns(column: Column, schema: AvroType, type_: Type) -> Column:
     """The column that Spark made of a schema, as the neutral type of that schema. A value that is not of the type is NULL;
-    `out_of_range` says why."""
+    `avro_checks` says why."""
     if not needs_conversion(schema):
         return column
-    match _value_type(schema), type_:
+    match value_type(schema), type_:
         case _, t.Record():
-            parts = [to_columns(inner, part, f.type).alias(f.name) for inner, part, f in _parts(column, schema, type_)]
+            parts = [
+                to_columns(field_of(column, names), of, f.type).alias(f.name)
+                for names, of, f in parts_of(schema, type_)
+            ]
             return F.when(column.isNotNull(), F.struct(*parts))
         case tree.Array(items), t.Array(element):
             return F.transform(column, lambda item: to_columns(item, items, element))
         case tree.Map(values), t.Map(inner):
             return F.transform_values(column, lambda _, value: to_columns(value, values, inner))
         case plain, _:
-            return _leaf(column, plain, type_)
-
-
-def out_of_range(column: Column, schema: AvroType, type_: Type, path: str = ROOT) -> Column | None:
-    """Why what Spark made of a schema is not a value of its type, or NULL; None if nothing of it needs a check. Spark takes
-    any number for a time of day, and other functions then fail on it."""
-    match _value_type(schema), type_:
-        case _, t.Record():
-            parts = _parts(column, schema, type_)
-            return first_error(out_of_range(part, of, f.type, field_path(path, f.name)) for part, of, f in parts)
-        case tree.Array(items), t.Array(element):
-            return _first(column, items, element, element_path(path))
-        case tree.Map(values), t.Map(inner):
-            return _first(F.map_values(column), values, inner, value_path(path))
-        case _, t.Time() if not needs_conversion(schema):
-            micros = F.call_function("time_to_micros", column)
-            return F.when(~micros.between(0, _DAY * 1000 - 1), _no_value(type_, path))
-        case plain, t.Time() | t.Timestamp() | t.TimestampTz() if needs_conversion(schema):
-            made = _leaf(column, plain, type_)
-            return F.when(column.isNotNull() & made.isNull(), _no_value(type_, path))
-        case _:
-            return None
-
-
-def _no_value(type_: Type, path: str) -> Column:
-    return F.lit(f"what is at {path} is no {print_type(type_)}")
-
-
-def _first(values: Column, schema: AvroType, type_: Type, path: str) -> Column | None:
-    return first_element_error(values, lambda value: out_of_range(value, schema, type_, path))
+            return to_leaf(column, plain, type_)
 
 
 def needs_conversion(schema: AvroType) -> bool:
     """Whether Spark reads anything in the schema in another way: unions of several types, times in milliseconds, uuids that
     are bytes, dates and times that only the names of Connect or Debezium mark."""
-    return any(map(_is_special, walk(schema)))
+    return any(map(is_converted, walk(schema)))
 
 
-def _is_special(node: AvroType) -> bool:
+def is_converted(node: AvroType) -> bool:
+    """Whether Spark reads this very node in another way, whatever is inside it."""
     match node:
         case tree.Union():
             return _is_split(node)
@@ -88,7 +62,8 @@ def _is_special(node: AvroType) -> bool:
             return logical == "time-millis" or is_uuid or "connect.name" in node.attributes
 
 
-def _leaf(column: Column, schema: AvroType, type_: Type) -> Column:
+def to_leaf(column: Column, schema: AvroType, type_: Type) -> Column:
+    """A value without parts as its neutral type, NULL if it is no value of it."""
     kind, logical = kind_of(schema), _logical_type(schema)
     match type_:
         case t.Time() if kind == "int":
@@ -116,25 +91,34 @@ def _timestamp(column: Column, schema: AvroType) -> Column:
     return F.when(column.between(-_MAX_MILLIS, _MAX_MILLIS - 1), F.timestamp_millis(column))
 
 
-def _parts(column: Column, schema: AvroType, type_: t.Record) -> Iterator[tuple[Column, AvroType, t.Field]]:
-    """The fields of a record as Spark has them, each with its schema; those of a union of several types one by one."""
+FieldNames: TypeAlias = tuple[str, ...]
+"""A field inside a column, by the names that Spark has for the fields on the way to it."""
+
+
+def field_of(column: Column, names: FieldNames) -> Column:
+    return reduce(Column.getField, names, column)
+
+
+def parts_of(schema: AvroType, type_: t.Record) -> Iterator[tuple[FieldNames, AvroType, t.Field]]:
+    """The fields of a record, each with its schema; those of a union of several types one by one."""
     wanted = iter(type_.fields)
     if _is_split(schema):
-        yield from _members(column, schema, wanted)
+        yield from _members((), schema, wanted)
         return
-    record = _value_type(schema)
+    record = value_type(schema)
     assert isinstance(record, tree.Record)
     for member in record.fields:
-        inner = column.getField(member.name)
         if _is_split(member.type):
-            yield from _members(inner, member.type, wanted)
+            yield from _members((member.name,), member.type, wanted)
         else:
-            yield inner, member.type, next(wanted)
+            yield (member.name,), member.type, next(wanted)
 
 
-def _members(column: Column, union: AvroType, wanted: Iterator[t.Field]) -> Iterator[tuple[Column, AvroType, t.Field]]:
+def _members(
+    names: FieldNames, union: AvroType, wanted: Iterator[t.Field]
+) -> Iterator[tuple[FieldNames, AvroType, t.Field]]:
     for number, branch in enumerate(values_of(union)):
-        yield column.getField(f"member{number}"), branch, next(wanted)
+        yield (*names, f"member{number}"), branch, next(wanted)
 
 
 def _is_split(node: AvroType) -> bool:
@@ -142,7 +126,7 @@ def _is_split(node: AvroType) -> bool:
     return len(values_of(node)) > 1
 
 
-def _value_type(node: AvroType) -> AvroType:
+def value_type(node: AvroType) -> AvroType:
     """The type behind a nullable union."""
     return values_of(node)[0]
 

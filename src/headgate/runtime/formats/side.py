@@ -38,6 +38,9 @@ class SideReader(Protocol):
     def value(self, data: Column, decoded: Column) -> Column:
         """The value, of the Spark type of the side's type, for bytes that are accepted."""
 
+    def fields(self, data: Column, decoded: Column) -> Column:
+        """A struct with at least the fields of `value`, if that is a record. Of use to those who need single fields."""
+
     def schema_id(self, data: Column) -> Column:
         """The schema id in the bytes, or NULL."""
 

@@ -31,6 +31,9 @@ class BytesReader:
     def value(self, data: Column, decoded: Column) -> Column:
         return data
 
+    def fields(self, data: Column, decoded: Column) -> Column:
+        return self.value(data, decoded)
+
     def schema_id(self, data: Column) -> Column:
         return F.lit(None).cast("int")
 

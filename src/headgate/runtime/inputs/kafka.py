@@ -216,7 +216,7 @@ class KafkaInput:
             return NOTHING_REJECTED
         if self.reader.layout.on_error == "SKIP":
             return Rejected(count)
-        bad = explained(self._decoded.where("hg_problem IS NOT NULL"), self.reader)
+        bad = explained(self.reader.with_problems(self._decoded).where("hg_problem IS NOT NULL"), self.reader)
         files, size = self._files, self._observed.get[REJECTED_BYTES] or 0
         if files is not None and files.takes(count, size, self._in_catalog()):
             return Rejected(many=ManyRejected(self.reader.id, count, lambda folder: files.write(bad, folder)))

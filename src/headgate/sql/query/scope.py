@@ -273,10 +273,8 @@ class Scope:
 def _named(name: Identifier, candidates: Iterable[tuple[str, Item]]) -> Item | None:
     """The one candidate that the name means, or None. The first counts if several have exactly this name."""
     listed = list(candidates)
-    match find(name.name, name.quoted, (key for key, _ in listed)):
-        case Found(exact):
-            return next(item for key, item in listed if key == exact)
-    return None
+    found = find(name.name, name.quoted, [key for key, _ in listed]) if listed else None
+    return next(item for key, item in listed if key == found.name) if isinstance(found, Found) else None
 
 
 def qualified(source: Source, name: Identifier) -> Column:

@@ -184,6 +184,7 @@ class _Analyser:
         for name in ("having", "qualify"):
             if clause := node.args.get(name):
                 self.expressions.visit(clause, inner)
+        # WINDOW w AS (…) is seen by the whole SELECT, but names only columns of FROM.
         for window in node.args.get("windows") or ():
             self.expressions.visit(window, scope)
         check_grouped(node, scope, self.expressions.span)

@@ -7,7 +7,8 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.runtime.formats.avro_plan import find_nested, flatten, is_simple
+from headgate.runtime.formats.avro_flatten import MAX_FLATTENED, find_nested, flatten
+from headgate.runtime.formats.avro_plan import is_simple
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.encodings import SchemaEncoding
 from headgate.schema.formats.avro.read import load_tree
@@ -61,6 +62,12 @@ def test_what_need_not_be_there_or_has_no_bytes_stays_as_it_is(inner: object) ->
 def test_where_a_field_has_an_alias_everything_stays_as_it_is() -> None:
     named = {"type": "record", "name": "R", "fields": [{"name": "a", "aliases": ["x"], "type": GEO}]}
     assert names(named) == ["a"]
+
+
+@pytest.mark.unit
+def test_a_wide_record_keeps_the_records_within_it() -> None:
+    many = [(f"f{number}", "int") for number in range(MAX_FLATTENED)]
+    assert names(record("R", ("geo", GEO), *many)) == ["geo", *(name for name, _ in many)]
 
 
 def avro(session: SparkSession, bodies: list[tuple[int, bytes]], *schemas: object) -> list[object]:
