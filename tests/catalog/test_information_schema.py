@@ -86,6 +86,16 @@ def test_the_raw_bytes_of_the_quarantine_are_not_part_of_a_star() -> None:
     assert {r.name: set(r.hidden) for r in SYSTEM_RELATIONS if r.hidden} == {"quarantine": {"raw"}}
 
 
+def test_the_raw_bytes_of_the_quarantine_are_read_only_if_they_are_asked_for(store: SqliteStore) -> None:
+    source = add(store, Kind.SOURCE, "orders")
+    sink = add(store, Kind.SINK, "s", reads=(source,))
+    store.quarantine([Quarantined(source, sink, KafkaRecord("t", 0, 1), NOW, None, None, None, "bad", b"x")])
+    (relation,) = (r for r in SYSTEM_RELATIONS if r.name == "quarantine")
+    at = [field.name for field in relation.columns.fields].index("raw")
+    read = [next(iter(relation.read(store.load(), store, hidden=hidden).rows))[at] for hidden in (False, True)]
+    assert read == [None, b"x"]
+
+
 def test_system_relations_are_found_by_the_rules_of_names() -> None:
     found = system_relation(DEFAULT_PATH, written("Headgate.INFORMATION_SCHEMA.Tables"))
     assert found is not None

@@ -6,9 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import KafkaPosition, Position
+from headgate.catalog.tasks import QuarantineFolder
 from headgate.connectors.errors import BrokerUnreachable
-from headgate.runtime.errors import Fenced, TaskFailed
-from headgate.runtime.ports import Batch, Limit, Mark, ReplanNeeded
+from headgate.runtime.errors import Fenced, SparkGone, TaskFailed
+from headgate.runtime.ports import Batch, Limit, ManyRejected, Mark, Rejected, ReplanNeeded
 from headgate.runtime.task import ATTEMPTS, Step, Task
 from tests.runtime.memory_ports import (
     BAD,
@@ -115,6 +116,46 @@ def test_three_failed_attempts_drop_the_mark_with_a_notice_and_halve_the_batch()
     assert setup.run(rows=4) == 2
     assert ["unfinished batch was given up" in notice for notice in setup.notices] == [True]
     assert setup.run(rows=4) == 1
+
+
+def test_each_further_failed_attempt_halves_the_batch_again() -> None:
+    setup = Setup()
+    setup.fail_writes(ValueError("no"))
+    for _ in range(ATTEMPTS + 1):
+        with pytest.raises(TaskFailed):
+            setup.run(rows=4)
+    setup.mend()
+    assert setup.run(rows=4) == 1
+
+
+def test_a_batch_during_which_spark_ended_counts_as_an_attempt() -> None:
+    setup = Setup()
+    setup.fail_writes(SparkGone("It ran out of memory."))
+    with pytest.raises(SparkGone):
+        setup.run()
+    assert setup.shared.mark == Mark({SOURCE: topic_at(3)}, 1)
+
+
+def test_the_bytes_of_a_batch_are_halved_with_its_rows() -> None:
+    assert (Limit(100, 1000).halved(2), Limit(1, 1).halved(50)) == (Limit(25, 250), Limit(1, 1))
+
+
+def test_many_rejected_records_go_to_a_folder_that_is_announced_first_and_named_by_the_commit() -> None:
+    setup = Setup()
+    written: list[QuarantineFolder] = []
+
+    def write(folder: QuarantineFolder) -> None:
+        assert (setup.shared.opened[-1], setup.shared.folders) == (folder, [])
+        written.append(folder)
+
+    setup.input.rejected = lambda: Rejected(many=ManyRejected(SOURCE, 12_000, write))  # type: ignore[method-assign]
+    crashes: list[tuple[str, list[QuarantineFolder]]] = []
+    setup.task._crash = lambda point, _: crashes.append((point, [*setup.shared.folders]))
+    setup.run()
+    assert setup.shared.folders == written
+    assert [(f.object, f.task, f.batch, f.records) for f in written] == [(SOURCE, TASK, 1, 12_000)]
+    assert crashes[-2:] == [("after_quarantine", []), ("after_commit", written)]
+    assert setup.task.progress.skipped == 12_000
 
 
 def test_an_outage_does_not_count_as_an_attempt() -> None:

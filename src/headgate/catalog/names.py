@@ -264,3 +264,9 @@ def _text(name: Name) -> str:
 def _check_parts(name: Name, most: int) -> None:
     if len(name) > most:
         raise errors.NameTooLong(_text(name), most)
+
+
+def is_name_of(written: ObjectName, shown: str) -> bool:
+    """Whether a name in a statement means the object that is shown by this name. Only quoted names mind the case."""
+    quoted = any(part.quoted for part in written.parts)
+    return str(written) == shown if quoted else fold(str(written)) == fold(shown)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from headgate.catalog.catalog import (
@@ -62,17 +63,21 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class SystemRelation:
-    """`hidden` columns can be selected by name but are not part of `*`."""
+    """`hidden` columns can be selected by name but are not part of `*`. `compute_hidden` computes them too, where that costs
+    more than the rest; without it they are NULL."""
 
     schema: str
     name: str
     columns: t.Record
     compute: Compute
     hidden: frozenset[str] = frozenset()
+    compute_hidden: Compute | None = None
 
-    def read(self, catalog: Catalog, reader: Reader) -> Relation:
-        """The rows for a snapshot and for what the engine has recorded. The snapshot may be that of a plan."""
-        return Relation((self.schema, self.name), self.columns, self.compute(catalog, reader), self.hidden)
+    def read(self, catalog: Catalog, reader: Reader, *, hidden: bool = False) -> Relation:
+        """The rows for a snapshot and for what the engine has recorded. The snapshot may be that of a plan. Columns that are
+        hidden have values only if ``hidden`` says so."""
+        compute = self.compute_hidden if hidden and self.compute_hidden is not None else self.compute
+        return Relation((self.schema, self.name), self.columns, compute(catalog, reader), self.hidden)
 
 
 def record(columns: str) -> t.Record:
@@ -158,10 +163,11 @@ def _schemas_of(
             yield schema.id, subject, schema.schema, format_.kind, at, catalog.display_name(entry.id)
 
 
-def _quarantine(catalog: Catalog, reader: Reader) -> Iterator[Row]:
-    """Records in quarantine. It is read after the catalog, so records of tasks that the catalog does not know yet are left out."""
-    known = (q for q in reader.quarantined() if q.task in catalog.objects and q.object in catalog.objects)
-    for q in known:
+def _quarantine(catalog: Catalog, reader: Reader, *, raw: bool = False) -> Iterator[Row]:
+    """Records in quarantine, without those in folders, which only Spark can read. It is read after the catalog, so records of
+    tasks that the catalog does not know yet are left out."""
+    found = reader.quarantined(raw=raw)
+    for q in (one for one in found if one.task in catalog.objects and one.object in catalog.objects):
         yield (
             catalog.display_name(q.object), catalog.display_name(q.task), q.topic, q.partition, q.offset, q.time, q.schema_id,
             q.path, q.expected, q.reason, q.raw, dump_record(q.position),
@@ -178,8 +184,14 @@ def _silenced(comment: Comment) -> bool:
     return comment.suppressed and comment.imported is not None
 
 
-def _table(name: str, rows: Compute, columns: str, hidden: frozenset[str] = frozenset()) -> SystemRelation:
-    return SystemRelation("headgate_catalog", name, record(columns), rows, hidden)
+def _table(
+    name: str,
+    rows: Compute,
+    columns: str,
+    hidden: frozenset[str] = frozenset(),
+    compute_hidden: Compute | None = None,
+) -> SystemRelation:
+    return SystemRelation("headgate_catalog", name, record(columns), rows, hidden, compute_hidden)
 
 
 HEADGATE_CATALOG = (
@@ -217,6 +229,7 @@ HEADGATE_CATALOG = (
         "object text!, task text!, topic text, partition integer, offset bigint, time timestamptz!, "
         "schema_id bigint, path text, expected text, reason text!, raw bytes, position json!",
         hidden=frozenset({"raw"}),
+        compute_hidden=partial(_quarantine, raw=True),
     ),
 )
 

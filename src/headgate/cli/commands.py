@@ -28,7 +28,7 @@ from headgate.cli.output import (
     print_json,
     print_table,
 )
-from headgate.cli.settings import project_option
+from headgate.cli.settings import project_option, read_settings
 from headgate.embedded.process import lifeline_command
 from headgate.errors import HeadgateError
 from headgate.serve.client import EngineClient, start_engine, token_file
@@ -303,9 +303,10 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 @click.command()
+@project_option
 @folder_option
 @output_option
-def doctor(folder: str, output: str) -> None:
+def doctor(project: Path, folder: str, output: str) -> None:
     """Check Python, Java, jars, ports, memory, disk and the world, and say how to repair what is wrong.
 
     The exit status is 1 if a check fails. Warnings do not count.
@@ -313,7 +314,7 @@ def doctor(folder: str, output: str) -> None:
     # Imported here, because it imports the clients of all services, which other commands do not need.
     from headgate.embedded.doctor import examine
 
-    findings = list(examine(Path(folder)))
+    findings = list(examine(Path(folder), read_settings(project).spark.memory))
     if output == "json":
         print_json(findings)
     else:

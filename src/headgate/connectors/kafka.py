@@ -29,6 +29,7 @@ from headgate.connectors.options import ConnectionOptions, pem_text
 from headgate.errors import similar_names
 
 TIMEOUT = 10.0  # seconds to wait for one answer of the broker
+SAMPLE_RECORDS, SAMPLE_BYTES, SAMPLE_TIMEOUT = 100, 256 << 10, 1.0  # of a look at the size of records; seconds
 ELECTION_TIMEOUT = 5.0  # seconds that a request is repeated while partitions have no leader
 MAX_SKIP = 500  # up to so many unwanted records are read: a seek takes longer
 
@@ -206,6 +207,23 @@ class KafkaCluster:
                 yield (last.key(), last.value()) if last is not None and _offset(last) == offset else None
         finally:
             consumer.close()
+
+    def mean_record_bytes(self, topic: str, places: Iterable[tuple[int, int]]) -> float:
+        """About how many bytes a record has: of some records at each place, a pair of partition and offset, the largest mean.
+        0 if there are none."""
+        settings = {**self.librdkafka(), "group.id": "headgate-look", "enable.auto.commit": False}
+        consumer = Consumer({**settings, "auto.offset.reset": "error", "max.partition.fetch.bytes": SAMPLE_BYTES})
+        largest = 0.0
+        try:
+            for partition, offset in places:
+                consumer.assign([TopicPartition(topic, partition, offset)])
+                messages = [*consumer.consume(1, SAMPLE_TIMEOUT), *consumer.consume(SAMPLE_RECORDS, 0.0)]
+                found = [m for m in messages if m.error() is None]
+                size = sum(len(m.key() or b"") + len(m.value() or b"") for m in found)
+                largest = max(largest, size / max(1, len(found)))
+        finally:
+            consumer.close()
+        return largest
 
     def create_topic(self, name: str, options: NewTopicOptions) -> bool:
         """Create the topic and wait until its partitions have leaders. Returns False if it exists; its options then stay

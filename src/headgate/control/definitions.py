@@ -17,7 +17,13 @@ from headgate.plan import definitions as d
 from headgate.plan.chain import chain_of, valid_query
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.impact import check_sink_schemas, needed_sink
-from headgate.plan.relations import analyse_query, query_relation, relations_read, system_relations_read
+from headgate.plan.relations import (
+    analyse_query,
+    names_hidden_columns,
+    query_relation,
+    relations_read,
+    system_relations_read,
+)
 from headgate.plan.sink import with_own_schemas
 from headgate.plan.source import plan_source
 from headgate.resolve.statements import kafka_server, registry_server, topic_name
@@ -136,7 +142,9 @@ def _relation(catalog: Catalog, relation: Object) -> d.RelationDefinition:
 def query_definition(analysed: AnalysedQuery) -> d.QueryDefinition:
     """What the runtime needs of an analysed query."""
     columns = tuple((column.name, column.type) for column in analysed.columns)
-    return d.QueryDefinition(analysed.spark_sql, columns, relations_read(analysed), system_relations_read(analysed))
+    system = system_relations_read(analysed)
+    hidden = frozenset(name for name in system if names_hidden_columns(analysed, name))
+    return d.QueryDefinition(analysed.spark_sql, columns, relations_read(analysed), system, hidden)
 
 
 def columns_read(catalog: Catalog, analysed: AnalysedQuery) -> dict[str, Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,23 +22,26 @@ from headgate.control import sessions as results
 from headgate.control.controller import Controller
 from headgate.control.definitions import columns_read, select_definition, source_definition
 from headgate.control.executor import Executor
+from headgate.control.quarantine_cleaner import QuarantineCleaner
 from headgate.control.schema_changes import SchemaChanges
 from headgate.control.sessions import Cancellation, Result, Session
 from headgate.errors import InternalError
 from headgate.plan import definitions as d
 from headgate.runtime import query as query_answers
+from headgate.runtime.quarantine import FolderRows, NamedFolder, QuarantineFiles
 from headgate.runtime.query_process import Queries
-from headgate.runtime.relations import QueryTypes
+from headgate.runtime.relations import QueryTypes, SystemRows
 from headgate.runtime.replay import Replayed
 from headgate.runtime.session import Spark
 from headgate.runtime.source import SourceReader
 from headgate.runtime.spark_jobs import SparkJobs
-from headgate.schema.types import Record, Type
+from headgate.schema.types import Type
 from headgate.sql import connections
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.statement import Kind, ObjectName, Query, print_statement
 from headgate.text.cursor import Identifier
 
+QUARANTINE = "headgate_catalog.quarantine"
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
 
@@ -64,12 +67,15 @@ class Engine:
         queries: Queries,
         spark_gone: Callable[[], None] = lambda: None,
         fenced: Callable[[CatalogError], None] = lambda _: None,
+        files: QuarantineFiles | None = None,
     ) -> None:
         """``queries`` runs SELECTs. ``spark_gone`` is called when Spark has died under the tasks. ``fenced`` is called when
-        the lease of the catalog is lost: it must end this process and Spark at once."""
+        the lease of the catalog is lost: it must end this process and Spark at once. ``files`` is where many bad records
+        go; by default it is a folder of the project."""
         self.project = project
         self._spark = spark
         self._queries = queries
+        self._files = files or QuarantineFiles(str(project.state / "warehouse" / "quarantine"))
         project.state.mkdir(parents=True, exist_ok=True)
         self.store = SqliteStore(project.state / "catalog.db")
         self._heartbeat = Heartbeat(self.store, fenced)
@@ -84,19 +90,23 @@ class Engine:
             self._connections,
             SparkJobs(spark.session),
             project.state,
+            files=self._files,
             follow=self.follower.follow,
             catch_up=self.follower.retry_registration,
             check=self._heartbeat.check,
-            spark_has_died=lambda: spark.has_died,
+            spark_death=spark.death,
             on_spark_death=spark_gone,
             on_lease_lost=fenced,
         )
+        self._cleaner = QuarantineCleaner(self.store, self._files, spark.session)
 
     def start(self) -> None:
         self._heartbeat.start()
         self._controller.start()
+        self._cleaner.start()
 
     def close(self) -> None:
+        self._cleaner.stop()
         self._controller.stop()
         self._connections.close()
         self._heartbeat.stop()
@@ -156,7 +166,9 @@ class Engine:
             catalog, {s.connection for s in sources}, {server for server in registries if server is not None}
         )
         names = dict.fromkeys(n for query in _queries_of(select) for n in query.system_relations)
-        return query_answers.QueryRequest(select, servers, {name: self._system_rows(catalog, name) for name in names})
+        hidden = {name for query in _queries_of(select) for name in query.with_hidden}
+        rows = {name: self._system_rows(catalog, name, hidden=name in hidden) for name in names}
+        return query_answers.QueryRequest(select, servers, rows)
 
     def replay(self, task: int, name: str) -> Replayed:
         return self._controller.replay(task, name)
@@ -175,9 +187,19 @@ class Engine:
             self.follower.follow(source.id, arrived)
         return bool(arrived)
 
-    def _system_rows(self, catalog: Catalog, name: str) -> tuple[Record, Sequence[Sequence[object]]]:
+    def _system_rows(self, catalog: Catalog, name: str, *, hidden: bool) -> SystemRows:
         relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
-        return relation.columns, [tuple(row) for row in relation.read(catalog, self.store).rows]
+        rows = [tuple(row) for row in relation.read(catalog, self.store, hidden=hidden).rows]
+        more = self._folder_rows(catalog) if name == QUARANTINE else None
+        return SystemRows(relation.columns, rows, more)
+
+    def _folder_rows(self, catalog: Catalog) -> FolderRows | None:
+        """The quarantined records that are not in the catalog. The query process reads them."""
+        known = [
+            f for f in self.store.quarantine_folders() if f.task in catalog.objects and f.object in catalog.objects
+        ]
+        named = [NamedFolder(f, catalog.display_name(f.object), catalog.display_name(f.task)) for f in known]
+        return FolderRows(self._files, tuple(named)) if named else None
 
 
 def _queries_of(select: d.SelectDefinition) -> list[d.QueryDefinition]:

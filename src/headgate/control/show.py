@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import assert_never, cast
 
-from headgate.catalog.catalog import Catalog, column_comment, fold, object_comment
+from headgate.catalog.catalog import Catalog, column_comment, object_comment
 from headgate.catalog.graph import upstream
-from headgate.catalog.names import DEFAULT_PATH, SearchPath
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, is_name_of
 from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
 from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.store import Reader
@@ -34,8 +34,8 @@ from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind, ObjectName, print_statement
 from headgate.sql.views import CreateView
 
-# SHOW of one of these is a short form of a query over the system table of that name.
-_SYSTEM_LISTINGS = {"TASKS", "EVENTS", "HISTORY", "QUARANTINE", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
+# SHOW of one of these is a short form of a query over the system table of that name. QUARANTINE is planned as a query.
+_SYSTEM_LISTINGS = {"TASKS", "EVENTS", "HISTORY", "COMMENTS", "DEPENDENCIES", "OBJECTS"}
 
 _NAME_COLUMNS = {"name", "object", "task"}  # columns of system tables that name the object of a row
 
@@ -96,18 +96,13 @@ def _system_table(statement: s.ShowObjects, catalog: Catalog, reader: Reader) ->
     for row in relation.read(catalog, reader).rows:
         values = [_json_value(row[p]) for p in positions]
         about = [v for f, v in zip(shown, values, strict=True) if f.name in _NAME_COLUMNS]
-        if statement.subject is None or any(_name_matches(statement.subject, str(name)) for name in about):
+        if statement.subject is None or any(is_name_of(statement.subject, str(name)) for name in about):
             rows.append(values)
     if "name" in (f.name for f in shown):
         at = [f.name for f in shown].index("name")
         shown = [shown[at], *shown[:at], *shown[at + 1 :]]
         rows = [[r[at], *r[:at], *r[at + 1 :]] for r in rows if _like(str(r[at]), statement.like)]
     return _table([f.name for f in shown], rows, [print_type(f.type) for f in shown])
-
-
-def _name_matches(written: ObjectName, shown: str) -> bool:
-    quoted = any(part.quoted for part in written.parts)
-    return str(written) == shown if quoted else fold(str(written)) == fold(shown)
 
 
 def _json_value(value: object) -> Json:

@@ -119,13 +119,14 @@ class QueryDefinition:
     """A query as Spark SQL. It names each relation by `spark_name`, and each system relation by `system_name`.
 
     ``columns`` has the name of each column and its type, or None where only Spark knows the type. ``system_relations``
-    are written as `schema.table`.
+    are written as `schema.table`. ``with_hidden`` are those of them whose hidden columns the query names.
     """
 
     sql: str
     columns: tuple[tuple[str, Type | None], ...]
     relations: tuple[int, ...] = ()
     system_relations: tuple[str, ...] = ()
+    with_hidden: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from headgate.catalog.graph import type_by_path, upstream
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve
 from headgate.catalog.objects import ROOT, Object
 from headgate.catalog.objects import Column as CatalogColumn
-from headgate.catalog.system_tables import SystemRelation, system_relation
+from headgate.catalog.system_tables import SYSTEM_RELATIONS, SystemRelation, system_relation
 from headgate.errors import HeadgateError, InternalError, Span
 from headgate.plan.definitions import spark_name, system_name
 from headgate.plan.errors import ColumnNameTaken
@@ -24,7 +24,7 @@ from headgate.schema.types import Array, CatalogRecord, Map, Named, Record, Type
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, Relation, RelationReference
 from headgate.sql.query.select import analyse
-from headgate.sql.query.tree import ColumnRef, RelationName
+from headgate.sql.query.tree import ColumnRef, RelationName, columns_used
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import RELATIONS, Kind, ObjectName, Query, Reference, WrittenType
 from headgate.text.cursor import Identifier
@@ -295,6 +295,14 @@ def relations_read(analysed: AnalysedQuery) -> tuple[int, ...]:
 def system_relations_read(analysed: AnalysedQuery) -> tuple[str, ...]:
     """The system relations that a query reads, as `schema.table`."""
     return tuple(f"{r.schema}.{r.name}" for r in analysed.relations if r.schema is not None)
+
+
+def names_hidden_columns(analysed: AnalysedQuery, name: str) -> bool:
+    """Whether a query uses a hidden column of a system relation, given as `schema.table`. Most relations have none."""
+    relation = next(r for r in SYSTEM_RELATIONS if f"{r.schema}.{r.name}" == name)
+    return bool(relation.hidden) and not relation.hidden.isdisjoint(
+        columns_used(analysed.tree, relation.schema, relation.name)
+    )
 
 
 def key_columns(relation: Object) -> Sequence[str]:

@@ -9,7 +9,7 @@ from headgate.catalog import changes
 from headgate.catalog.apply import apply
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import check_droppable, drop_order, upstream
-from headgate.catalog.names import find, owned_column, parent_and_name, search_path
+from headgate.catalog.names import find, is_name_of, owned_column, parent_and_name, search_path
 from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
 from headgate.plan import plans
@@ -42,9 +42,10 @@ from headgate.sql.options import SecretReference, given_options
 from headgate.sql.queries import Select
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, Side
+from headgate.sql.script import parse_statement
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
-from headgate.sql.statement import Alter, Create, Kind, ObjectName, Query, Statement
+from headgate.sql.statement import Alter, Create, Kind, ObjectName, Query, Statement, print_string
 from headgate.sql.views import CreateView
 
 
@@ -317,6 +318,8 @@ def _plan_reading(statement: Statement, context: Context) -> plans.Plan | None:
             return plans.ReplayQuarantine(_tasks_to_replay(object_id(statement.name), catalog))
         case ValidateConnection():
             return plans.CheckConnection(object_id(statement.name))
+        case sql_show.ShowObjects(what="QUARANTINE"):
+            return _select(_quarantine_query(statement, context), context)
         case (
             sql_show.ShowObjects()
             | sql_show.ShowCreate()
@@ -340,6 +343,18 @@ def _select(statement: Select, context: Context) -> plans.RunQuery:
     if statement.emit_changes:
         raise NotSupportedYet("SELECT … EMIT CHANGES")
     return plans.RunQuery(_analysed(statement.query, context))
+
+
+def _quarantine_query(statement: sql_show.ShowObjects, context: Context) -> Select:
+    """SHOW QUARANTINE as a query: bad records may be in the warehouse, and may be many."""
+    text = "SELECT * FROM headgate_catalog.quarantine"
+    if (subject := statement.subject) is not None:
+        shown = map(context.catalog.display_name, context.catalog.objects)
+        names = ", ".join(print_string(name) for name in shown if is_name_of(subject, name)) or "NULL"
+        text += f" WHERE object IN ({names}) OR task IN ({names})"
+    query = parse_statement(f"{text} ORDER BY task, topic, partition, offset")
+    assert isinstance(query, Select)
+    return query
 
 
 def _analysed(query: Query, context: Context) -> Query:

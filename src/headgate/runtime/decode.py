@@ -25,6 +25,7 @@ from headgate.schema.render import spark_identifier
 # cannot be followed `CHANGED` source/partition/offset/side/schema id.
 BAD, CHANGED = "headgate-bad-record:", "headgate-schema-changed:"
 REJECTED = "rejected"  # metric: how many records are not accepted
+REJECTED_BYTES = "rejected_bytes"  # metric: the bytes of their keys and values
 NO_VALUE = "the record has no value"
 NO_KEY = "the record has no key"
 NO_KEY_IN_VALUE = "the record has no value, which would hold its key"
@@ -107,8 +108,13 @@ class Decoder:
         return decoded.where(self._accepted)
 
     def count_rejected(self, decoded: DataFrame, observation: Observation) -> DataFrame:
-        """The same records. Whatever job reads them also counts those that are not accepted, as `REJECTED`."""
-        return decoded.observe(observation, F.count_if(~self._accepted).alias(REJECTED))
+        """The same records. Whatever job reads them also counts those that are not accepted, as `REJECTED`, and their bytes,
+        as `REJECTED_BYTES`, which is NULL if there are none."""
+        size = F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0))
+        rejected_size = F.when(~self._accepted, size.cast("bigint"))
+        return decoded.observe(
+            observation, F.count_if(~self._accepted).alias(REJECTED), F.sum(rejected_size).alias(REJECTED_BYTES)
+        )
 
     def not_deleted(self, changes: DataFrame) -> DataFrame:
         """The records that are rows and not deletions, given the last record of every key."""

@@ -197,6 +197,20 @@ class Fenced(RunError, code="RUN-0203"):
     HINT = "Stop the engine that should not run. ALTER … RESUME makes this one try again."
 
 
+class BatchEndsSpark(RunError, code="RUN-0204"):
+    """Spark ended again and again while it ran a batch of the same task. The others go on without it."""
+
+    task: str
+    attempts: int
+    MESSAGE = 'sink "{task}" was halted, because Spark ended in each of {attempts} attempts at its next batch'
+    DETAIL = (
+        "The batch was made smaller each time. A record may be too large, or a view may make too large a value of it."
+    )
+    HINT = (
+        "Raise memory in the table [spark] of headgate.toml, or change the view. ALTER SINK {task} RESUME tries again."
+    )
+
+
 class SparkRefused(RunError, code="RUN-0301"):
     """Spark does not accept a query that Headgate accepted."""
 

@@ -28,7 +28,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from headgate.catalog.positions import Position, Positions
 from headgate.catalog.tasks import Ledger as Ledger
 from headgate.catalog.tasks import Mark as Mark
-from headgate.catalog.tasks import Quarantined
+from headgate.catalog.tasks import Quarantined, QuarantineFolder
 from headgate.connectors.kafka import Topic
 from headgate.runtime.source import Arrived
 
@@ -55,11 +55,22 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class ManyRejected:
+    """Rejected records that the driver does not see: the object and the number of them, and what writes them to a folder."""
+
+    object: int
+    count: int
+    write: Callable[[QuarantineFolder], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
-    """The records of a batch that could not be taken: how many of them are not kept, and those that are."""
+    """The records of a batch that could not be taken: how many of them are not kept, and those that are. They are few, or
+    ``many``."""
 
     not_kept: int = 0
     records: Iterable[Quarantined] = ()
+    many: ManyRejected | None = None
 
 
 NOTHING_REJECTED = Rejected()
@@ -67,13 +78,17 @@ NOTHING_REJECTED = Rejected()
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How large a batch may be. The number of rows is what the input has, before any filter."""
+    """How large a batch may be. The number of rows is what the input has, before any filter. The bytes are those of the
+    records as they are stored, and are estimated: a quarter of the smallest heap, because few large records take more time
+    and memory than many small ones."""
 
     rows: int = 500_000
+    bytes: int = 256 << 20
 
     def halved(self, times: int) -> Limit:
         """The limit for a range that failed again and again."""
-        return Limit(max(1, self.rows >> min(times, 40)))
+        times = min(times, 40)
+        return Limit(max(1, self.rows >> times), max(1, self.bytes >> times))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +121,29 @@ class LedgerStore(Protocol):
 
     def ledger(self, task: int) -> Ledger | None: ...
 
-    def advance(self, expected: Ledger | None, new: Ledger, rejected: Sequence[Quarantined] | None = ()) -> None:
+    def advance(
+        self,
+        expected: Ledger | None,
+        new: Ledger,
+        rejected: Sequence[Quarantined] | None = (),
+        folders: Sequence[QuarantineFolder] = (),
+    ) -> None:
         """Compare-and-set. Stores the rejected records in the same transaction, in place of those that an earlier attempt
-        at the batch left, and forgets the mark. None for `rejected` means that `reject` has stored them. Raises
-        LedgerMoved and stores nothing if the ledger is not `expected`."""
+        at the batch left, and forgets the mark. ``folders`` hold further rejected records, which are shown from now on.
+        None for `rejected` means that `reject` has stored all of them. Raises LedgerMoved and stores nothing if the ledger
+        is not `expected`."""
 
-    def reject(self, task: int, number: int, records: Iterable[Quarantined]) -> None:
+    def reject(
+        self, task: int, number: int, records: Iterable[Quarantined], folders: Sequence[QuarantineFolder] = ()
+    ) -> None:
         """Store rejected records before the ledger moves: many of them, or those of a target that commits by itself. They
         replace those that an earlier attempt at the batch left."""
+
+    def count_in_catalog(self, task: int) -> int:
+        """How many rejected records of a task are not in folders."""
+
+    def open_folders(self, task: int, folders: Sequence[QuarantineFolder]) -> None:
+        """Announce folders before the first record is written to them, so that what a crash leaves of them is removed."""
 
     def mark(self, task: int) -> Mark | None: ...
 

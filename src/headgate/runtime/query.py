@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,13 +22,12 @@ from headgate.plan.definitions import SelectDefinition, SourceDefinition
 from headgate.runtime.decode import REJECTED
 from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
-from headgate.runtime.relations import RelationFrames
+from headgate.runtime.relations import RelationFrames, SystemRows
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.runtime.spool import SCHEMA, Address, Spool, push
 from headgate.runtime.values import Json, json_rows, spelled
 from headgate.schema.formats.spark import from_spark
 from headgate.schema.render import print_type
-from headgate.schema.types import Record
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +40,11 @@ LEARN_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    """A query with all that it needs. ``system_rows`` has the columns and rows of each system relation that it reads."""
+    """A query with all that it needs. ``system_rows`` has each system relation that it reads."""
 
     select: SelectDefinition
     servers: ServerOptions
-    system_rows: Mapping[str, tuple[Record, Sequence[Sequence[object]]]]
+    system_rows: Mapping[str, SystemRows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from headgate.connectors.connections import Clients
 from headgate.plan.definitions import TaskDefinition
 from headgate.runtime.inputs.kafka import KafkaInput
 from headgate.runtime.ports import Append, Batch, Changes, LedgerStore, Upsert
+from headgate.runtime.quarantine import QuarantineFiles
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.step import KafkaStep
 from headgate.runtime.targets.kafka import KafkaTarget
@@ -23,13 +24,17 @@ def sink_task(
     clients: Clients,
     store: LedgerStore,
     *,
+    files: QuarantineFiles | None = None,
     guard: Callable[[], None] = lambda: None,
     on_notice: Callable[[str], None] = lambda _: None,
 ) -> Task:
-    """The task of a sink, ready to begin. Opens clients, but asks nobody yet."""
+    """The task of a sink, ready to begin. Opens clients, but asks nobody yet. ``files`` is where many bad records go."""
     source, cluster = definition.source, clients.kafka(definition.sink.connection)
     brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
-    input_ = KafkaInput(source, clients, definition.id, f'sink "{definition.name}"', brokers)
+    input_ = KafkaInput(
+        source, clients, definition.id, f'sink "{definition.name}"', brokers,
+        files, lambda: store.count_in_catalog(definition.id),
+    )  # fmt: skip
     target, plan = KafkaTarget(definition.sink, cluster), SinkPlan(definition)
     step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
     return Task(

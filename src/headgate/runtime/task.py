@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import Protocol
@@ -25,10 +25,10 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import Positions, lag, reaches
-from headgate.catalog.tasks import Ledger, Mark, Quarantined
+from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
 from headgate.runtime.crash_points import crash_point
-from headgate.runtime.errors import Fenced, TaskFailed
+from headgate.runtime.errors import Fenced, SparkGone, TaskFailed
 from headgate.runtime.ports import (
     Batch,
     BatchResult,
@@ -37,9 +37,11 @@ from headgate.runtime.ports import (
     Limit,
     Plan,
     Progress,
+    Rejected,
     ReplanNeeded,
     Target,
 )
+from headgate.runtime.quarantine import new_folder
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +216,7 @@ class Task:
         ledger = self._known_ledger()
         if self._mark.attempts >= ATTEMPTS:
             self._drop_mark(f"{self._mark.attempts} attempts at it failed")
-        limit = limit.halved(self._mark.attempts // ATTEMPTS)
+        limit = limit.halved(max(0, self._mark.attempts - ATTEMPTS + 1))
         mark = self._mark.end or {}
         end = {
             id_: self.inputs[id_].choose_end(session, start, limit, available.get(id_), mark.get(id_))
@@ -266,31 +268,42 @@ class Task:
         if self.target.commit == "own":
             self._store.advance(self._store.ledger(self.id), new, None)
         else:
-            self._store.advance(ledger, new, self._few_rejected(batch) if rejecting else ())
+            self._store.advance(ledger, new, *(self._store_rejected(batch) if rejecting else ()))
         self.ledger = new
         self._mark = NO_MARK
         for id_, input_ in self.inputs.items():
             input_.release(batch.end[id_])
 
-    def _few_rejected(self, batch: Batch) -> Sequence[Quarantined] | None:
-        """The rejected records to store with the ledger. Many are stored at once, and None is returned."""
-        records = self._rejected_records()
+    def _store_rejected(self, batch: Batch) -> tuple[Sequence[Quarantined] | None, Sequence[QuarantineFolder]]:
+        """The rejected records and the folders to store with the ledger. If there are more records than a transaction should
+        hold, all are stored at once, and None is returned for them."""
+        records, folders = self._rejected_records(batch)
         few = list(islice(records, REJECTED_WITH_LEDGER + 1))
         if len(few) <= REJECTED_WITH_LEDGER:
-            return few
-        self._store.reject(self.id, batch.number, chain(few, records))
-        return None
+            return few, folders
+        self._store.reject(self.id, batch.number, chain(few, records), folders)
+        return None, ()
 
     def _reject(self, batch: Batch) -> None:
-        self._store.reject(self.id, batch.number, self._rejected_records())
+        self._store.reject(self.id, batch.number, *self._rejected_records(batch))
 
-    def _rejected_records(self) -> Iterator[Quarantined]:
-        for input_ in self.inputs.values():
-            rejected = input_.rejected()
-            self.progress.skipped += rejected.not_kept
-            for record in rejected.records:
-                self.progress.skipped += 1
-                yield record
+    def _rejected_records(self, batch: Batch) -> tuple[Iterator[Quarantined], Sequence[QuarantineFolder]]:
+        """The rejected records of all inputs, counted as they are taken, and folders with those that are many."""
+        rejected = [input_.rejected() for input_ in self.inputs.values()]
+        many = [one.many for one in rejected if one.many is not None]
+        folders = [new_folder(one.object, self.id, batch.number, one.count) for one in many]
+        if folders:
+            self._store.open_folders(self.id, folders)
+        for one, folder in zip(many, folders, strict=True):
+            one.write(folder)
+            self._crash("after_quarantine", batch.number)
+        self.progress.skipped += sum(one.not_kept for one in rejected) + sum(one.count for one in many)
+        return self._counted_records(rejected), folders
+
+    def _counted_records(self, rejected: Iterable[Rejected]) -> Iterator[Quarantined]:
+        for record in chain.from_iterable(one.records for one in rejected):
+            self.progress.skipped += 1
+            yield record
 
     def _finish(self, batch: Batch, available: Positions, began: float) -> BatchResult:
         rows, seconds = lag(batch.start, batch.end), time.monotonic() - began
@@ -314,7 +327,8 @@ class Task:
             log.error("task %s failed", self.name, exc_info=error)
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
             error = TaskFailed(f'"{self.name}"', first_line[:300])
-        if error.retryable:
+        # A batch that is too large for Spark's memory ends Spark, so that counts against it.
+        if error.retryable and not isinstance(error, SparkGone):
             self._uncount_attempt()
         return error
 
