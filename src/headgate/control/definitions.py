@@ -16,6 +16,7 @@ from headgate.catalog.objects import Column, ColumnRef, Object, definition_of
 from headgate.plan.chain import chain_of, sound_query
 from headgate.plan.definitions import (
     ConnectionRef,
+    ExpressionText,
     QueryDefinition,
     RelationDefinition,
     SelectDefinition,
@@ -143,8 +144,14 @@ def _relation(catalog: Catalog, relation: Object) -> RelationDefinition:
 
 def query_definition(analysed: AnalysedQuery) -> QueryDefinition:
     """What the runtime needs of an analysed query."""
-    columns = tuple((column.name, column.type) for column in analysed.columns)
-    return QueryDefinition(analysed.spark_sql, columns, relations_read(analysed), system_relations_read(analysed))
+    return QueryDefinition(
+        analysed.spark_sql,
+        tuple((column.name, column.type) for column in analysed.columns),
+        relations_read(analysed),
+        system_relations_read(analysed),
+        tuple(ExpressionText(w.start, w.end, w.text, w.column) for w in analysed.written),
+        analysed.row_by_row,
+    )
 
 
 def columns_read(catalog: Catalog, analysed: AnalysedQuery) -> dict[str, Record]:

@@ -115,17 +115,33 @@ class SourceDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpressionText:
+    """An expression of a query: from ``start`` to ``end`` in its Spark SQL, and the text that the user wrote for it.
+
+    ``column`` is the position of the output column that it is a part of; None for a condition and the like.
+    """
+
+    start: int
+    end: int
+    text: str
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryDefinition:
     """A query as Spark SQL. It names each relation by `spark_name`, and each system relation by `system_name`.
 
     ``columns`` has the name of each column and its type, or None where only Spark knows the type. ``system_relations``
-    are written as `schema.table`.
+    are written as `schema.table`. ``expressions`` are for errors; what holds another expression comes before it.
+    ``row_by_row`` is true if every output row depends on one row of one relation.
     """
 
     sql: str
     columns: tuple[tuple[str, Type | None], ...]
     relations: tuple[int, ...] = ()
     system_relations: tuple[str, ...] = ()
+    expressions: tuple[ExpressionText, ...] = ()
+    row_by_row: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from headgate.catalog.tasks import Ledger as Ledger
 from headgate.catalog.tasks import Mark as Mark
 from headgate.catalog.tasks import Quarantined
 from headgate.connectors.kafka import Topic
+from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.source import Arrived
 
 # Batches and ledgers
@@ -234,6 +235,15 @@ class Input(Protocol):
 # Plans and targets
 
 
+@dataclass(frozen=True, slots=True)
+class InputRange:
+    """What a failed batch read of an input, and how to read a part of it again."""
+
+    start: Position
+    end: Position
+    read: Callable[[Position, Position], Changes]
+
+
 class Plan(Protocol):
     """What a task computes. Made from a resolved definition; keeps what does not depend on a batch."""
 
@@ -243,6 +253,12 @@ class Plan(Protocol):
 
     def compute(self, session: SparkSession, changes: Mapping[int, Changes], batch: Batch) -> Changes:
         """The changes of the output for the changes of the inputs. Nothing is run yet."""
+
+    def locate(
+        self, session: SparkSession, failed: ComputationFailed, error: BaseException, ranges: Mapping[int, InputRange]
+    ) -> ComputationFailed:
+        """The same error, which names the expression and the record that cannot be computed, as far as they can be found in
+        a bounded time. ``error`` is what the write raised."""
 
 
 class Target(Protocol):

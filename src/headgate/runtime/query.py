@@ -16,11 +16,13 @@ import orjson
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import DataType
 
+from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients, ServerOptions
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import SelectDefinition, SourceDefinition
+from headgate.runtime.computation import ComputedQuery, Rerun, located, only_source, queries_below
 from headgate.runtime.decode import REJECTED
-from headgate.runtime.errors import QueryCancelled
+from headgate.runtime.errors import ComputationFailed, QueryCancelled
 from headgate.runtime.failures import records_are_gone, translated, unknown_schema_id
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.source import Arrived, SourceReader
@@ -34,6 +36,7 @@ log = logging.getLogger(__name__)
 
 PIECE = 256 << 10  # bytes of rows that are sent to the engine at once
 LEARN_TRIES = 3
+LOCATE_SECONDS = 10.0  # for finding the record that cannot be computed: the client waits for it
 
 
 # what the query process is asked, and what it answers
@@ -184,7 +187,39 @@ class BatchQuery:
                 reader.learn(unknown)
 
     def _translated(self, error: BaseException) -> HeadgateError:
-        return QueryCancelled() if self.cancelled else translated(error, self._sources.values())
+        failed = translated(error, self._sources.values())
+        if isinstance(failed, ComputationFailed) and not self.cancelled:
+            failed = self._located(failed, error)
+        return QueryCancelled() if self.cancelled else failed
+
+    def _located(self, failed: ComputationFailed, error: BaseException) -> HeadgateError:
+        """The error with the expression and, for a query that computes row by row, the record."""
+        select = self._request.select
+        whole = ComputedQuery(select.query, tuple(name for name, _ in select.query.columns))
+        queries = [whole, *queries_below(select.relations, select.query.relations)]
+        try:
+            return located(failed, error, queries, self._rerun(queries), LOCATE_SECONDS)
+        except Exception:  # what failed is known, and that it cannot be said more exactly is no other failure
+            log.exception("the record that cannot be computed was not found")
+            return failed
+
+    def _rerun(self, queries: Sequence[ComputedQuery]) -> Rerun | None:
+        source = only_source(self._request.select.relations, queries)
+        if source is None or source.id not in self._sources:
+            return None
+        reader = self._sources[source.id]
+        topic = reader.cluster.topic(reader.topic_name)
+        end = reader.cluster.offsets(topic, latest=True)
+        start = {p: min(offset, end[p]) for p, offset in reader.start_offsets(topic).items()}
+
+        def rows(query: ComputedQuery, first: KafkaPosition, last: KafkaPosition) -> DataFrame:
+            raw = reader.between(self._session, first.by_partition, last.by_partition)
+            current = reader.rows(reader.decode(raw))
+            frames = RelationFrames(self._session, self._request.select.relations, lambda _: current)
+            return frames.query(query.query) if query.relation is None else frames.relation(query.relation)
+
+        first, last = (KafkaPosition(topic.name, topic.id, tuple(o[p] for p in sorted(o))) for o in (start, end))
+        return Rerun(first, last, reader.layout.envelope != "NONE", rows)
 
     # the thread that sends the rows
 

@@ -7,15 +7,20 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients
 from headgate.plan.definitions import TaskDefinition
+from headgate.runtime.computation import ComputedQuery, Rerun, located, queries_below
+from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.inputs.kafka import KafkaInput
-from headgate.runtime.ports import Append, Batch, Changes, LedgerStore, Upsert
+from headgate.runtime.ports import Append, Batch, Changes, InputRange, LedgerStore, Upsert
 from headgate.runtime.relations import RelationFrames
 from headgate.runtime.step import KafkaStep
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.task import Task
 from headgate.schema.formats.spark_ddl import spark_identifier
+
+LOCATE_SECONDS = 30.0  # for finding the record that cannot be computed
 
 
 def sink_task(
@@ -58,9 +63,24 @@ class SinkPlan:
             return Upsert(rows, tuple(names), every)
         return Append(rows, isinstance(changed, Append) and changed.in_one_part)
 
-    def _rows(self, session: SparkSession, current: DataFrame) -> DataFrame:
+    def _rows(self, session: SparkSession, current: DataFrame, relation: int | None = None) -> DataFrame:
+        """The rows of a relation of the chain over rows of the source. The default is the sink's relation."""
         frames = RelationFrames(session, self._task.relations, lambda _: current)
         try:
-            return frames.relation(self._task.sink.relation)
+            return frames.relation(self._task.sink.relation if relation is None else relation)
         finally:
             frames.close()
+
+    def locate(
+        self, session: SparkSession, failed: ComputationFailed, error: BaseException, ranges: Mapping[int, InputRange]
+    ) -> ComputationFailed:
+        queries = list(queries_below(self._task.relations, [self._task.sink.relation]))
+        range_ = ranges[self._task.source.id]
+        if not queries or not isinstance(range_.start, KafkaPosition) or not isinstance(range_.end, KafkaPosition):
+            return failed
+
+        def rows(query: ComputedQuery, start: KafkaPosition, end: KafkaPosition) -> DataFrame:
+            return self._rows(session, range_.read(start, end).rows, query.relation)
+
+        keyed = self._task.source.layout.envelope != "NONE"
+        return located(failed, error, queries, Rerun(range_.start, range_.end, keyed, rows), LOCATE_SECONDS)

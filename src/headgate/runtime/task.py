@@ -19,6 +19,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, islice
 from typing import Protocol
 
@@ -28,11 +29,12 @@ from headgate.catalog.positions import Positions, lag, reaches
 from headgate.catalog.tasks import Ledger, Mark, Quarantined
 from headgate.errors import HeadgateError
 from headgate.runtime.crash_points import crash_point
-from headgate.runtime.errors import Fenced, TaskFailed
+from headgate.runtime.errors import ComputationFailed, Fenced, TaskFailed
 from headgate.runtime.ports import (
     Batch,
     BatchResult,
     Input,
+    InputRange,
     LedgerStore,
     Limit,
     Plan,
@@ -95,6 +97,7 @@ class Task:
         self._crash = crash
         self._mark = NO_MARK
         self._counted = False  # whether the attempt under way is counted in the mark
+        self._tried: Batch | None = None  # the batch of the attempt under way
 
     # Where it stands
 
@@ -176,7 +179,7 @@ class Task:
                 if attempt < LEARN_TRIES and self._learned(error):
                     self._uncount_attempt()
                     continue
-                raise self._failure(error) from error
+                raise self._failure(session, error) from error
         raise AssertionError("the last attempt returns or raises")
 
     def _learned(self, error: BaseException) -> bool:
@@ -186,7 +189,7 @@ class Task:
 
     def _run(self, session: SparkSession, limit: Limit, available: Positions) -> BatchResult | None:
         began = time.monotonic()
-        self._counted = False
+        self._counted, self._tried = False, None
         if self.ledger is None:
             self.begin()
         # First up to an open mark: the target may already have newer rows than those of the ledger.
@@ -198,6 +201,7 @@ class Task:
         )
         if batch is None:
             return None
+        self._tried = batch
         self._crash("after_choose", batch.number)
         self._save_mark(batch)
         self._crash("after_mark", batch.number)
@@ -304,12 +308,14 @@ class Task:
 
     # Failures
 
-    def _failure(self, error: BaseException) -> HeadgateError:
+    def _failure(self, session: SparkSession, raised: BaseException) -> HeadgateError:
         """The error to show. What the target has is not known any more, so the next batch begins anew."""
-        error = self.target.explain(error)
+        error = self.target.explain(raised)
         for id_, position in self.positions.items():
             error = self.inputs[id_].explain(error, position)
         self.ledger = None
+        if isinstance(error, ComputationFailed):
+            error = self._located(session, error, raised)
         if not isinstance(error, HeadgateError):
             log.error("task %s failed", self.name, exc_info=error)
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
@@ -317,6 +323,19 @@ class Task:
         if error.retryable:
             self._uncount_attempt()
         return error
+
+    def _located(self, session: SparkSession, failed: ComputationFailed, raised: BaseException) -> ComputationFailed:
+        if self._tried is None:
+            return failed
+        start, end = self._tried.start, self._tried.end
+        ranges = {
+            id_: InputRange(start[id_], end[id_], partial(input_.read, session)) for id_, input_ in self.inputs.items()
+        }
+        try:
+            return self.plan.locate(session, failed, raised, ranges)
+        except Exception:  # what failed is known, and that it cannot be said more exactly is no other failure
+            log.exception("task %s: the record that cannot be computed was not found", self.name)
+            return failed
 
     def _uncount_attempt(self) -> None:
         """An attempt that failed for an outage or a new schema says nothing against its range."""

@@ -28,6 +28,7 @@ from headgate.sql.query.errors import (
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import NO_ROWS, Node, Ref
 from headgate.sql.query.types import UNKNOWN, Typed
+from headgate.sql.query.written import WrittenExpression
 from headgate.text.cursor import Identifier
 
 
@@ -107,11 +108,17 @@ class AnalysedQuery:
     references: tuple[RelationReference, ...] = ()
     types: tuple[TypeReference, ...] = ()
     build_tree: Callable[[], Node] = field(default=lambda: NO_ROWS, compare=False, repr=False)
+    find_written: Callable[[], tuple[WrittenExpression, ...]] = field(default=tuple, compare=False, repr=False)
 
     @property
     def tree(self) -> Node:
         """Built when it is first asked for, because most analyses only need the columns."""
         return self.build_tree()
+
+    @property
+    def written(self) -> tuple[WrittenExpression, ...]:
+        """The expressions as they were written, with their places in ``spark_sql``. Found when they are first asked for."""
+        return self.find_written()
 
 
 @dataclass(frozen=True, slots=True)
