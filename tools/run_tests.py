@@ -15,7 +15,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 from xml.etree import ElementTree
@@ -31,6 +31,9 @@ SHORT_LIVED = {
     "spark.driver.defaultJavaOptions": JAVA_OPTIONS,
     "spark.executor.defaultJavaOptions": JAVA_OPTIONS,
 }
+SPARK_SETTINGS = {"HEADGATE_SPARK_SETTINGS": json.dumps(SHORT_LIVED)}
+# Many tests start engines that nobody queries: each would start a second JVM for nothing.
+NO_EAGER_QUERIES = {"HEADGATE_QUERIES_EAGER": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Part:
     name: str
     command: tuple[str, ...]
     report: str = "--junitxml"
-    spark_settings: Mapping[str, str] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def log(self) -> Path:
@@ -52,8 +55,13 @@ class Part:
 
 
 PARTS = (
-    Part("spark", ("pytest", "-m", "spark or e2e"), spark_settings=SHORT_LIVED),
-    Part("specs", ("headgate", "test", "--jobs", "2", "specs"), "--junit", SHORT_LIVED),
+    # Each of the two workers has a JVM and a world of its own; the tests of a module share what the module sets up.
+    Part(
+        "spark",
+        ("pytest", "-m", "spark or e2e", "-n", "2", "--dist", "loadfile"),
+        environment=SPARK_SETTINGS | NO_EAGER_QUERIES,
+    ),
+    Part("specs", ("headgate", "test", "--jobs", "2", "specs"), "--junit", SPARK_SETTINGS),
     Part("unit", ("pytest", "-m", "unit")),
 )
 
@@ -66,9 +74,8 @@ class Running:
         self._started = time.monotonic()
         program, *arguments = part.command
         command = [str(Path(sys.executable).parent / program), *arguments, part.report, str(part.junit)]
-        added = {"HEADGATE_SPARK_SETTINGS": json.dumps(part.spark_settings)} if part.spark_settings else {}
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT, env={**added, **os.environ}
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=ROOT, env={**part.environment, **os.environ}
         )
 
     def ended(self) -> bool:

@@ -71,6 +71,6 @@ def test_any_other_refusal_has_the_text_of_the_broker() -> None:
     refused: Future[None] = Future()
     refused.set_exception(KafkaException(KafkaError(KafkaError.POLICY_VIOLATION, "no topics on Sundays")))
     with pytest.raises(KafkaFailed) as caught:
-        cluster(f"127.0.0.1:{closed_port()}")._results("delete topic", {"t": refused})
+        cluster(f"127.0.0.1:{closed_port()}")._request("delete topic", lambda _: {"t": refused})
     assert caught.value.message() == 'could not delete topic "t"'
     assert caught.value.detail() == "No topics on Sundays."

@@ -385,6 +385,27 @@ def test_stop_lets_a_batch_end_and_begins_no_other() -> None:
     assert running.jobs.cancelled == set()
 
 
+def test_the_lag_of_a_task_that_waits_for_another_attempt_stays_true(one_worker: Running) -> None:
+    def fail() -> None:
+        raise BrokerUnreachable("127.0.0.1:1", "nobody listens")
+
+    task = MemoryTask(1, one_worker.cluster, fail)
+    one_worker.add(task)
+    one_worker.cluster.put(task.topic, 3)
+    one_worker.events.wait_until(lambda: len(one_worker.events.failures) == 1)
+    one_worker.cluster.put(task.topic, 4)
+    deadline = time.monotonic() + LONG
+    while one_worker.scheduler.lags() != {1: 7}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert task.batches == 0, "it rests until it is added again"
+    successor = MemoryTask(1, one_worker.cluster)
+    one_worker.scheduler.add(successor)
+    one_worker.events.wait_until(lambda: one_worker.events.commits == [1])
+    assert task.closed
+    assert one_worker.scheduler.lags() == {1: 0}
+
+
 def test_a_task_that_runs_by_itself_reports_and_is_never_queued(one_worker: Running) -> None:
     class SelfRunning(MemoryTask):
         def has_work(self, available: object) -> bool:

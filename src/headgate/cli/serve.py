@@ -106,11 +106,11 @@ class EngineServer:
     Relative paths in the settings start at ``home``.
     """
 
-    def __init__(self, home: Path, settings: Settings, project: Project, eager_queries: bool = False) -> None:
-        """``eager_queries`` gives queries the priority of tasks: for specs, which wait for every query."""
+    def __init__(self, home: Path, settings: Settings, project: Project, urgent_queries: bool = False) -> None:
+        """``urgent_queries`` gives queries the priority of tasks: for specs, which wait for every query."""
         self._settings = settings
         self._spark = Spark(_spark_session(home, settings))
-        self._queries = QueryProcess(lambda: _query_settings(home, settings, eager_queries))
+        self._queries = QueryProcess(lambda: _query_settings(home, settings, urgent_queries))
         self._spark_died = threading.Event()
         self._token = secrets.token_urlsafe(32)
         self._url = ""
@@ -154,6 +154,7 @@ class EngineServer:
             self._write_address()
             if self._settings.spark.eager:
                 self._spark.warm_up()
+            if self._settings.queries.eager:
                 self._queries.warm_up()
             self._server.run(sockets=[bound])
             log.info("stopping: tasks finish their batches")
@@ -230,7 +231,7 @@ def _spark_settings(folder: Path, settings: Settings) -> dict[str, str]:
     }
 
 
-def _query_settings(folder: Path, settings: Settings, eager: bool) -> QuerySettings:
+def _query_settings(folder: Path, settings: Settings, urgent: bool) -> QuerySettings:
     made = query_settings(
         folder / ".headgate" / "queries",
         memory=settings.queries.memory,
@@ -238,7 +239,7 @@ def _query_settings(folder: Path, settings: Settings, eager: bool) -> QuerySetti
         spool=size_in_bytes(settings.queries.spool),
         spark=_spark_settings(folder, settings),
     )
-    return replace(made, niceness=0) if eager else made
+    return replace(made, niceness=0) if urgent else made
 
 
 def listen(port: int) -> socket.socket:

@@ -90,6 +90,7 @@ class QuerySettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    eager: bool = True  # start it with the engine, not when a query first needs it
     memory: str = "512m"  # of its heap
     at_once: int = Field(default=4, ge=1, le=64)  # further queries wait for their turn
     spool: str = "1g"  # rows on disk that wait for their clients

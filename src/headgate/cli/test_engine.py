@@ -26,7 +26,7 @@ def main(descriptor: str, home: str, first: str) -> None:
     settings = read_settings(folder)
     set_up_logging(settings, folder)
     with socket.socket(fileno=int(descriptor)) as commands, Worlds() as worlds, listen(0) as bound:
-        served = EngineServer(folder, settings, _opened(worlds, current[0]), eager_queries=True)
+        served = EngineServer(folder, settings, _opened(worlds, current[0]), urgent_queries=True)
         following = threading.Thread(target=follow, args=(commands, served, worlds, current), daemon=True)
         following.start()
         spark_died = served.run(bound)

@@ -5,10 +5,11 @@ Both clients get their settings from the options of one connection. librdkafka a
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -43,18 +44,29 @@ from headgate.connectors.options import ConnectionOptions, pem_text
 from headgate.errors import similar_names
 
 TIMEOUT = 10.0  # seconds to wait for one answer of the broker
+ELECTION_TIMEOUT = 5.0  # seconds that a request is repeated while partitions have no leader
 MAX_SKIP = 500  # up to so many unwanted records are read: a seek takes longer
 
 _LOGIN_ERRORS = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}
-_DOWN_ERRORS = {
+# Brokers answer with these while they elect a leader or a controller, also right after a topic was created. They have
+# not carried out the request, so it is safe to repeat it. `KafkaError.retriable` knows nothing of them: it is only set
+# for errors of transactions.
+_ELECTION_ERRORS = {
+    KafkaError._NOENT,  # librdkafka's "No leaders found"
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.REPLICA_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.KAFKA_STORAGE_ERROR,
+}
+_DOWN_ERRORS = _ELECTION_ERRORS | {
     KafkaError._TRANSPORT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TIMED_OUT,
     KafkaError._RESOLVE,
-    # While a broker is away or elects leaders, partitions have none. librdkafka calls that "No leaders found".
-    KafkaError._NOENT,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
 }
 
 Answer = TypeVar("Answer")
@@ -81,13 +93,15 @@ class NewTopicOptions:
 class KafkaCluster:
     """One cluster. Safe to share between threads. Connects when a method first needs the broker.
 
-    Methods raise BrokerUnreachable if no broker answers within TIMEOUT, and BrokerRefusedLogin if it refuses the login.
+    Methods raise BrokerUnreachable if no broker answers within TIMEOUT, or if partitions have no leader for
+    ELECTION_TIMEOUT, and BrokerRefusedLogin if the broker refuses the login.
     """
 
     def __init__(self, options: ConnectionOptions) -> None:
         self._options = options
         self.brokers = _brokers(options)
         self._admin: AdminClient | None = None
+        self._making_admin = threading.Lock()
         self._refused_login: str | None = None  # the broker's reason, until a request succeeds
 
     def __repr__(self) -> str:
@@ -143,16 +157,14 @@ class KafkaCluster:
 
     def topic(self, name: str) -> Topic:
         """Describe one topic. Raises TopicNotFound."""
-        found = self._results("describe the topic", self._client().describe_topics(TopicCollection([name])))
+        found = self._request("describe the topic", lambda c: c.describe_topics(TopicCollection([name])))
         return _topic(name, found[name])
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         """Describe several topics in one request. Topics that do not exist are left out."""
-        found = {}
-        for name, future in self._client().describe_topics(TopicCollection(sorted(names))).items():
-            with suppress(TopicNotFound):
-                found[name] = _topic(name, self._results("describe the topic", {name: future})[name])
-        return found
+        wanted = TopicCollection(sorted(names))
+        found = self._request("describe the topic", lambda c: c.describe_topics(wanted), skip_missing=True)
+        return {name: _topic(name, described) for name, described in found.items()}
 
     def offsets(self, topic: Topic, *, latest: bool) -> dict[int, int]:
         """The first or the next offset of every partition. Records of open transactions do not count."""
@@ -165,10 +177,10 @@ class KafkaCluster:
 
     def _list_offsets(self, topics: Collection[Topic], spec: OffsetSpec) -> dict[str, dict[int, int]]:
         wanted = {TopicPartition(t.name, p): spec for t in topics for p in range(t.partitions)}
-        asked = self._client().list_offsets(
-            wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT
+        found = self._request(
+            "read the offsets",
+            lambda c: c.list_offsets(wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT),
         )
-        found = self._results("read the offsets", asked)
         offsets: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
         for partition, result in found.items():
             offsets[partition.topic][partition.partition] = result.offset
@@ -183,7 +195,7 @@ class KafkaCluster:
 
     def topic_config(self, name: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, name)
-        found = self._results("read the topic's settings", self._client().describe_configs([resource]))
+        found = self._request("read the topic's settings", lambda c: c.describe_configs([resource]))
         return {key: entry.value for key, entry in next(iter(found.values())).items()}
 
     def read_record(self, topic: str, partition: int, offset: int) -> tuple[bytes | None, bytes | None] | None:
@@ -207,14 +219,24 @@ class KafkaCluster:
             consumer.close()
 
     def create_topic(self, name: str, options: NewTopicOptions) -> bool:
-        """Create the topic and wait until the brokers know it. Returns False and changes nothing if it exists."""
-        if not self._request_topic(name, options, validate_only=False):
-            return False
-        # The controller confirms a new topic a moment before all brokers know it.
+        """Create the topic and wait until its partitions have leaders. Returns False if it exists; its options then stay
+        as they are."""
+        created = self._request_topic(name, options, validate_only=False)
+        self._wait_for_leaders(name)
+        return created
+
+    def _wait_for_leaders(self, name: str) -> None:
+        """The controller confirms a new topic a moment before all brokers know it and lead its partitions. A broker that
+        is named as leader but does not lead yet refuses to list offsets, so an answer proves that it does."""
         deadline = time.monotonic() + TIMEOUT
-        while not self.topics([name]) and time.monotonic() < deadline:
+        while True:
+            try:
+                self.offsets(self.topic(name), latest=True)
+                return
+            except TopicNotFound:
+                if time.monotonic() >= deadline:
+                    raise
             time.sleep(0.05)
-        return True
 
     def check_new_topic(self, name: str, options: NewTopicOptions) -> None:
         """Check that the cluster has the topic or would create it. Creates nothing. Raises TopicRefused."""
@@ -223,26 +245,27 @@ class KafkaCluster:
     def _request_topic(self, name: str, options: NewTopicOptions, *, validate_only: bool) -> bool:
         """Create or validate a topic. Returns False if it exists already."""
         new = NewTopic(name, options.partitions, options.replicas, config=dict(options.config))
-        client = self._client()
         try:
-            asked = client.create_topics([new], operation_timeout=TIMEOUT, validate_only=validate_only)
-            self._results("create the topic", asked)
+            self._request(
+                "create the topic",
+                lambda c: c.create_topics([new], operation_timeout=TIMEOUT, validate_only=validate_only),
+            )
         except KafkaFailed as error:
-            cause = error.__cause__
-            if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            if _code(error.__cause__) == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
-            raise TopicRefused(name, error.reason) from cause
+            raise TopicRefused(name, error.reason) from error.__cause__
         return True
 
     def delete_topic(self, name: str) -> None:
-        self._results("delete the topic", self._client().delete_topics([name], operation_timeout=TIMEOUT))
+        self._request("delete the topic", lambda c: c.delete_topics([name], operation_timeout=TIMEOUT))
 
     def _client(self) -> AdminClient:
-        if self._admin is None:
-            quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
-            quiet["error_cb"] = self._on_error
-            self._admin = AdminClient({**self.librdkafka(), **quiet})
-        return self._admin
+        with self._making_admin:  # two threads would make two clients, each with threads and connections of its own
+            if self._admin is None:
+                quiet: dict[str, Any] = {"log_level": 0, "socket.timeout.ms": int(TIMEOUT * 1000)}
+                quiet["error_cb"] = self._on_error
+                self._admin = AdminClient({**self.librdkafka(), **quiet})
+            return self._admin
 
     def _on_error(self, error: KafkaError) -> None:
         """Remember a refused login. librdkafka reports it only through this callback; the request itself fails with
@@ -258,12 +281,32 @@ class KafkaCluster:
         except KafkaException as error:
             raise self._connector_error("list the topics", error, None) from error
 
-    def _results(self, what: str, futures: Mapping[Any, Future[Answer]]) -> dict[Any, Answer]:
+    def _request(
+        self,
+        what: str,
+        send: Callable[[AdminClient], Mapping[Any, Future[Answer]]],
+        *,
+        skip_missing: bool = False,
+    ) -> dict[Any, Answer]:
+        """The answers to one request, which is repeated while the brokers elect leaders. ``what`` is its name in errors.
+        ``skip_missing`` leaves out topics that do not exist."""
+        deadline = time.monotonic() + ELECTION_TIMEOUT
+        while True:
+            try:
+                return self._results(what, send(self._client()), skip_missing)
+            except BrokerUnreachable as error:
+                if _code(error.__cause__) not in _ELECTION_ERRORS or time.monotonic() >= deadline:
+                    raise
+            time.sleep(0.1)
+
+    def _results(self, what: str, futures: Mapping[Any, Future[Answer]], skip_missing: bool) -> dict[Any, Answer]:
         answers = {}
         for key, future in futures.items():
             try:
                 answers[key] = future.result(TIMEOUT + 5)
             except KafkaException as error:
+                if skip_missing and _code(error) == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue
                 raise self._connector_error(what, error, str(getattr(key, "topic", key))) from error
             except TimeoutError as error:
                 if self._refused_login is not None:
@@ -282,6 +325,11 @@ class KafkaCluster:
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART and topic is not None:
             return TopicNotFound(topic, similar_names(topic, self._topic_names()))
         return KafkaFailed(f'{what} "{topic}"' if topic else what, reason)
+
+
+def _code(error: BaseException | None) -> int | None:
+    """The broker's error code, None for an error that is not of the broker."""
+    return error.args[0].code() if isinstance(error, KafkaException) else None
 
 
 def _next_record(consumer: Consumer, wanted: TopicPartition, last: Message | None) -> Message | None:

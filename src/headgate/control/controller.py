@@ -349,9 +349,9 @@ class Controller:
     def _report(self) -> None:
         """Store what has changed, in one transaction. How far a task is behind comes from the pollers, so that it is true also
         while a long batch runs or nothing works."""
-        for id_, lag in self._scheduler.lags().items():
-            managed = self._tasks.get(id_)
-            if managed is not None and managed.task is not None and lag != managed.lag:
+        lags = self._scheduler.lags()
+        for id_, managed in self._tasks.items():
+            if (lag := lags.get(id_)) != managed.lag:
                 managed.lag, managed.progressed = lag, True
         changed = {id_: managed for id_, managed in self._tasks.items() if managed.changed or managed.progressed}
         self._reported_at = time.monotonic()
@@ -364,7 +364,7 @@ class Controller:
 def _status(id_: int, managed: ManagedTask) -> TaskStatus:
     progress, state = managed.progress, managed.state or State.STARTING
     error = managed.error.diagnostic().render() if managed.error is not None else None
-    lag = managed.lag if managed.task is not None and state is not State.STOPPED else None
+    lag = managed.lag if state in (State.STARTING, State.RUNNING) else None
     return TaskStatus(
         id_, state, managed.since, error, progress.batch, progress.rows, progress.skipped, lag, progress.batches,
         progress.batch_seconds, progress.last_commit, managed.failures,

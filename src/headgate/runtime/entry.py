@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from headgate.catalog.positions import KafkaPosition, Positions
+from headgate.catalog.positions import lag as distance_to
 from headgate.runtime.ports import BatchResult, Input, Limit, Watched
 
 LOOK_EVERY = 1.0  # seconds between two looks at an input whose end no poller knows
@@ -20,10 +21,8 @@ LOOK_EVERY = 1.0  # seconds between two looks at an input whose end no poller kn
 AIM = 1.5  # seconds of work in a batch
 SHORTEST_AIM = 0.3  # seconds of work in a batch while many others wait
 FIRST_ROWS = 50_000  # size of a task's first batch
-FEWEST_ROWS, MOST_ROWS = (
-    1_000,
-    500_000,
-)  # bounds of a batch; the larger one bounds what is read again after a crash
+# Bounds of a batch. The larger one bounds what is read again after a crash.
+FEWEST_ROWS, MOST_ROWS = 1_000, 500_000
 SMALL_ROWS = 10_000  # rows up to which a batch is planned as a small one
 
 
@@ -74,10 +73,11 @@ class Entry:
     task: ScheduledTask
     begun: bool = False
     busy: bool = False  # a thread uses the task
-    resting: bool = False  # it must be replaced before it can go on
+    resting: bool = False  # it failed or must be planned anew, and goes on when it is added again
     woken: bool = False
     has_work: bool = False  # as far as the pollers know
     lag: int | None = None
+    positions: Positions = field(default_factory=dict)  # where the task stood when it last knew
     looked_at: float = 0.0  # when its inputs were last asked by a batch
     worked_at: float = 0.0
     rows: int = FIRST_ROWS  # size of a batch that takes AIM seconds
@@ -104,10 +104,11 @@ class Entry:
         return timer
 
     def look(self, available: Positions) -> None:
-        """Compare where the task stands with where its inputs end. In the midst of a commit it does not know."""
+        """Compare where the task stands with where its inputs end. In the midst of a commit and after a failure it does not
+        know; the position that it had before is then a safe answer."""
         if self.begun:
-            lag = self.task.lag(available)
-            self.lag = self.lag if lag is None else lag
+            self.positions = self.task.positions or self.positions
+            self.lag = distance_to(self.positions, available)
             self.has_work = self.task.has_work(available)
             self.woken = self.woken or _is_another_topic(self.task.positions, available)
 

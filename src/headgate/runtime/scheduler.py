@@ -52,7 +52,8 @@ class Events(Protocol):
     def committed(self, task: ScheduledTask, result: BatchResult) -> None: ...
 
     def failed(self, task: ScheduledTask, error: HeadgateError) -> None:
-        """The task is out of the scheduler. It works again when it is added again."""
+        """The task works again when it is added again. Until then it rests if the error is retryable, so that its lag stays
+        known; otherwise it is out of the scheduler."""
 
     def outgrown(self, task: ScheduledTask, needed: ReplanNeeded) -> None:
         """The task must be planned anew. It rests until it is replaced."""
@@ -92,7 +93,7 @@ class Scheduler:
                 return
             if entry is not None:
                 self._close(entry)
-            self._enter(task)
+            self._enter(task, lag=None if entry is None else entry.lag)
 
     def remove(self, task: int, *, cancel: bool = False) -> None:
         """Run this task no more. A batch under way may end, but is cancelled after DRAIN seconds, or at once."""
@@ -168,8 +169,9 @@ class Scheduler:
             if thread.is_alive():
                 thread.join(DRAIN)
 
-    def _enter(self, task: ScheduledTask) -> None:
-        entry = self._entries[task.id] = Entry(task)
+    def _enter(self, task: ScheduledTask, *, lag: int | None = None) -> None:
+        """Called with the lock. ``lag`` is shown until the task knows its own."""
+        entry = self._entries[task.id] = Entry(task, lag=lag)
         self._watch()
         if self._answered(entry):
             self._begin(entry)
@@ -201,7 +203,7 @@ class Scheduler:
         with self._changed:
             reading = [e for e in self._entries.values() if not set(watched_by(e.task)).isdisjoint(moved)]
             for entry in reading:
-                if not entry.begun and not entry.busy and self._answered(entry):
+                if not (entry.begun or entry.busy or entry.resting) and self._answered(entry):
                     self._begin(entry)
                 entry.look(self._available(entry.task))
             if any(entry.is_ready for entry in reading):
@@ -322,13 +324,14 @@ class Scheduler:
         self._release(entry)
 
     def _fail(self, entry: Entry, error: Exception) -> None:
-        """Take a task out. What a cancelled batch says, or one of a task that leaves anyway, interests nobody."""
+        """Let a task rest, or take it out. Nobody is told of a cancelled batch, or of a task that leaves anyway."""
+        own = _own_error(error, entry.task.name)
         with self._changed:
             told = not entry.leaving
-            entry.leaving = True
+            entry.resting, entry.leaving = own.retryable, entry.leaving or not own.retryable
         self._release(entry)
         if told:
-            self._events.failed(entry.task, _own_error(error, entry.task.name))
+            self._events.failed(entry.task, own)
 
     def _release(self, entry: Entry) -> None:
         """The entry is not busy any more: go on with it, with its successor, or not at all."""
