@@ -151,6 +151,7 @@ def query_definition(analysed: AnalysedQuery) -> QueryDefinition:
         system_relations_read(analysed),
         tuple(ExpressionText(w.start, w.end, w.text, w.column) for w in analysed.written),
         analysed.row_by_row,
+        analysed.limit,
     )
 
 

@@ -133,7 +133,8 @@ class QueryDefinition:
 
     ``columns`` has the name of each column and its type, or None where only Spark knows the type. ``system_relations``
     are written as `schema.table`. ``expressions`` are for errors; what holds another expression comes before it.
-    ``row_by_row`` is true if every output row depends on one row of one relation.
+    ``row_by_row`` is true if every output row depends on one row of one relation. ``limit`` is the number of rows that
+    a LIMIT of the whole query allows.
     """
 
     sql: str
@@ -142,6 +143,7 @@ class QueryDefinition:
     system_relations: tuple[str, ...] = ()
     expressions: tuple[ExpressionText, ...] = ()
     row_by_row: bool = False
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class AnalysedQuery:
     ``relations`` are the names of the relations that it reads, each once. A column without a type is the result of a
     function that is not in our table; Spark types it later. ``row_by_row`` is true if every output row depends on one
     input row of one relation. ``references`` and ``types`` are in the order of the text. ``tree`` is the same query node
-    by node; its columns are those of the query, in their order.
+    by node; its columns are those of the query, in their order. ``limit`` is the LIMIT of the whole query.
     """
 
     columns: tuple[Column, ...]
@@ -107,6 +107,7 @@ class AnalysedQuery:
     row_by_row: bool
     references: tuple[RelationReference, ...] = ()
     types: tuple[TypeReference, ...] = ()
+    limit: int | None = None
     build_tree: Callable[[], Node] = field(default=lambda: NO_ROWS, compare=False, repr=False)
     find_written: Callable[[], tuple[WrittenExpression, ...]] = field(default=tuple, compare=False, repr=False)
 

@@ -124,6 +124,7 @@ class _Analyser:
             row_by_row=len(relations) == 1 and not self.expressions.stateful,
             references=tuple(m for _, m in sorted(self.expressions.references.items())),
             types=tuple(map(TypeReference, self.normalised.type_spans, self.normalised.types)),
+            limit=_limit(tree),
             build_tree=build_tree,
             find_written=find_written,
         )
@@ -337,6 +338,13 @@ class _Analyser:
                 note(value, Notes(output.ref))
                 return
         self.expressions.visit(item, scope)
+
+
+def _limit(tree: exp.Expr) -> int | None:
+    """The number of rows that a LIMIT of the whole query allows, if it is written as a number."""
+    limit = tree.args.get("limit")
+    count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit and limit.expression
+    return int(count.name) if isinstance(count, exp.Literal) and count.name.isdigit() else None
 
 
 def _require_position(item: exp.Literal, clause: str, columns: tuple[Column, ...]) -> None:
