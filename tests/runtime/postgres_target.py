@@ -94,6 +94,7 @@ class PostgresTarget:
 def _collected(changes: Changes) -> tuple[list[tuple[str, int]], list[tuple[str]]]:
     """Rows to write and keys to delete. Everything is computed before the transaction begins."""
     assert not isinstance(changes, Diff)
+    changes = changes.unmarked() if isinstance(changes, Upsert) else changes
     rows = [(row["key"], row["value"]) for row in changes.rows.collect()]
     if not isinstance(changes, Upsert) or changes.changed is None:
         return rows, []

@@ -15,10 +15,12 @@ from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Column, ColumnRef, Object, definition_of
 from headgate.plan.chain import chain_of, sound_query
 from headgate.plan.definitions import (
+    PRESENT,
     ConnectionRef,
     ExpressionText,
     QueryDefinition,
     RelationDefinition,
+    Relations,
     SelectDefinition,
     SinkDefinition,
     SourceDefinition,
@@ -37,6 +39,7 @@ from headgate.resolve.topics import topic_name
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
 from headgate.sql.formats import Format
+from headgate.sql.query.marked_sql import marked_sql
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
@@ -83,7 +86,21 @@ def task_definition(catalog: Catalog, sink: Object) -> TaskDefinition:
     relations = relation_definitions(catalog, [planned.relation])
     key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
     definition = _definition_name(catalog, relations)
-    return TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version, definition)
+    marked = _marked_sql(catalog, planned.relation, relations, source, key) if key else None
+    return TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version, definition, marked)
+
+
+def _marked_sql(
+    catalog: Catalog, relation: int, relations: Relations, source: SourceDefinition, key: Iterable[str]
+) -> str | None:
+    """One query for all views between a sink and its source, lowest first."""
+    views: list[ViewDefinition] = []
+    while isinstance(view := relations[relation], ViewDefinition):
+        views.insert(0, view)
+        (relation,) = view.query.relations
+    trees = [(sound_query(catalog, catalog.get(view.id)).tree, view.columns) for view in views]
+    columns = [column.name for column in source.layout.columns]
+    return marked_sql(spark_name(source.id), columns, trees, tuple(key), PRESENT)
 
 
 def _definition_name(catalog: Catalog, relations: Iterable[int]) -> str:

@@ -181,6 +181,9 @@ def system_name(relation: str) -> str:
 
 # sinks and tasks
 
+PRESENT = "hg_present"
+"""The column of marked rows: whether the key has a row now. Otherwise it is deleted."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordEncoding:
@@ -217,7 +220,9 @@ class TaskDefinition:
     """A sink with everything between its source and its topic.
 
     ``source_key`` maps each key column of an UPSERT sink over a keyed source to the column of the source that it comes
-    from. It is empty for sinks that delete nothing. ``catalog_version`` is the catalog's version that it was made from.
+    from. It is empty for sinks that delete nothing. ``marked_sql`` is one query for the rows of such a sink over the marked
+    rows of its source, marked as well; None if the views between do more than filter and project.
+    ``catalog_version`` is the catalog's version that it was made from.
     ``definition`` differs if a view between was replaced; it stays when a source follows a schema change.
     """
 
@@ -229,3 +234,4 @@ class TaskDefinition:
     source_key: Mapping[str, str] = field(default_factory=dict)
     catalog_version: int = 0
     definition: str = ""
+    marked_sql: str | None = None

@@ -24,14 +24,17 @@ from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from headgate.catalog.positions import Position, Positions
 from headgate.catalog.tasks import Ledger as Ledger
 from headgate.catalog.tasks import Mark as Mark
 from headgate.catalog.tasks import Quarantined
 from headgate.connectors.kafka import Topic
+from headgate.plan.definitions import PRESENT
 from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.source import Arrived
+from headgate.schema.formats.spark_ddl import spark_identifier
 
 # Batches and ledgers
 
@@ -135,12 +138,24 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """The present row of each changed key, without old rows. `changed` has the key of every change, each once: a key that has
-    no row in `rows` is deleted. None if nothing is deleted."""
+    """The present row of each changed key, without old rows. Keys that are deleted are told in one of two ways:
+
+    - `marked`: `rows` has a row for every changed key, and its column `PRESENT` says whether the key has a row now. The
+      other columns of a deleted key mean nothing, but for its key.
+    - `changed` has the key of every change, each once: a key that has no row in `rows` is deleted. None if none is.
+    """
 
     rows: DataFrame
     key: tuple[str, ...]
     changed: DataFrame | None = None
+    marked: bool = False
+
+    def unmarked(self) -> Upsert:
+        """The same changes in the second way."""
+        if not self.marked:
+            return self
+        keys = self.rows.select(*[F.col(spark_identifier(name)) for name in self.key])
+        return Upsert(self.rows.where(PRESENT).drop(PRESENT), self.key, keys)
 
 
 @dataclass(frozen=True, slots=True)

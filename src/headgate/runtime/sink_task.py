@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from headgate.catalog.positions import KafkaPosition
 from headgate.connectors.connections import Clients
-from headgate.plan.definitions import TaskDefinition
+from headgate.plan.definitions import TaskDefinition, spark_name
 from headgate.runtime.computation import ComputedQuery, Rerun, located, queries_below
 from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.inputs.kafka import KafkaInput
@@ -56,12 +56,26 @@ class SinkPlan:
     def output(self, session: SparkSession, changed: Changes) -> Changes:
         """The changes of the sink's relation. A key of a keyed sink that was changed and has no row is deleted: its row was
         deleted, or no longer passes a filter."""
-        rows = self._rows(session, changed.rows)
-        names = self._task.source_key
-        if isinstance(changed, Upsert) and changed.changed is not None and names:
-            every = changed.changed.select(*[F.col(spark_identifier(of)).alias(name) for name, of in names.items()])
-            return Upsert(rows, tuple(names), every)
-        return Append(rows, isinstance(changed, Append) and changed.in_one_part)
+        names, one_pass = self._task.source_key, self._task.marked_sql
+        if not isinstance(changed, Upsert):
+            return Append(self._rows(session, changed.rows), isinstance(changed, Append) and changed.in_one_part)
+        if changed.marked and names and one_pass is not None:
+            return Upsert(self._marked_rows(session, changed.rows, one_pass), tuple(names), marked=True)
+        # All columns: a column of the sink's key may be another one than those of the source's key.
+        every = changed.rows if changed.marked else changed.changed
+        rows = self._rows(session, changed.unmarked().rows)
+        if every is None or not names:
+            return Append(rows)
+        keys = every.select(*[F.col(spark_identifier(of)).alias(name) for name, of in names.items()])
+        return Upsert(rows, tuple(names), keys)
+
+    def _marked_rows(self, session: SparkSession, marked: DataFrame, sql: str) -> DataFrame:
+        name = spark_name(self._task.source.id)
+        marked.createOrReplaceTempView(name)
+        try:
+            return session.sql(sql)
+        finally:
+            session.catalog.dropTempView(name)
 
     def _rows(self, session: SparkSession, current: DataFrame, relation: int | None = None) -> DataFrame:
         """The rows of a relation of the chain over rows of the source. The default is the sink's relation."""
@@ -80,7 +94,8 @@ class SinkPlan:
             return failed
 
         def rows(query: ComputedQuery, start: KafkaPosition, end: KafkaPosition) -> DataFrame:
-            return self._rows(session, range_.read(start, end).rows, query.relation)
+            read = range_.read(start, end)
+            return self._rows(session, read.unmarked().rows if isinstance(read, Upsert) else read.rows, query.relation)
 
         keyed = self._task.source.layout.envelope != "NONE"
         return located(failed, error, queries, Rerun(range_.start, range_.end, keyed, rows), LOCATE_SECONDS)

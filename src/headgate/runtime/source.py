@@ -157,6 +157,12 @@ class SourceReader:
     def columns(self, records: DataFrame) -> DataFrame:
         return self._decoder().columns(records)
 
+    def marked(self, changes: DataFrame) -> DataFrame | None:
+        """The source's columns of all changes, and whether each is a row or a deletion. None if a column can fail the job,
+        which must then not be computed for rows that a query leaves out."""
+        decoder = self._decoder()
+        return None if decoder.guards_columns else decoder.marked(changes)
+
     def expected(self, side: str) -> str:
         """What a record's key or value should have been, for the quarantine."""
         if side == "header":

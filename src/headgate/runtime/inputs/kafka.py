@@ -161,11 +161,12 @@ class KafkaInput:
 
     def changes(self, accepted: DataFrame, *, in_one_part: bool = False) -> Changes:
         """The changes that accepted records mean. For a keyed source these are the last records of each key."""
-        rows = self.reader.current(accepted)
         if self.reader.layout.envelope == "NONE":
-            return Append(rows, in_one_part)
+            return Append(self.reader.current(accepted), in_one_part)
         key = tuple(column.name for column in self.reader.layout.columns if column.key)
-        return Upsert(rows, key, self.reader.columns(accepted))
+        if (marked := self.reader.marked(accepted)) is not None:
+            return Upsert(marked, key, marked=True)
+        return Upsert(self.reader.current(accepted), key, self.reader.columns(accepted))
 
     def release(self, position: Position) -> None:
         """The batch is committed, so a schema that was tried in it halts nothing."""
