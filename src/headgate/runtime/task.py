@@ -4,8 +4,8 @@
              otherwise the first positions, which are stored at once
     choose   an end for each input, not before an open mark; nothing new: no batch
     mark     for targets whose ledger is in the catalog: the end becomes durable before anything is written
-    write    the plan over (start, end] goes to the target. If the plan is another one than that of the ledger, a batch
-             without new records brings a keyed target in step first
+    write    the plan over (start, end] goes to the target. If the plan is another one than that of the ledger, batches
+             without new records bring a keyed target in step first, each for a part of the keys
     commit   the ledger moves by compare-and-set, with the rejected records; then the inputs are released
 
 After a crash the next batch starts at the ledger. A target with its own ledger has either all of the lost batch or nothing.
@@ -53,10 +53,15 @@ NO_MARK = Mark(None, 0)
 
 
 class Step(Protocol):
-    """Brings a keyed target in step with a plan that was replaced, up to the ledger's positions."""
+    """Brings a keyed target in step with a plan that was replaced, up to the ledger's positions, in one or more batches: each is
+    a part of the keys. The ledger gets the new definition with the last one. After a crash all parts are written again;
+    what was written before does not differ any more."""
+
+    def is_last(self, positions: Positions) -> bool:
+        """Whether the next part is the last one."""
 
     def write(self, session: SparkSession, batch: Batch) -> None:
-        """Write the difference between what the target holds and what the plan gives. May be repeated after a crash."""
+        """Write the difference between what the target holds and what the plan gives, for the next part of the keys."""
 
 
 class Task:
@@ -194,11 +199,7 @@ class Task:
             self.begin()
         # First up to an open mark: the target may already have newer rows than those of the ledger.
         step = self._step if self._is_out_of_step() and self._mark.end is None else None
-        batch = (
-            self._choose(session, limit, available)
-            if step is None
-            else self._batch(self.positions, self.plan.definition)
-        )
+        batch = self._choose(session, limit, available) if step is None else self._step_batch(step)
         if batch is None:
             return None
         self._tried = batch
@@ -229,6 +230,11 @@ class Task:
         if not reaches(end, mark):
             self._drop_mark("a record before its end halts the task, or its records are gone")
         return self._batch(end, ledger.definition if self._is_out_of_step() else self.plan.definition)
+
+    def _step_batch(self, step: Step) -> Batch:
+        """A batch without new records. The target has the new definition when the last of them is committed."""
+        last = step.is_last(self.positions)
+        return self._batch(self.positions, self.plan.definition if last else self._known_ledger().definition)
 
     def _batch(self, end: Positions, definition: str) -> Batch:
         ledger, now = self._known_ledger(), datetime.now(UTC)
