@@ -261,6 +261,9 @@ class MemoryStore:
         if self.lease != self.shared.lease:
             raise LeaseLost("memory", self.lease, "another engine")
 
+    def task_uuid(self, task: int) -> str:
+        return f"{task:032x}"
+
     def next_epoch(self, task: int) -> int:
         self._starts += 1
         return self.lease * 2**20 + self._starts

@@ -100,7 +100,7 @@ def made_task(session: SparkSession, layout: SourcePlan, records: Sequence[Raw],
     source = SourceDefinition(1, "s", "t", 3, layout)
     value = RecordEncoding("TEXT", ("text",), Record(()))
     sink = SinkDefinition("s", 1, "out", 3, None, value, None, "NONE")
-    input_ = KafkaInput(source, clients, 2, 'sink "s"', "b:1")
+    input_ = KafkaInput(source, clients, 2, 'sink "s"', "b:1", "headgate-2")
     input_.reader = Reader(session, source, clients, records)
     plan_ = SinkPlan(TaskDefinition(2, "s", source, {1: source}, sink))
     task = Task(2, "s", {1: input_}, plan_, Target(sink, cast("KafkaCluster", cluster)), cast("LedgerStore", None))

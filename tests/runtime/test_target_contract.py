@@ -115,7 +115,7 @@ class Postgres(OnSpark):
         self._task = int(self.name.rpartition("_")[2]) + 1000
 
     def open(self) -> Target:
-        return PostgresTarget(self._address, self._task, self.name, keyed=self.keyed)
+        return PostgresTarget(self._address, self._task, f"{self._task:032x}", self.name, keyed=self.keyed)
 
     def held(self, target: Target) -> list[Row]:
         return sorted((row["key"], row["value"]) for row in target.contents(self.session).rows.collect())

@@ -25,6 +25,7 @@ from headgate.catalog.changes import (
     TaskStateSet,
 )
 from headgate.catalog.objects import Column, DesiredTaskState, Object
+from headgate.catalog.positions import RecordPosition
 from headgate.schema.names import quote_identifier
 from headgate.schema.render import print_type
 
@@ -39,7 +40,7 @@ class Entry:
     object: str
     change: str
     cause: str
-    position: str | None
+    position: RecordPosition | None
     statement: str | None
 
 

@@ -138,7 +138,9 @@ def _events(_: Catalog, reader: Reader) -> Iterator[Row]:
 
 
 def _history(_: Catalog, reader: Reader) -> Iterator[Row]:
-    return ((e.time, e.object, e.change, e.cause, e.position, e.statement) for e in reader.history())
+    for e in reader.history():
+        position = None if e.position is None else dump_record(e.position)
+        yield e.time, e.object, e.change, e.cause, position, e.statement
 
 
 def _schemas(catalog: Catalog, _: Reader) -> Iterator[Row]:
@@ -264,7 +266,7 @@ HEADGATE_CATALOG = (
             "object text not null",
             "change text not null",
             "cause text not null",
-            "position text",
+            "position json",
             "statement text",
         ),
         _history,

@@ -102,6 +102,9 @@ class LedgerStore(Protocol):
     """Where ledgers live that their target cannot hold: the catalog. Every write raises LeaseLost once another engine has
     taken the catalog over. Writes of several tasks at one moment share one transaction."""
 
+    def task_uuid(self, task: int) -> str:
+        """What identifies a task outside of the catalog: two projects may share a cluster or a database."""
+
     def next_epoch(self, task: int) -> int:
         """A new epoch for a task that starts: larger than all before it, also of engines that had the lease earlier."""
 

@@ -34,7 +34,8 @@ def sink_task(
     """The task of a sink, ready to begin. Opens clients, but asks nobody yet."""
     source, cluster = definition.source, clients.kafka(definition.sink.connection)
     brokers = " or ".join(dict.fromkeys((clients.kafka(source.connection).brokers, cluster.brokers)))
-    input_ = KafkaInput(source, clients, definition.id, f'sink "{definition.name}"', brokers)
+    group = f"headgate-{store.task_uuid(definition.id)}"
+    input_ = KafkaInput(source, clients, definition.id, f'sink "{definition.name}"', brokers, group)
     target, plan = KafkaTarget(definition.sink, cluster), SinkPlan(definition)
     step = KafkaStep(input_, plan, target, on_notice) if definition.source_key else None
     return Task(

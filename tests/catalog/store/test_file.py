@@ -19,8 +19,11 @@ from headgate.catalog.errors import (
     LeaseHeld,
     NotACatalog,
 )
+from headgate.catalog.positions import KafkaRecord
 from headgate.catalog.store import database as opening
-from headgate.catalog.store.migrations import REFUSED, format_of, migrations, newest_format
+from headgate.catalog.store.log import read_history
+from headgate.catalog.store.migrations import REFUSED, format_of, migrate, migrations, newest_format
+from headgate.catalog.store.progress import read_uuid
 from headgate.catalog.store.sqlite import SqliteReader, SqliteStore
 from headgate.errors import InternalError
 from headgate.sql.statement import Kind
@@ -28,6 +31,7 @@ from tests.catalog.building import created
 
 pytestmark = pytest.mark.unit
 
+PRESENT = newest_format(migrations())
 NEWER = (*migrations(), "CREATE TABLE added (\n  a TEXT);\nINSERT INTO added\nSELECT name FROM objects;")
 
 
@@ -64,7 +68,7 @@ def test_an_older_catalog_is_brought_up_to_date_by_a_writer(path: Path) -> None:
 def test_an_older_catalog_is_not_for_readers(path: Path) -> None:
     with pytest.raises(CatalogTooOld) as caught:
         SqliteReader(path, scripts=NEWER)
-    assert (caught.value.version, caught.value.wanted) == (3, 4)
+    assert (caught.value.version, caught.value.wanted) == (PRESENT, PRESENT + 1)
 
 
 def test_a_catalog_with_definitions_of_another_form_is_refused_and_left_alone(path: Path) -> None:
@@ -83,14 +87,30 @@ def test_a_newer_catalog_is_refused_and_left_alone(path: Path) -> None:
     for kind in (SqliteStore, SqliteReader):
         with pytest.raises(CatalogTooNew) as caught:
             kind(path)
-        assert caught.value.detail() == "The file has format 4, and this version reads formats up to 3."
+        said = f"The file has format {PRESENT + 1}, and this version reads formats up to {PRESENT}."
+        assert caught.value.detail() == said
     assert path.read_bytes() == before
+
+
+def test_an_older_catalog_gets_uuids_of_its_tasks_and_positions_in_its_history(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    database = sqlite3.connect(path, isolation_level=None)
+    migrate(database, migrations()[:1])
+    database.execute("INSERT INTO desired VALUES (7, 'running')")
+    database.execute("INSERT INTO history VALUES (1, 0, 7, 's', 'column', 'schema id 3', 'a.b-c/12/345', NULL)")
+    database.execute("INSERT INTO history VALUES (2, 0, 7, 's', 'paused', 'statement', NULL, NULL)")
+    migrate(database, migrations())
+    assert [e.position for e in read_history(database, None)] == [KafkaRecord("a.b-c", 12, 345), None]
+    assert len(read_uuid(database, 7)) == 32
+    with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+        database.execute("UPDATE history SET position = NULL")
+    database.close()
 
 
 def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
     with pytest.raises(CatalogDamaged):
         SqliteStore(path, scripts=(*NEWER, "CREATE TABLE more (a TEXT);\nDROP TABLE nowhere;"))
-    assert run(path, "PRAGMA user_version") == [(3,)]
+    assert run(path, "PRAGMA user_version") == [(PRESENT,)]
     assert run(path, "SELECT count(*) FROM sqlite_master WHERE name IN ('added', 'more')") == [(0,)]
     SqliteStore(path).close()
 
@@ -99,7 +119,7 @@ def test_a_migration_waits_for_the_lease(path: Path) -> None:
     with SqliteStore(path):
         with pytest.raises(LeaseHeld):
             SqliteStore(path, scripts=NEWER)
-        assert run(path, "PRAGMA user_version") == [(3,)]
+        assert run(path, "PRAGMA user_version") == [(PRESENT,)]
 
 
 def test_a_migration_must_end_its_last_statement(path: Path) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from headgate.catalog.apply import AppliedChange, object_id_of
 from headgate.catalog.changes import Commit, ObjectCreated, SecretChanged
 from headgate.catalog.history import Entry, Event, describe, event_of
+from headgate.catalog.positions import dump_record, load_record
 from headgate.catalog.secrets import redacted_statement
 from headgate.catalog.store.rows import from_micros, to_micros
 
@@ -17,11 +18,11 @@ def append(database: sqlite3.Connection, unit: Commit, steps: Sequence[AppliedCh
     """Append the lines and events of one statement."""
     text = shown_statement(steps, unit.statement)
     written = None if text is None else _write_statement(database, text)
-    time = to_micros(now)
+    time, position = to_micros(now), None if unit.position is None else dump_record(unit.position)
     database.executemany(
         "INSERT INTO history (time, object_id, object, change, cause, position, statement) VALUES (?,?,?,?,?,?,?)",
         [
-            (time, object_id_of(step.change), step.name_after, line, unit.cause, unit.position, written)
+            (time, object_id_of(step.change), step.name_after, line, unit.cause, position, written)
             for step in steps
             for line in describe(step)
         ],
@@ -45,8 +46,9 @@ def read_history(database: sqlite3.Connection, object_id: int | None) -> Iterato
         " WHERE ?1 IS NULL OR h.object_id = ?1 ORDER BY h.sequence",
         (object_id,),
     )
-    for sequence, time, *rest in rows:
-        yield Entry(sequence, from_micros(time), *rest)
+    for sequence, time, id_, name, change, cause, position, statement in rows:
+        at = None if position is None else load_record(position)
+        yield Entry(sequence, from_micros(time), id_, name, change, cause, at, statement)
 
 
 def read_events(database: sqlite3.Connection, after: int) -> Iterator[Event]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sqlite3
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -118,7 +119,7 @@ def _column_row(object_id: int, position: int, c: Column) -> tuple[object, ...]:
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:
     """Delete what was recorded about a dropped task. History and events stay."""
-    for table in ("task_status", "ledgers", "marks", "quarantine"):
+    for table in ("task_status", "task_uuids", "ledgers", "marks", "quarantine"):
         database.execute(f"DELETE FROM {table} WHERE task = ?", (gone,))
     database.execute("DELETE FROM quarantine WHERE object = ?", (gone,))
 
@@ -133,6 +134,8 @@ def _write_desired(database: sqlite3.Connection, old: dict[int, DesiredTaskState
     database.executemany("DELETE FROM desired WHERE task = ?", [(i,) for i in old.keys() - new.desired.keys()])
     changed = [(i, d.value) for i, d in new.desired.items() if old.get(i) is not d]
     database.executemany("INSERT OR REPLACE INTO desired VALUES (?,?)", changed)
+    uuids = [(i, uuid.uuid4().hex) for i in new.desired.keys() - old.keys()]
+    database.executemany("INSERT INTO task_uuids VALUES (?,?)", uuids)
 
 
 def _secret_row(source: SecretSource) -> tuple[str, str]:

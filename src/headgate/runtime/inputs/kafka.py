@@ -53,13 +53,22 @@ QUARANTINED = (
 
 class KafkaInput:
     """One source of a task. `task_id` and `task_name` appear in quarantined records and errors; `brokers` names the
-    clusters that a failed batch may not have reached."""
+    clusters that a failed batch may not have reached. `group` is the consumer group."""
 
-    def __init__(self, source: SourceDefinition, clients: Clients, task_id: int, task_name: str, brokers: str) -> None:
+    def __init__(
+        self,
+        source: SourceDefinition,
+        clients: Clients,
+        task_id: int,
+        task_name: str,
+        brokers: str,
+        group: str,
+    ) -> None:
         self.reader = SourceReader(source, clients)
         self.task_id = task_id
         self.task_name = task_name
         self._brokers = brokers
+        self._group = group
         self._decoded: DataFrame | None = None
         self._observed: Observation | None = None  # None if a bad record halts the task
         self._harmless: set[Suspect] = set()  # schemas that change nothing that the task uses
@@ -147,7 +156,7 @@ class KafkaInput:
     def _raw(self, session: SparkSession, start: KafkaPosition, end: KafkaPosition) -> DataFrame:
         begin = start.by_partition
         first = {p: begin.get(p, 0) for p in end.by_partition}
-        return self.reader.between(session, first, end.by_partition, f"headgate-task-{self.task_id}")
+        return self.reader.between(session, first, end.by_partition, self._group)
 
     def read(self, session: SparkSession, start: Position, end: Position) -> Changes:
         begin, until = _kafka(start), _kafka(end)
