@@ -23,7 +23,7 @@ from bench.pipeline import Receiver, execute
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.process import started_engine
+from headgate.serve.client import started_engine
 
 MORE = 2.0  # seconds, promised
 EVERY = 0.05

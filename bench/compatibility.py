@@ -19,9 +19,8 @@ import httpx
 from bench.disagreements import Disagreement, Reason
 from bench.figures import Report, Row, Size, compared, cpu_seconds
 from bench.pairs import TextPair, pairs
-from headgate.registry.compatibility import Incompatibility
-from headgate.registry.compatibility.levels import incompatibilities
-from headgate.registry.errors import MalformedSchema
+from headgate.registry.compatibility import incompatibilities
+from headgate.registry.errors import Incompatibility, MalformedSchema
 from headgate.registry.schemas import ParsedSchema, Schema, parse
 from headgate.schema.written import SchemaFormat
 from tests.registry.apicurio import BASE_PATH, apicurio

@@ -16,10 +16,9 @@ import jsonschema_rs
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
 from bench.pairs import TextPair, drawn
-from headgate.registry.compatibility import Incompatibility
-from headgate.schema.formats.documents import Json
+from headgate.registry.errors import Incompatibility
 from headgate.schema.formats.protobuf import read_files
-from headgate.schema.written import SchemaFormat
+from headgate.schema.written import Json, SchemaFormat
 from tests.registry.strategies import json_instances
 
 SAMPLES = 100

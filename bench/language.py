@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from bench.figures import Report, Size, compared, cpu_seconds
 from headgate.errors import HeadgateError
-from headgate.sql.script import parse_script, parse_statement, statement_spans
+from headgate.sql.script import parse_script, parse_statement
 from headgate.sql.statement import print_statement
 from tests.sql.golden_files import texts
 
@@ -45,10 +45,10 @@ def _statements() -> list[str]:
     found: list[str] = []
     for text in texts():
         try:
-            parse_script(text)
+            statements = parse_script(text)
         except HeadgateError:
             continue
-        found += [text[span.start : span.end] for span in statement_spans(text)]
+        found += [text[one.span.start : one.span.end] for one in statements]
     return found
 
 

@@ -14,8 +14,7 @@ from typing import TypeVar
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from headgate.schema.formats.documents import Json
-from headgate.schema.written import SchemaFormat
+from headgate.schema.written import Json, SchemaFormat
 from tests.registry.compatibility.test_protobuf import changed, members, source
 from tests.registry.strategies import avro_pairs, json_pairs
 

@@ -40,7 +40,7 @@ from headgate.catalog.tasks import TaskStatus
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.process import EngineProcess, program_environment, started_engine
+from headgate.serve.client import EngineProcess, program_environment, started_engine
 from headgate.serve.protocol import Failed
 
 RATE, CORES, LATENCY, GROWTH = 1.3, 0.05, 4.0, 1.1  # promises

@@ -26,8 +26,7 @@ from headgate.embedded.world import World
 from headgate.errors import HeadgateError
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.client import EngineClient
-from headgate.serve.process import started_engine
+from headgate.serve.client import EngineClient, started_engine
 from headgate.serve.protocol import Done, Failed, Rows
 
 TOPIC = "orders"

@@ -9,8 +9,8 @@ import click
 
 from headgate.cli.main import COMMANDS
 from headgate.cli.main import headgate as command_line
-from headgate.sql.grammar import all_option_lists, all_rules, all_synopses, wrapped
 from headgate.sql.options import rules
+from headgate.sql.script import all_option_lists, all_rules, all_synopses, wrapped
 from tools.error_page import error_page
 from tools.type_tables import FORMATS, loss_table, reading_table, type_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 
-from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.changes import diff
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats import avro, elasticsearch, jsonschema, postgres, protobuf, spark
 from headgate.schema.formats.protobuf.print import print_proto

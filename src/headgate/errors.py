@@ -58,6 +58,7 @@ class Diagnostic:
         return "\n".join(parts)
 
     def as_json(self) -> dict[str, object]:
+        """The fields that have a value, for the HTTP protocol and for logs."""
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
 
 
@@ -94,9 +95,11 @@ class _Template(string.Formatter):
     """
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Look up a placeholder among the attributes of the error, which is the only positional argument."""
         return getattr(args[0], str(key))
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        """Format one value by the words of its format specification."""
         if "|" in format_spec:
             one, more = format_spec.split("|")
             return f"{value} {one if value == 1 else more}"
@@ -109,6 +112,7 @@ class _Template(string.Formatter):
         return _JOIN[last](items)
 
     def values(self, text: str, error: HeadgateError) -> list[Any]:
+        """The values of all placeholders, to find out whether one of them is empty."""
         return [self.get_field(name, (error,), {})[0] for name in placeholders(text)]
 
 
@@ -118,6 +122,7 @@ def placeholders(text: str) -> list[str]:
 
 
 def _unknown_words(text: str) -> list[str]:
+    """Words of format specifications that no rule exists for. They would fail only when the error is shown."""
     specs = [spec for _, _, spec, _ in string.Formatter().parse(text) if spec and "|" not in spec]
     return [w for spec in specs for w in spec.split() if w.isalpha() and w not in {*_ITEM, *_JOIN}]
 
@@ -165,21 +170,22 @@ class HeadgateError(Exception):
         return did_you_mean(getattr(self, "similar", ())) or self._sentence(self.HINT)
 
     def _sentence(self, text: str | None) -> str | None:
-        """The template filled in; None if a value in it is empty, because a sentence with a hole tells nothing."""
+        """The template filled in; None if a value in it is empty, because a sentence with a gap helps nobody."""
         if text is None or any(value in (None, "", ()) for value in _TEMPLATE.values(text, self)):
             return None
         return _TEMPLATE.vformat(text, (self,), {})
 
     def at(self, span: Span | None) -> Self:
-        """The same error, pointing at a part of the statement. A span that is already set stays: inner code knows better."""
+        """The same error, pointing at a part of the statement. A span that is already set stays: inner code knows
+        better."""
         if self.span is None:
             self.span = span
         return self
 
     def diagnostic(self, source: str | None = None) -> Diagnostic:
         """The error as data; with the statement's text, a span becomes line, column and a caret."""
-        place = locate(source, self.span) if source is not None and self.span is not None else None
-        return Diagnostic(self.code, self.message(), self.detail(), self.hint(), *(place or (None, None, None)))
+        position = locate(source, self.span) if source is not None and self.span is not None else (None, None, None)
+        return Diagnostic(self.code, self.message(), self.detail(), self.hint(), *position)
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message()}"
@@ -190,6 +196,7 @@ class HeadgateError(Exception):
 
 
 def _rebuild(cls: type[HeadgateError], values: dict[str, Any], span: Span | None) -> HeadgateError:
+    """Make the error again in another process. Exceptions pickle their `args` by default, which ours do not have."""
     made = cls(**values)
     made.span = span
     return made
@@ -250,6 +257,7 @@ def if_few(names: Iterable[str], most: int = 10) -> tuple[str, ...]:
 
 
 def did_you_mean(similar: tuple[str, ...]) -> str | None:
+    """The hint that lists similar names; None if there are none."""
     if not similar:
         return None
     names = [f'"{name}"' for name in similar]
@@ -267,11 +275,7 @@ def locate(source: str, span: Span) -> tuple[int, int, str]:
     text, offset = _window(text, column - 1)
     gutter = f"{line} | "
     pad = "".join("\t" if c == "\t" else " " for c in text[:offset])
-    return (
-        line,
-        column,
-        f"{gutter}{text}\n{' ' * len(gutter)}{pad}{'^' * min(width, max(1, len(text) - offset))}",
-    )
+    return (line, column, f"{gutter}{text}\n{' ' * len(gutter)}{pad}{'^' * min(width, max(1, len(text) - offset))}")
 
 
 def _window(text: str, offset: int, width: int = 160) -> tuple[str, int]:

@@ -24,7 +24,6 @@ from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
 from headgate.catalog.objects import (
     Column,
-    ColumnRef,
     Comment,
     Dependency,
     DependencyKind,
@@ -35,6 +34,7 @@ from headgate.catalog.objects import (
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Named
+from headgate.sql.query.tree import ColumnRef
 from headgate.sql.statement import RELATIONS, Kind, ObjectName, Query
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier

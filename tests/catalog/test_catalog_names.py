@@ -8,7 +8,6 @@ from headgate.catalog.errors import (
     AlreadyExists,
     AmbiguousColumn,
     AmbiguousName,
-    ColumnWithoutObject,
     NameTooLong,
     NoColumns,
     ReservedName,
@@ -20,14 +19,15 @@ from headgate.catalog.names import (
     DEFAULT_PATH,
     SearchPath,
     find,
+    owned_column,
     parent_and_name,
     resolve,
-    resolve_column_of,
     resolve_database,
+    resolve_owner,
     resolve_schema,
     search_path,
 )
-from headgate.catalog.objects import Namespace, namespace_of
+from headgate.catalog.objects import Column, Namespace, namespace_of
 from headgate.errors import HeadgateError, Span
 from headgate.sql.statement import Kind, ObjectName
 from headgate.text.cursor import Identifier
@@ -193,24 +193,27 @@ def test_set_search_path_takes_schemas_that_exist(building: Building) -> None:
 
 def test_columns_follow_the_same_rules(building: Building) -> None:
     building.add(Kind.VIEW, "v", "Id bigint", "price integer", "PRICE text")
-    found = [resolve_column_of(building.catalog, DEFAULT_PATH, written(f"v.{c}"))[1].id for c in ("ID", "PRICE")]
+    found = [column_of(building, f"v.{c}").id for c in ("ID", "PRICE")]
     assert found == [1, 3]
     with pytest.raises(AmbiguousColumn) as ambiguous:
-        resolve_column_of(building.catalog, DEFAULT_PATH, written("v.Price"))
+        column_of(building, "v.Price")
     assert ambiguous.value.candidates == ('"PRICE"', '"price"')
     with pytest.raises(UnknownColumn) as unknown:
-        resolve_column_of(building.catalog, DEFAULT_PATH, written("v.prize"))
+        column_of(building, "v.prize")
     assert unknown.value.message() == 'column "prize" of view "v" does not exist'
     assert unknown.value.similar == ("price",)
 
 
-def test_a_column_needs_its_object_and_the_object_columns(building: Building) -> None:
+def test_an_object_without_columns_has_none_to_find(building: Building) -> None:
     building.add(Kind.TYPE, "list", body="array<text>")
-    with pytest.raises(ColumnWithoutObject):
-        resolve_column_of(building.catalog, DEFAULT_PATH, written("price"))
     with pytest.raises(NoColumns) as caught:
-        resolve_column_of(building.catalog, DEFAULT_PATH, written("list.price"))
+        column_of(building, "list.price")
     assert caught.value.message() == 'type "list" has no columns'
+
+
+def column_of(building: Building, name: str) -> Column:
+    owner = resolve_owner(building.catalog, DEFAULT_PATH, written(name))
+    return owned_column(building.catalog, owner, written(name))
 
 
 def place_of(building: Building, name: str, kind: Kind) -> tuple[int, str]:

@@ -15,11 +15,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from headgate.cli.commands import ENGINE_WAS_TEMPORARY
-from headgate.cli.engine import LAZY_SPARK
+from headgate.cli.commands import ENGINE_WAS_TEMPORARY, LAZY_SPARK
 from headgate.embedded.world import World
-from headgate.serve.client import EngineAddress
-from headgate.serve.process import HEADGATE, program_environment, started_engine
+from headgate.serve.client import HEADGATE, EngineAddress, program_environment, started_engine
 
 pytestmark = pytest.mark.e2e
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from headgate.connectors.connections import registry_client
 from headgate.connectors.errors import ConflictingOptions, InvalidOption, OptionMissing
 from headgate.connectors.kafka import KafkaCluster
 from headgate.connectors.options import ConnectionOptions, reveal_options
-from headgate.connectors.registry import registry_client
 from headgate.registry.errors import InvalidRegistrySetting
 from headgate.sql.connections import CreateConnection
 from headgate.sql.script import parse_statement

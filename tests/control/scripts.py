@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import cast
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Object
 from headgate.catalog.store.sqlite import SqliteStore
 from headgate.connectors.connections import ConnectionRef, Connections
@@ -24,8 +23,8 @@ from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
-from headgate.sql.queries import Select
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.statement import Query
 
 
 class TopicNames:
@@ -74,11 +73,9 @@ class Reached(Connections):
 class Answers:
     """Runs no query: tells which it was asked for."""
 
-    def select(
-        self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
-    ) -> Iterator[Result]:
+    def select(self, catalog: Catalog, query: Query, cancellation: Cancellation) -> Iterator[Result]:
         yield ResultColumns((("query", "text"),))
-        yield ResultRows(((statement.query.text,),))
+        yield ResultRows(((query.text,),))
         yield Done("SELECT 1")
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:

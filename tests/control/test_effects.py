@@ -74,7 +74,7 @@ def lines(sql: Shell) -> Shell:
 
 def outside(sql: Shell, topic: str) -> tuple[object, ...]:
     subjects = [f"{topic}-key", f"{topic}-value"]
-    live = sql.registry.subjects(f"{topic}-")
+    live = tuple(name for name in sql.registry.subjects() if name.startswith(f"{topic}-"))
     versions = [sql.registry.versions(subject) for subject in live]
     return set(sql.topics), live, versions, [sql.registry.own_level(subject) for subject in subjects]
 

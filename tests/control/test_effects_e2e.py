@@ -41,7 +41,8 @@ class Engine:
 
     def left(self, topic: str) -> tuple[object, ...]:
         levels = [self.registry.own_level(f"{topic}-{side}") for side in ("key", "value")]
-        return tuple(self.kafka.topics([topic])), self.registry.subjects(f"{topic}-"), levels
+        subjects = tuple(name for name in self.registry.subjects() if name.startswith(f"{topic}-"))
+        return tuple(self.kafka.topics([topic])), subjects, levels
 
     def close(self) -> None:
         self.connections.close()

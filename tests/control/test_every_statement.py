@@ -102,7 +102,7 @@ def busy(sql: Shell) -> Shell:
 
 def classes() -> set[str]:
     """The names of all statements; the script parser has imported every module that defines one."""
-    return {c.__name__ for c in _subclasses(Statement)} - {"Alter", "Create"}
+    return {c.__name__ for c in _subclasses(Statement)} - {"AboutObject", "Alter", "Create"}
 
 
 def _subclasses(cls: type[Statement]) -> Iterator[type[Statement]]:

@@ -1,4 +1,4 @@
-"""A statement is purified and planned once, each of its queries is analysed once, and each subject is asked for once.
+"""A statement is resolved, purified and planned once, each of its queries is analysed once, and each subject is asked for once.
 
 The numbers are upper bounds. Lower one when a change makes it smaller, so that it cannot grow again unnoticed.
 """
@@ -14,6 +14,8 @@ import pytest
 
 from headgate.connectors.kafka import NewTopicOptions
 from headgate.control.apply import Scripts
+from headgate.control.definitions import task_definition
+from headgate.sql.statement import Kind
 from tests.control.scripts import Shell
 
 pytestmark = pytest.mark.unit
@@ -22,10 +24,13 @@ pytestmark = pytest.mark.unit
 COUNTED = {
     ("query", "analyse"): "analyses",
     ("catalog", "resolve"): "name look-ups",
+    ("resolve", "resolve_statement"): "resolutions",
     ("purify", "purify"): "purifications",
     ("plan", "plan"): "plans",
     ("control", "show"): "answers of SHOW",
     ("registry", "latest"): "latest schemas",
+    ("plan", "plan_new_sink"): "plans of a sink",
+    ("control", "source_definition"): "definitions of a source",
 }
 
 SCHEMA = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, {"name": "item", "type": "string"}]}'
@@ -35,6 +40,10 @@ VIEWS = tuple(
     for number, relation in ((1, "work"), (2, "v1"), (3, "v2"))
 )
 SINK = "CREATE SINK to_work FROM v3 INTO KAFKA CONNECTION kafka (TOPIC 'to_work') FORMAT JSON"
+AVRO_SINK = (
+    "CREATE SINK avro FROM work INTO KAFKA CONNECTION kafka (TOPIC 'avro') "
+    "FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION registry"
+)
 
 
 def counted(work: Callable[[], object]) -> Counter[str]:
@@ -60,16 +69,29 @@ def shell(sql: Shell) -> Shell:
 @pytest.mark.parametrize(
     ("statement", "bounds"),
     [
-        (SOURCE, {"name look-ups": 2, "purifications": 1, "plans": 1, "latest schemas": 2}),
-        (VIEWS[0], {"analyses": 1, "name look-ups": 1, "purifications": 1, "plans": 1}),
-        (SINK, {"name look-ups": 2, "purifications": 1, "plans": 1}),
-        ("SHOW SINKS", {"purifications": 1, "plans": 1, "answers of SHOW": 1}),
-        ("DESCRIBE v1", {"name look-ups": 2, "purifications": 1, "plans": 1, "answers of SHOW": 1}),
+        (SOURCE, {"name look-ups": 2, "latest schemas": 2}),
+        (VIEWS[0], {"analyses": 1, "name look-ups": 1}),
+        (SINK, {"name look-ups": 2, "plans of a sink": 1}),
+        ("SHOW SINKS", {"answers of SHOW": 1}),
+        ("DESCRIBE v1", {"name look-ups": 1, "answers of SHOW": 1}),
+        ("SHOW CREATE VIEW v1", {"name look-ups": 1, "answers of SHOW": 1}),
+        ("SHOW LINEAGE FOR v1", {"name look-ups": 1, "answers of SHOW": 1}),
+        ("SELECT id FROM v3", {"analyses": 1, "name look-ups": 1}),
+        ("EXPLAIN SELECT id FROM v3", {"analyses": 1, "name look-ups": 1, "answers of SHOW": 1}),
+        ("EXPLAIN VALUE SCHEMA FOR SINK avro", {"name look-ups": 1, "answers of SHOW": 1, "plans of a sink": 1}),
+        ("ALTER SINK to_work PAUSE", {"name look-ups": 1}),
+        ("ALTER SOURCE work ACCEPT SCHEMA CHANGE", {"name look-ups": 1, "definitions of a source": 1}),
+        ("COMMENT ON COLUMN v1.id IS 'x'", {"name look-ups": 1}),
+        ("DROP SINK to_work", {"name look-ups": 1}),
+        ("REPLAY QUARANTINE FOR to_work", {"name look-ups": 1}),
     ],
-    ids=["source", "view", "sink", "show", "describe"],
+    ids=lambda value: " ".join(value.split()[:3]) if isinstance(value, str) else "",
 )
 def test_a_statement_does_its_work_once(shell: Shell, statement: str, bounds: dict[str, int]) -> None:
-    script = [SOURCE, *VIEWS, SINK]
+    script = [SOURCE, *VIEWS, SINK, AVRO_SINK]
+    bounds = {"resolutions": 1, "purifications": 1, "plans": 1} | bounds
+    if statement.startswith("EXPLAIN SELECT"):
+        bounds["resolutions"] = 2  # EXPLAIN and the statement in it
     for before in script[: script.index(statement)] if statement in script else script:
         shell.run(before)
     found = counted(lambda: shell.run(statement))
@@ -82,7 +104,14 @@ def test_applying_a_pipeline_analyses_each_query_and_asks_for_each_subject_once(
     script = ";".join([SOURCE, again, *VIEWS, SINK])
     found = counted(lambda: list(scripts.apply(script)))
     assert found.pop("name look-ups") <= 9
-    assert found == {"analyses": 3, "purifications": 6, "plans": 6, "latest schemas": 2}
+    assert found == {
+        "analyses": 3,
+        "resolutions": 6,
+        "purifications": 6,
+        "plans": 6,
+        "latest schemas": 2,
+        "plans of a sink": 1,
+    }
     kept = counted(lambda: list(scripts.apply(script)))
     assert kept["analyses"] == kept["plans"] == kept["latest schemas"] == 0
 
@@ -95,3 +124,12 @@ def test_the_same_view_is_analysed_once_for_all_sinks_over_it(shell: Shell) -> N
     found = counted(lambda: shell.executor.plan(sinks, shell.session))
     assert found["analyses"] == 3
     assert found["plans"] == 20
+
+
+def test_a_task_is_started_by_planning_its_sink_and_its_source_once(shell: Shell) -> None:
+    for statement in (SOURCE, *VIEWS, SINK, AVRO_SINK):
+        shell.run(statement)
+    catalog = shell.store.load()
+    sinks = list(catalog.of_kind(Kind.SINK))
+    found = counted(lambda: [task_definition(catalog, sink) for sink in sinks])
+    assert found == {"plans of a sink": len(sinks), "definitions of a source": len(sinks)}

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from headgate.embedded import errors
 from headgate.embedded.errors import RefusedBySupervisor, WorldError
-from headgate.embedded.protocol import (
+from headgate.embedded.service import ServiceStatus
+from headgate.embedded.supervisor import (
     Reply,
     Request,
     WorldStatus,
@@ -20,7 +21,6 @@ from headgate.embedded.protocol import (
     write_reply,
     write_request,
 )
-from headgate.embedded.service import ServiceStatus
 
 pytestmark = pytest.mark.unit
 

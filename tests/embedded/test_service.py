@@ -20,9 +20,8 @@ from headgate.embedded.errors import (
 )
 from headgate.embedded.folder import open_folder
 from headgate.embedded.host import LOOPBACK, choose_port
-from headgate.embedded.protocol import Reply, Request, write_request
 from headgate.embedded.service import ServiceRunner
-from headgate.embedded.supervisor import Supervisor
+from headgate.embedded.supervisor import Reply, Request, Supervisor, write_request
 from tests.embedded.fake_services import REQUIREMENTS, FakeService
 from tests.embedded.world_fixtures import is_gone
 

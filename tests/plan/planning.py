@@ -24,6 +24,7 @@ from headgate.plan.statements import plan, skip_existing
 from headgate.purify.statements import purify
 from headgate.registry.errors import SchemaIdNotFound
 from headgate.resolve.context import Answers, Context, TakenSchema
+from headgate.resolve.statements import resolve_statement
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
@@ -114,7 +115,7 @@ class Planning:
         context = self.context(text, sealed)
         if (skip := skip_existing(statement, context)) is not None:
             return skip
-        return plan(*purify(statement, context, self.outside))
+        return plan(*purify(resolve_statement(statement, context), context, self.outside))
 
     def context(self, text: str = "", sealed: SecretSource | None = None) -> Context:
         return Context(self.catalog, self.path, NOW, text, Answers(sealed, types=_nobody_knows))
@@ -140,7 +141,8 @@ class Planning:
         return done
 
     def pure(self, statement: Statement) -> Statement:
-        return purify(statement, self.context(), self.outside)[0]
+        context = self.context()
+        return purify(resolve_statement(statement, context), context, self.outside)[0]
 
     def source(self, text: str) -> SourcePlan:
         """The plan of `CREATE SOURCE s <text>`, a column list before it included."""

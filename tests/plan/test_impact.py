@@ -14,11 +14,11 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import Object, definition_of
 from headgate.plan.chain import chain_of
 from headgate.plan.errors import ColumnInUse, ColumnNameTaken, ColumnTwice, SinkKeyChanges, ViewNoLongerValid
-from headgate.plan.impact import FollowPlan, SinkChange, check_sink_schemas, definition, plan_follow
+from headgate.plan.impact import FollowPlan, SinkChange, check_sink_schemas, definition, needed_sink, plan_follow
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
-from headgate.plan.sink import plan_sink
+from headgate.plan.sink import plan_sink, with_own_schemas
 from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type
-from headgate.schema.evolve.arriving import arriving as judge
+from headgate.schema.evolve.verdicts import arriving as judge
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
@@ -221,7 +221,8 @@ def test_a_view_over_two_sources_fits_again_when_both_have_followed(world: Plann
 
 def not_written(catalog: Catalog, sink: Object) -> tuple[str, ...]:
     now = catalog.get(sink.id)
-    return check_sink_schemas(catalog, now, plan_sink(catalog, definition_of(now, CreateSink)))
+    needed = needed_sink(catalog, now)
+    return check_sink_schemas(now, needed, with_own_schemas(needed, definition_of(now, CreateSink)))
 
 
 def test_a_sink_that_was_refused_its_schema_cannot_write_what_came_or_changed(world: Planning) -> None:

@@ -18,6 +18,7 @@ from headgate.plan.errors import (
     SinkFeedsItself,
     SinkFormatNeedsOneColumn,
     SinkKeyMissing,
+    SinkKeyNotOfSource,
     SinkKeyNotUnique,
     SinkNeedsKey,
     SinkNotDeterministic,
@@ -216,7 +217,7 @@ def test_not_enforced_takes_the_users_word_for_it(world: Planning) -> None:
 
 def test_over_a_keyed_source_no_other_key_is_taken(world: Planning) -> None:
     """A deletion has no value for it: what was written under the key would stay for ever."""
-    with pytest.raises(NotSupportedYet):
+    with pytest.raises(SinkKeyNotOfSource):
         sink(world, f"s FROM orders {TO} KEY (item) NOT ENFORCED FORMAT JSON")
     with pytest.raises(SinkKeyNotUnique) as caught:
         sink(world, f"s FROM orders {TO} KEY (item) FORMAT JSON")
@@ -251,16 +252,28 @@ def test_explode_over_a_keyed_relation_says_to_keep_the_position(world: Planning
     with pytest.raises(SinkOverChanging) as caught:
         sink(world, f"s FROM words {TO} KEY (id) FORMAT JSON")
     assert caught.value.detail() == "explode gives several rows for one key (id)."
-    assert caught.value.hint() == "Write posexplode, and keep its position beside (id)."
+    assert caught.value.hint() == "Write posexplode, keep its position beside (id), and make it a MATERIALIZED VIEW."
 
 
-def test_a_key_with_a_position_has_no_deletes_yet(world: Planning) -> None:
+@pytest.mark.parametrize("function", ["posexplode", "posexplode_outer"])
+@pytest.mark.parametrize("key", ["KEY (id, pos)", "KEY (id)", "KEY (id, pos) NOT ENFORCED", "KEY (pos) NOT ENFORCED"])
+def test_a_key_with_a_position_cannot_be_deleted_by(world: Planning, function: str, key: str) -> None:
     """A delete in the source carries the source's key, not the positions that were written."""
-    world.do("CREATE VIEW words AS SELECT id, posexplode(split(item, ' ')) AS (pos, word) FROM orders")
+    world.do(f"CREATE VIEW words AS SELECT id, {function}(split(item, ' ')) AS (pos, word) FROM orders")
     assert [c.name for c in world.named("words").columns if c.key] == ["id", "pos"]
-    with pytest.raises(NotSupportedYet):
-        sink(world, f"s FROM words {TO} KEY (id, pos) FORMAT JSON")
+    with pytest.raises(SinkKeyNotOfSource) as caught:
+        sink(world, f"s FROM words {TO} {key} FORMAT JSON")
+    assert caught.value.message() == (
+        'sink "s" cannot delete by key (id, pos), because source "orders" is keyed by (id)'
+    )
+    assert "MATERIALIZED VIEW" in (caught.value.hint() or "")
     assert sink(world, f"s FROM words {TO} FORMAT JSON ENVELOPE NONE").envelope == "NONE"
+
+
+def test_a_key_with_a_position_is_written_over_rows_that_are_only_added(world: Planning) -> None:
+    """Nothing is ever deleted there, so that no position can be left behind."""
+    world.do("CREATE VIEW words AS SELECT item, posexplode(split(item, ' ')) AS (pos, word) FROM sold")
+    assert sink(world, f"s FROM words {TO} KEY (item, pos) NOT ENFORCED FORMAT JSON").envelope == "UPSERT"
 
 
 @pytest.mark.parametrize(

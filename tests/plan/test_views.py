@@ -14,7 +14,7 @@ from headgate.plan.errors import ColumnOfUnknownType, ColumnTwice, ReplacementBr
 from headgate.plan.plans import Outcome
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
-from headgate.sql.query.errors import UnknownColumn
+from headgate.sql.errors import UnknownColumn
 from tests.plan.planning import Planning, record
 
 pytestmark = pytest.mark.unit
@@ -256,9 +256,18 @@ def test_replacing_a_view_says_what_each_sink_does(fed: Planning) -> None:
     assert told == {"newest": Outcome.IN_STEP, "costs": Outcome.IN_STEP, "every": Outcome.GOES_ON}
     assert {c.because_of for c in planned.consequences} == {fed.named("v").id}
     assert sorted(planned.notices)[-1] == (
-        'sink "newest" goes on with the new query from where it is; rows that it wrote before are not rewritten, and keys '
-        "that the new query would not give stay in its topic"
+        'sink "newest" is brought in step: rows that the new query gives otherwise are written again, and keys '
+        "that it does not give are deleted"
     )
+
+
+def test_a_sink_that_never_deletes_goes_on_from_where_it_is(world: Planning) -> None:
+    world.do(
+        "CREATE VIEW v AS SELECT id, item FROM clicks;"
+        "CREATE SINK s FROM v INTO KAFKA CONNECTION kafka (TOPIC 's') KEY (id) NOT ENFORCED FORMAT JSON"
+    )
+    (planned,) = world.do("CREATE OR REPLACE VIEW v AS SELECT id, item FROM clicks WHERE id > 1")
+    assert [c.outcome for c in planned.consequences] == [Outcome.GOES_ON]
 
 
 def test_replacing_a_view_by_the_same_query_changes_no_sink(fed: Planning) -> None:

@@ -128,7 +128,8 @@ def statements() -> Iterator[str]:
 def test_purifying_what_is_pure_changes_nothing(world: Planning, text: str, path: SearchPath) -> None:
     world.do(
         "CREATE SCHEMA sales; CREATE SECRET sales.s AS 'x'; CREATE SECRET s AS 'y';"
-        "CREATE SOURCE lines FROM KAFKA CONNECTION kafka (TOPIC 'orders') FORMAT TEXT"
+        "CREATE SOURCE lines FROM KAFKA CONNECTION kafka (TOPIC 'orders') FORMAT TEXT;"
+        "CREATE VIEW v AS SELECT text FROM lines"
     )
     world.path = path
     once = pure(world, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 from tests.registry.compatibility.avro_cases import array, enum, field, fixed, map_, record
 
 MALFORMED_AVRO: tuple[tuple[Json, str, str], ...] = (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headgate.schema.formats.avro import parse as avro
 from headgate.schema.formats.avro.tree import Array, AvroType, Enum, Fixed, Map, Primitive, Record, Union
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 
 Pair: TypeAlias = tuple[Json, Json]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from headgate.registry.client import RegistryClient
+from headgate.registry.client import CompatibilityResult, RegisteredSchema, RegistryClient, SubjectVersion
 from headgate.registry.errors import (
     IncompatibleSchema,
     NotDeletedFirst,
@@ -23,7 +22,6 @@ from headgate.registry.errors import (
     UnknownReference,
     VersionNotFound,
 )
-from headgate.registry.responses import CompatibilityResult, RegisteredSchema, SubjectVersion
 from headgate.registry.schemas import Reference, Schema
 from headgate.registry.transport import Retries
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
@@ -66,7 +64,6 @@ def test_type_and_references_come_back_as_they_were_sent(client: RegistryClient)
     client.register("address", ADDRESS)
     schema_id = client.register("person", PERSON)
     assert client.schema_by_id(schema_id) == PERSON
-    assert client.referenced_by("address", 1) == (schema_id,)
     document = Schema('{"type": "object"}', SchemaFormat.JSON)
     assert client.schema_by_id(client.register("document", document)) == document
 
@@ -98,9 +95,7 @@ def test_a_version_that_does_not_exist_is_not_a_missing_subject(client: Registry
         client.version("orders", 7)
     assert missing.value.message() == 'version 7 of subject "orders" does not exist'
     with pytest.raises(VersionNotFound):
-        client.compatibility("orders", record("x"), 7)
-    with pytest.raises(VersionNotFound):
-        client.referenced_by("orders", 7)
+        client.delete_version("orders", 7)
 
 
 def test_a_schema_that_the_subject_does_not_have_is_not_a_missing_subject(client: RegistryClient) -> None:
@@ -126,9 +121,7 @@ def test_a_deleted_subject_is_told_from_one_that_never_was(client: RegistryClien
         assert deleted.value.message() == 'subject "orders" is deleted'
     with pytest.raises(SubjectDeleted):
         client.look_up("orders", record("x"))
-    assert client.look_up("orders", record("x"), deleted=True).version == 1
     assert client.version("orders", 1, deleted=True).version == 1
-    assert client.versions("orders", deleted=True) == (1,)
     assert client.subjects(deleted=True) == ("orders",)
     assert client.delete_subject("orders", permanent=True) == (1,)
     with pytest.raises(SubjectNotFound):
@@ -137,14 +130,10 @@ def test_a_deleted_subject_is_told_from_one_that_never_was(client: RegistryClien
 
 def test_deleting_permanently_first_is_told_as_such(client: RegistryClient) -> None:
     client.register("orders", record("x"))
-    with pytest.raises(NotDeletedFirst) as version:
-        client.delete_version("orders", 1, permanent=True)
-    assert version.value.message() == 'version 1 of subject "orders" cannot be deleted permanently'
     with pytest.raises(NotDeletedFirst) as subject:
         client.delete_subject("orders", permanent=True)
     assert subject.value.message() == 'subject "orders" cannot be deleted permanently'
     assert client.delete_version("orders", 1) == 1
-    assert client.delete_version("orders", 1, permanent=True) == 1
 
 
 def test_what_others_refer_to_is_told_as_such(client: RegistryClient) -> None:
@@ -166,7 +155,6 @@ def test_an_incompatible_schema_comes_with_the_registrys_reasons(client: Registr
     assert refused.value.reasons == verdict.messages
     assert "$.fields[1]" in (refused.value.detail() or "")
     assert client.compatibility("orders", record("x", "y")) == CompatibilityResult(True)
-    assert client.compatibility("orders", bad, 1) == verdict
 
 
 def test_a_schema_that_the_registry_cannot_read_is_refused_with_its_reason(client: RegistryClient) -> None:
@@ -192,10 +180,9 @@ def test_levels_are_read_set_and_taken_back(client: RegistryClient) -> None:
     assert client.level("orders") is CompatibilityLevel.FULL
 
 
-def test_modes_are_read_set_and_taken_back(client: RegistryClient) -> None:
+def test_modes_are_set_and_taken_back(client: RegistryClient) -> None:
     client.register("orders", record("x"))
     client.set_mode("READONLY", "orders")
-    assert (client.mode("orders"), client.mode()) == ("READONLY", "READWRITE")
     with pytest.raises(RequestRefused) as refused:
         client.register("orders", record("x", "y"))
     assert refused.value.registry_code == 42205
@@ -206,19 +193,8 @@ def test_modes_are_read_set_and_taken_back(client: RegistryClient) -> None:
     with pytest.raises(RequestRefused):
         client.set_mode("IMPORT", "orders")
     client.set_mode("IMPORT", "orders", force=True)
-    assert client.register("orders", record("z"), schema_id=50, version=5) == 50
-    assert client.versions("orders") == (1, 5)
-
-
-def test_normalizing_finds_what_is_written_differently(client: RegistryClient) -> None:
-    one, two = (
-        Schema(json.dumps(d), SchemaFormat.JSON)
-        for d in ({"title": "t", "type": "null"}, {"type": "null", "title": "t"})
-    )
-    first = client.register("j", one)
-    assert client.look_up("j", two, normalize=True).schema_id == first
-    assert client.register("j", two, normalize=True) == first
-    assert client.register("j", two) != first
+    assert client.register("orders", record("z"), schema_id=50) == 50
+    assert client.versions("orders") == (1, 2)
 
 
 def test_references_are_resolved_to_any_depth(client: RegistryClient) -> None:
@@ -254,12 +230,6 @@ def test_what_never_changes_is_asked_for_once(tmp_path: Path) -> None:
     with client:
         assert client.schema_by_id(schema_id) == first
         assert client.resolved(PERSON) == parsed
-
-
-def test_subjects_are_listed_by_prefix(client: RegistryClient) -> None:
-    for subject in ("b", "a-1", "a-2"):
-        client.register(subject, record("x"))
-    assert client.subjects("a-") == ("a-1", "a-2")
 
 
 def test_every_error_of_the_client_crosses_a_process_border(client: RegistryClient) -> None:

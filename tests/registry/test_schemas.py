@@ -13,11 +13,10 @@ from google.protobuf.timestamp_pb2 import DESCRIPTOR as TIMESTAMP
 from hypothesis import given
 
 from headgate.errors import HeadgateError
-from headgate.registry.compatibility.levels import check
+from headgate.registry.compatibility import check
 from headgate.registry.errors import MalformedSchema, ReferenceCycle, UnknownReference
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
-from headgate.schema.formats.documents import Json
-from headgate.schema.written import CompatibilityLevel, SchemaFormat
+from headgate.schema.written import CompatibilityLevel, Json, SchemaFormat
 from tests.laws import examples as law
 from tests.registry.compatibility.avro_cases import enum, field, fixed, record
 from tests.registry.malformed_schemas import (

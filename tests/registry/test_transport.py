@@ -31,7 +31,7 @@ from headgate.registry.server.__main__ import listen
 from headgate.registry.server.requests import User, Users
 from headgate.registry.server.routes import create_app
 from headgate.registry.server.store import Store
-from headgate.registry.transport import Basic, Bearer, Retries, Tls
+from headgate.registry.transport import Credentials, Retries, Tls
 from tests.registry.certificates import Authority
 from tests.registry.running import avro, registry, serving
 
@@ -213,16 +213,16 @@ def test_the_next_address_is_tried_and_then_preferred(tmp_path: Path) -> None:
 def test_a_wrong_password_is_not_a_missing_right(tmp_path: Path) -> None:
     users = Users({"ada": User("ada", SECRET), "bob": User("bob", "b", read_only=True)})
     with registry(tmp_path, users) as url:
-        with RegistryClient([url], credentials=Basic("ada", SECRET)) as ada:
+        with RegistryClient([url], credentials=Credentials("ada", SECRET)) as ada:
             ada.register("orders", RECORD)
         with (
-            RegistryClient([url], credentials=Basic("ada", "guess")) as guessing,
+            RegistryClient([url], credentials=Credentials("ada", "guess")) as guessing,
             pytest.raises(WrongCredentials) as wrong,
         ):
             guessing.subjects()
         with RegistryClient([url]) as anonymous, pytest.raises(WrongCredentials) as missing:
             anonymous.subjects()
-        with RegistryClient([url], credentials=Basic("bob", "b")) as bob:
+        with RegistryClient([url], credentials=Credentials("bob", "b")) as bob:
             assert bob.subjects() == ("orders",)
             with pytest.raises(NotAllowed) as forbidden:
                 bob.delete_subject("orders")
@@ -230,13 +230,6 @@ def test_a_wrong_password_is_not_a_missing_right(tmp_path: Path) -> None:
     assert missing.value.message() == f"the registry at {url} does not accept these credentials"
     assert forbidden.value.message() == f'user "bob" may not delete subject "orders" in the registry at {url}'
     assert len({type(e.value).code for e in (wrong, forbidden)}) == 2
-
-
-def test_a_token_is_sent_as_bearer() -> None:
-    script = Script(JSONResponse([]))
-    with serving(script.app) as url, RegistryClient([url], credentials=Bearer(SECRET)) as client:
-        client.subjects()
-    assert script.requests == [("GET", f"Bearer {SECRET}")]
 
 
 def test_credentials_in_the_url_are_used_and_never_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -256,8 +249,8 @@ def test_credentials_in_the_url_are_used_and_never_shown(tmp_path: Path, caplog:
     assert SECRET not in shown
 
 
-@pytest.mark.parametrize("secret", [Basic("ada", SECRET), Bearer(SECRET), Tls(key_password=SECRET)], ids=repr)
-def test_a_secret_is_not_part_of_what_is_printed(secret: Basic | Bearer | Tls) -> None:
+@pytest.mark.parametrize("secret", [Credentials("ada", SECRET), Tls(key_password=SECRET)], ids=repr)
+def test_a_secret_is_not_part_of_what_is_printed(secret: Credentials | Tls) -> None:
     assert SECRET not in repr(secret)
 
 
@@ -287,7 +280,7 @@ def test_an_answer_that_is_not_a_registrys_is_told_as_such(answer: Response, pro
 def test_a_registry_that_is_not_at_this_path_is_told_from_a_call_it_does_not_have() -> None:
     missing = JSONResponse({"error_code": 404, "message": "not found"}, 404)
     with serving(Script(missing).app) as url, RegistryClient([url]) as lost:
-        for call in (lost.subjects, lost.types, lost.mode):
+        for call in (lost.subjects, lost.types, lost.level):
             with pytest.raises(RegistryAnswerUnreadable) as unread:
                 call()
             assert unread.value.problem == "there are no subjects at this path"
@@ -296,7 +289,7 @@ def test_a_registry_that_is_not_at_this_path_is_told_from_a_call_it_does_not_hav
         RegistryClient([url]) as limited,
         pytest.raises(RequestRefused) as refused,
     ):
-        limited.mode()
+        limited.level()
     assert refused.value.registry_code == 404
 
 
@@ -309,7 +302,6 @@ CALLS: tuple[Callable[[RegistryClient], object], ...] = (
     lambda client: client.register("orders", RECORD),
     lambda client: client.delete_version("orders", 1),
     lambda client: client.level(),
-    lambda client: client.mode(),
 )
 
 
@@ -322,7 +314,7 @@ CALLS: tuple[Callable[[RegistryClient], object], ...] = (
         {},
         "x",
         True,
-        {"id": "1", "schema": 1, "mode": 2, "compatibilityLevel": "UP"},
+        {"id": "1", "schema": 1, "compatibilityLevel": "UP"},
         {"schema": "{}", "schemaType": "XML"},
         {"schema": "{}", "references": {}},
         {"schema": "{}", "references": [{"name": "a"}]},

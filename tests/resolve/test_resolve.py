@@ -11,12 +11,13 @@ from headgate.catalog.store.codec import from_json, to_json
 from headgate.errors import InternalError
 from headgate.resolve.compare import differences
 from headgate.resolve.printing import with_current_names
-from headgate.resolve.statements import object_id, resolve_names
+from headgate.resolve.statements import object_id, resolve_names, resolve_statement
 from headgate.schema.types import Named
+from headgate.sql.objects import CreateType, ListBody
 from headgate.sql.script import parse_statement
+from headgate.sql.show import Describe, ExplainSchema, ShowObjects
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Create, ObjectName
-from headgate.sql.types import CreateType, ListBody
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 from tests.plan.planning import Planning, record
@@ -82,6 +83,55 @@ def test_a_resolved_statement_does_not_depend_on_the_search_path_any_more(world:
     once = resolved(world, SINK)
     assert resolve_names(once, world.catalog, SearchPath((("headgate", "nowhere"),))) is once
     assert from_json(to_json(once)) == once
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALTER SOURCE orders RENAME TO sales",
+        "ALTER SOURCE IF EXISTS orders ACCEPT SCHEMA CHANGE",
+        "ALTER SOURCE orders RENAME COLUMN id TO number",
+        "DROP SOURCE IF EXISTS orders",
+        "COMMENT ON SOURCE orders IS 'x'",
+        "COMMENT ON COLUMN public.orders.id IS 'x'",
+        "SHOW CREATE SOURCE orders",
+        "SHOW LINEAGE FOR orders",
+        "DESCRIBE SOURCE orders",
+        "DESCRIBE orders",
+        "REPLAY QUARANTINE FOR orders",
+    ],
+)
+def test_a_statement_about_an_object_carries_the_id_of_it(world: Planning, text: str) -> None:
+    found = resolve_statement(parse_statement(text), world.context())
+    assert found.name.id == world.named("orders").id  # type: ignore[attr-defined]
+    unknown = parse_statement(text.replace("orders", "nowhere").replace("IF EXISTS ", ""))
+    with pytest.raises(UnknownObject):
+        resolve_statement(unknown, world.context())
+
+
+def test_if_exists_leaves_the_name_of_a_missing_object_without_an_id(world: Planning) -> None:
+    for text in ("DROP VIEW IF EXISTS v", "ALTER SECRET IF EXISTS s AS 'x'", "DROP SCHEMA IF EXISTS s"):
+        statement = parse_statement(text)
+        assert resolve_statement(statement, world.context()) == statement
+        assert world.skip(text).notice.endswith("does not exist, skipped")
+
+
+def test_a_system_relation_has_its_full_name_and_no_id(world: Planning) -> None:
+    world.path = SearchPath((("headgate", "headgate_catalog"),))
+    found = resolve_statement(parse_statement("DESCRIBE Tasks"), world.context())
+    assert isinstance(found, Describe)
+    assert (str(found.name), found.name.id) == ("headgate_catalog.tasks", None)
+
+
+def test_a_listing_and_a_schema_of_a_sink_carry_ids(world: Planning) -> None:
+    world.do(SINK)
+    listing = resolve_statement(parse_statement("SHOW SOURCES FROM public"), world.context())
+    schema = resolve_statement(parse_statement("EXPLAIN VALUE SCHEMA FOR SINK out"), world.context())
+    assert isinstance(listing, ShowObjects)
+    assert isinstance(schema, ExplainSchema)
+    assert isinstance(schema.sink, ObjectName)
+    assert listing.within is not None
+    assert (listing.within.id, schema.sink.id) == (world.named("public").id, world.named("out").id)
 
 
 def test_names_are_equal_by_their_ids_or_by_their_spelling() -> None:

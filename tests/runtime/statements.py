@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.serve.process import EngineProcess
+from headgate.serve.client import EngineProcess
 from headgate.serve.protocol import Failed, Rows
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from headgate.embedded.host import LOOPBACK
 from headgate.embedded.world import World
-from headgate.serve.process import started_engine
+from headgate.serve.client import started_engine
 from tests.runtime.cluster import standalone_cluster
 from tests.runtime.orders import CHEAP, Orders
 from tests.runtime.statements import run

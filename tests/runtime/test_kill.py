@@ -17,8 +17,8 @@ import pytest
 
 from headgate.catalog.store.sqlite import SqliteReader
 from headgate.embedded.world import World
+from headgate.serve.client import start_engine, started_engine
 from headgate.serve.errors import EngineDidNotStart
-from headgate.serve.process import start_engine, started_engine
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.orders import CHEAP, Orders
 from tests.runtime.statements import run

@@ -23,7 +23,7 @@ from confluent_kafka import Producer
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.process import EngineProcess, started_engine
+from headgate.serve.client import EngineProcess, started_engine
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.orders import ORDER, Orders
 from tests.runtime.statements import run

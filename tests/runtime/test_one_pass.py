@@ -36,6 +36,7 @@ from headgate.schema.types import Bigint, Integer, Record, Text, Type
 from headgate.sql.query.marked_sql import marked_sql
 from headgate.sql.query.scope import AnalysedQuery, Column, Relation
 from headgate.sql.query.select import analyse
+from headgate.sql.query.tree import RelationName
 from headgate.text.cursor import Identifier
 from tests.laws import examples
 
@@ -73,7 +74,7 @@ def chain(*queries: str) -> TaskDefinition:
 def _analysed(query: str, relation: int, columns: tuple[Column, ...]) -> AnalysedQuery:
     def find(parts: tuple[Identifier, ...]) -> Relation:
         assert [part.name for part in parts] == ["t"]
-        return Relation("t", spark_name(relation), columns)
+        return Relation(RelationName("t", relation), spark_name(relation), columns)
 
     return analyse(query, find)
 

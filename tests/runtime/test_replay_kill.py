@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from headgate.embedded.world import World
 from headgate.registry.client import RegistryClient
 from headgate.registry.schemas import Schema
-from headgate.serve.process import EngineProcess, start_engine
+from headgate.serve.client import EngineProcess, start_engine
 from tests.embedded.world_fixtures import eventually
 from tests.runtime.statements import run
 

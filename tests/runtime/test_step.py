@@ -89,7 +89,7 @@ def test_all_parts_together_bring_the_target_in_step(session: SparkSession) -> N
     step = KafkaStep(cast(Any, topics), cast(Any, topics), cast(Any, topics), notices.append, part_rows=15)
     end: Positions = {7: KafkaPosition("t", "id", (40,))}
     batch = Batch(9, 1, 2, 1, end, end, "new", datetime(2026, 1, 1, tzinfo=UTC))
-    last = []
+    last: list[bool] = []
     while not (last and last[-1]):
         last.append(step.is_last(end))
         step.write(session, batch)

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.schema.casts import from_json, widen_value
 from headgate.schema.errors import UnresolvedType, ValueDoesNotFit
-from headgate.schema.evolve.widen import widen
+from headgate.schema.evolve.merge import widen
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Array, Field, Map, Record, Type
-from headgate.schema.values import dumps, is_value, to_json, to_text
+from headgate.schema.values import dumps, from_json, to_json
 from tests.laws import examples
 from tests.schema import strategies as s
+from tests.schema.values import is_value, to_text, widen_value
 
 pytestmark = pytest.mark.unit
 

@@ -6,21 +6,20 @@ import pickle
 
 import pytest
 
-from headgate.schema.casts import from_json
 from headgate.schema.docs import docs, without_docs
 from headgate.schema.errors import NameTooLong
-from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.merge import merge
+from headgate.schema.evolve.changes import diff
+from headgate.schema.evolve.merge import merge, widen
 from headgate.schema.evolve.verdicts import Target, verdict
-from headgate.schema.evolve.widen import widen
 from headgate.schema.formats.elasticsearch import from_elasticsearch, to_elasticsearch
 from headgate.schema.formats.postgres import columns
 from headgate.schema.formats.spark import from_spark, to_spark
 from headgate.schema.parse import parse_type
 from headgate.schema.types import MAX_DEPTH, Record
-from headgate.schema.values import is_value, to_json
+from headgate.schema.values import from_json, to_json
 from tests.schema.evolve.applying import apply
 from tests.schema.evolve.evolutions import follows
+from tests.schema.values import is_value
 
 pytestmark = pytest.mark.unit
 

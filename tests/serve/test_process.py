@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from headgate.serve.client import EngineProcess, start_engine
 from headgate.serve.errors import (
     EngineDidNotStart,
 )
-from headgate.serve.process import EngineProcess, start_engine
 
 pytestmark = pytest.mark.unit
 

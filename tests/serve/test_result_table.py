@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.serve.protocol import Column
-from headgate.serve.result_table import table_lines
+from headgate.serve.protocol import Column, table_lines
 
 pytestmark = pytest.mark.unit
 

@@ -10,10 +10,8 @@ from hypothesis.strategies import SearchStrategy
 
 from headgate.sql import (
     captures,
-    collections,
     connections,
     formats,
-    kafka,
     materializations,
     objects,
     queries,
@@ -21,8 +19,6 @@ from headgate.sql import (
     show,
     sinks,
     sources,
-    streams,
-    types,
     views,
 )
 from headgate.sql.options import ChangeOptions, Given, Interval, OptionRule, SecretReference, ValueKind, rules
@@ -111,8 +107,8 @@ def options(cls: type[Given], least: int = 0) -> SearchStrategy[Given]:
 
 def kafkas(cls: type[Any]) -> SearchStrategy[Any]:
     return st.one_of(
-        st.builds(kafka.KafkaConnection, names(), options(cls, 1)),
-        st.builds(kafka.KafkaBroker, texts, texts, options(cls)),
+        st.builds(connections.KafkaConnection, names(), options(cls, 1)),
+        st.builds(connections.KafkaBroker, texts, texts, options(cls)),
     )
 
 
@@ -191,10 +187,10 @@ envelopes = st.one_of(
     st.builds(sources.UpsertEnvelope, some(identifiers, 0)),
 )
 type_bodies = st.one_of(
-    st.builds(types.RecordBody, some(st.builds(types.TypeField, identifiers, schema_types(), flags))),
-    st.builds(types.ListBody, schema_types()),
-    st.builds(types.MapBody, schema_types()),
-    st.builds(types.OtherBody, schema_types()),
+    st.builds(objects.RecordBody, some(st.builds(objects.TypeField, identifiers, schema_types(), flags))),
+    st.builds(objects.ListBody, schema_types()),
+    st.builds(objects.MapBody, schema_types()),
+    st.builds(objects.OtherBody, schema_types()),
 )
 registry_kinds = st.sampled_from(["AVRO", "PROTOBUF", "JSON SCHEMA"])
 doc_changes = st.one_of(
@@ -208,17 +204,17 @@ scopes = st.one_of(
 )
 stream_columns = st.one_of(
     st.builds(
-        streams.StreamColumn,
+        views.StreamColumn,
         identifiers,
         schema_types(),
         st.sampled_from([None, "KEY", "PRIMARY KEY", "HEADERS"]),
     ),
-    st.builds(streams.StreamColumn, identifiers, schema_types(), st.just("HEADER"), texts),
+    st.builds(views.StreamColumn, identifiers, schema_types(), st.just("HEADER"), texts),
 )
 # or_replace and if_not_exists, which exclude each other
 replaces = st.sampled_from([(False, False), (True, False), (False, True)])
 origins = st.one_of(
-    st.builds(captures.CaptureKafka, kafkas(kafka.ReadOptions), read_formats),
+    st.builds(captures.CaptureKafka, kafkas(connections.ReadOptions), read_formats),
     st.builds(captures.CapturePostgres, names(), options(captures.TablesOptions, 1)),
     st.builds(captures.CaptureFiles, texts, format_nodes(registry_formats.ReadFormatOptions)),
     st.builds(captures.CaptureHttp, texts),
@@ -298,7 +294,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     sources.CreateSource: creates(
         sources.CreateSource,
         names(),
-        kafkas(kafka.ReadOptions),
+        kafkas(connections.ReadOptions),
         read_formats,
         some(identifiers, 0),
         includes,
@@ -315,7 +311,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     sources.RenameColumn: st.builds(
         sources.RenameColumn, st.just(Kind.SOURCE), names(), identifiers, identifiers, if_exists=flags
     ),
-    types.CreateType: creates(types.CreateType, names(), type_bodies),
+    objects.CreateType: creates(objects.CreateType, names(), type_bodies),
     views.CreateView: replaceable(
         views.CreateView, name=names(), query=query_bodies, columns=some(identifiers, 0), with_options=changes
     ),
@@ -331,7 +327,7 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
         sinks.CreateSink,
         names(),
         names(),
-        kafkas(kafka.WriteOptions),
+        kafkas(connections.WriteOptions),
         write_formats,
         st.none() | st.builds(sinks.SinkKey, some(identifiers), flags),
         st.none() | identifiers,
@@ -342,49 +338,49 @@ STATEMENTS: dict[type[Statement], SearchStrategy[Statement]] = {
     sinks.AlterSinkFrom: alters(sinks.AlterSinkFrom, Kind.SINK, names(), changes),
     sinks.CreateSinkPolicy: creates(sinks.CreateSinkPolicy, names(), registry_kinds, requirements, scopes),
     sinks.AlterSinkPolicy: alters(sinks.AlterSinkPolicy, Kind.SINK_POLICY, registry_kinds, requirements),
-    streams.CreateStream: replaceable(
-        streams.CreateStream,
+    views.CreateStream: replaceable(
+        views.CreateStream,
         name=names(),
         columns=some(stream_columns, 0),
-        properties=options(streams.StreamProperties),
+        properties=options(views.StreamProperties),
     ),
-    streams.CreateStreamAs: replaceable(
-        streams.CreateStreamAs,
+    views.CreateStreamAs: replaceable(
+        views.CreateStreamAs,
         name=names(),
         query=query_bodies,
-        properties=options(streams.StreamProperties),
+        properties=options(views.StreamProperties),
         partition_by=some(expressions, 0),
     ),
-    streams.CreateTable: replaceable(
-        streams.CreateTable,
+    views.CreateTable: replaceable(
+        views.CreateTable,
         name=names(),
         columns=some(stream_columns, 0),
-        properties=options(streams.StreamProperties),
+        properties=options(views.StreamProperties),
     ),
-    streams.CreateTableAs: replaceable(
-        streams.CreateTableAs,
+    views.CreateTableAs: replaceable(
+        views.CreateTableAs,
         name=names(),
         query=query_bodies,
-        properties=options(streams.StreamProperties),
+        properties=options(views.StreamProperties),
         partition_by=some(expressions, 0),
     ),
-    collections.CreateCollection: st.builds(
-        collections.CreateCollection,
+    captures.CreateCollection: st.builds(
+        captures.CreateCollection,
         names(),
         some(texts),
         write_schema=st.none() | texts,
         read_schema=st.none() | texts,
         partition_by=some(texts, 0),
-        with_options=options(collections.CollectionOptions),
+        with_options=options(captures.CollectionOptions),
         query=st.none() | query_bodies,
         if_not_exists=flags,
     )
-    | st.builds(collections.CreateCollection, names(), some(texts), texts),
-    collections.ResetCollection: alters(
-        collections.ResetCollection, Kind.COLLECTION, some(texts, 0), some(texts, 0), changes
+    | st.builds(captures.CreateCollection, names(), some(texts), texts),
+    captures.ResetCollection: alters(
+        captures.ResetCollection, Kind.COLLECTION, some(texts, 0), some(texts, 0), changes
     ),
-    collections.SetCollectionSchema: alters(
-        collections.SetCollectionSchema, Kind.COLLECTION, texts, st.none() | texts, changes
+    captures.SetCollectionSchema: alters(
+        captures.SetCollectionSchema, Kind.COLLECTION, texts, st.none() | texts, changes
     ),
     captures.CreateCapture: creates(
         captures.CreateCapture, names(), origins, capture_targets, options(captures.CaptureOptions)

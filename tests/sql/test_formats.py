@@ -9,7 +9,6 @@ from headgate.sql.formats import (
     format_of,
     frozen_schemas,
     with_frozen_schemas,
-    without_frozen_schemas,
 )
 from headgate.sql.registry_formats import FrozenSchema
 from headgate.sql.script import parse_statement
@@ -39,13 +38,5 @@ def test_each_side_has_its_own_schemas_also_in_one_format(formats: str) -> None:
     assert frozen(with_frozen_schemas(both, "VALUE", [NEWER])) == ((KEY,), (NEWER,))
 
 
-@pytest.mark.parametrize("formats", FORMATS)
-def test_taking_the_schemas_out_gives_the_formats_as_they_were(formats: str) -> None:
-    bare = parsed(formats)
-    both = with_frozen_schemas(with_frozen_schemas(bare, "KEY", [KEY]), "VALUE", [VALUE])
-    assert without_frozen_schemas(both) == bare
-
-
 def test_a_format_without_a_registry_has_none() -> None:
     assert frozen(parsed(f"KEY FORMAT TEXT VALUE FORMAT {AVRO}")) == ((), ())
-    assert without_frozen_schemas(parsed("FORMAT JSON")) == parsed("FORMAT JSON")

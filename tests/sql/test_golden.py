@@ -45,7 +45,7 @@ def test_every_error_of_the_front_end_is_in_a_golden_file() -> None:
     codes = {
         cls.code
         for cls in {**vars(errors), **vars(text_errors)}.values()
-        if isinstance(cls, type) and issubclass(cls, SqlError)
+        if isinstance(cls, type) and issubclass(cls, SqlError) and cls.code < "SQL-04"  # the others are of queries
     }
     seen = {code for text in golden_files.texts() if (code := _code(text))}
     assert codes - {""} - ELSEWHERE <= seen

@@ -7,9 +7,18 @@ import re
 import pytest
 
 from headgate.errors import HeadgateError
-from headgate.sql.grammar import TERMINALS, all_option_lists, all_rules, all_synopses
 from headgate.sql.options import rules
-from headgate.sql.script import ALTER, CREATE, CREATE_OR_REPLACE, STATEMENTS, parse_statement
+from headgate.sql.script import (
+    ALTER,
+    CREATE,
+    CREATE_OR_REPLACE,
+    STATEMENTS,
+    TERMINALS,
+    all_option_lists,
+    all_rules,
+    all_synopses,
+    parse_statement,
+)
 from headgate.sql.statement import print_statement
 from tests.sql.expander import FILLED, Expander
 

@@ -6,9 +6,8 @@ import pytest
 
 from headgate.errors import HeadgateError, Span
 from headgate.sql.errors import EmptyStatement, SeveralStatements
-from headgate.sql.grammar import all_rules, all_synopses
 from headgate.sql.queries import Subscribe
-from headgate.sql.script import parse_script, parse_statement, statement_spans
+from headgate.sql.script import all_rules, all_synopses, parse_script, parse_statement
 from headgate.sql.show import Describe
 from headgate.sql.statement import Kind, ObjectName, print_statement
 from headgate.sql.views import CreateView
@@ -37,12 +36,6 @@ def test_a_script_is_split_at_semicolons_outside_of_strings_and_comments() -> No
         "DESCRIBE t;",
     ]
     assert [SCRIPT[s.span.start : s.span.end] for s in found] == ["SHOW TABLES", "SELECT ';'", "DESCRIBE t"]
-
-
-def test_the_places_of_statements_are_found_without_reading_them() -> None:
-    assert statement_spans(SCRIPT) == tuple(statement.span for statement in parse_script(SCRIPT))
-    assert statement_spans("BOGUS a; ; x") == (Span(0, 7), Span(11, 12))
-    assert statement_spans("") == ()
 
 
 def test_an_error_in_a_script_points_at_its_line() -> None:

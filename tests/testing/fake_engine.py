@@ -13,7 +13,7 @@ from pathlib import Path
 from headgate.errors import Diagnostic
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Row, Rows, write_event
-from headgate.testing.engine import SpecProject
+from headgate.testing.environment import SpecProject
 
 TOKEN = "the token of this test"
 

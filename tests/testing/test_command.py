@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from headgate.cli import test as command
 from headgate.serve.protocol import Event
-from headgate.testing import engine as spec_engine
+from headgate.testing import environment as spec_engine
 from headgate.testing.errors import MalformedSpec, NoSpecs
 from headgate.testing.parse import read_duration
 from headgate.testing.run import find_specs

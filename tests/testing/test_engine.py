@@ -13,10 +13,10 @@ from typing import cast
 import pytest
 
 from headgate.cli.serve import EngineServer, Worlds
-from headgate.cli.test_engine import follow
+from headgate.cli.test import follow
 from headgate.control.engine import Project
 from headgate.serve.errors import EngineDidNotStart
-from headgate.testing.engine import SpecEngine, SpecProject
+from headgate.testing.environment import SpecEngine, SpecProject
 
 pytestmark = pytest.mark.unit
 

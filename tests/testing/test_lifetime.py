@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.embedded.world import World
-from headgate.serve.client import EngineAddress
-from headgate.serve.process import HEADGATE, program_environment
+from headgate.serve.client import HEADGATE, EngineAddress, program_environment
 from tests.embedded.world_fixtures import eventually, is_gone
 
 pytestmark = pytest.mark.e2e

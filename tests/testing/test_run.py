@@ -17,8 +17,7 @@ from headgate.embedded.world import World
 from headgate.serve.errors import EngineUnreachable
 from headgate.serve.protocol import Event
 from headgate.testing.environment import SpecEnvironment
-from headgate.testing.run import OpenJob, Settings, read_spec, run_files
-from headgate.testing.schedule import SpecFile
+from headgate.testing.run import OpenJob, Settings, SpecFile, read_spec, run_files
 from tests.testing.fake_engine import FakeEngine, failure, result, run_fake_engine
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.testing.actions import check_call
 from headgate.testing.parse import SpecFaults, parse_spec
-from headgate.testing.schedule import SpecFile, WaitingFiles, describe
+from headgate.testing.run import SpecFile, WaitingFiles, describe
 
 pytestmark = pytest.mark.unit
 

@@ -38,8 +38,7 @@ from headgate.catalog.objects import (
 from headgate.catalog.secrets import redacted_statement
 from headgate.errors import InternalError
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.rewrite import TYPES, Field, rewrite
-from headgate.sql.statement import Kind
+from headgate.sql.statement import TYPES, DataField, Kind, rewrite
 
 Path = tuple[str, ...]
 
@@ -156,7 +155,7 @@ def _with_type_names(user: Object, names: Mapping[Path, Path]) -> Object:
     def renamed(type_: Type) -> Type:
         return map_named(type_, lambda named: Named(names[named.parts]) if named.parts in names else named)
 
-    def change(value: Any, field: Field | None) -> Any:
+    def change(value: Any, field: DataField | None) -> Any:
         written = field is not None and field.name == "written"  # the text of a query stays as it is
         return renamed(value) if isinstance(value, TYPES) and not written else value
 

@@ -115,14 +115,6 @@ class NoColumns(CatalogError, code="CAT-0109"):
     CURE = "Name an object that has columns: a source, a view, a sink or a table."
 
 
-class ColumnWithoutObject(CatalogError, code="CAT-0110"):
-    """A statement names a column without the object that it belongs to."""
-
-    column: str
-    MESSAGE = 'column "{column}" is named without its object'
-    HINT = "Write the object's name, a dot, and the column's name: orders.{column}."
-
-
 class InUse(CatalogError, code="CAT-0201"):
     """An object cannot be dropped while others use it."""
 

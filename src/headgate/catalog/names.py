@@ -17,7 +17,6 @@ from headgate.catalog.errors import (
     AmbiguousColumn,
     AmbiguousName,
     CatalogError,
-    ColumnWithoutObject,
     NameTooLong,
     NoColumns,
     ReservedName,
@@ -91,13 +90,15 @@ def search_path(catalog: Catalog, path: SearchPath, names: Iterable[ObjectName])
     return SearchPath(tuple(entries)) if entries else DEFAULT_PATH
 
 
-def resolve_column_of(catalog: Catalog, path: SearchPath, name: ObjectName, *kinds: Kind) -> tuple[Object, Column]:
-    """The object and the column of ``object.column``, as in COMMENT ON COLUMN."""
-    if len(name.parts) < 2:
-        raise ColumnWithoutObject(str(name)).at(span_of(name))
-    relation = resolve(catalog, path, ObjectName(name.parts[:-1], span=name.span), *kinds)
+def resolve_owner(catalog: Catalog, path: SearchPath, name: ObjectName) -> Object:
+    """The object in ``object.column``, as in COMMENT ON COLUMN."""
+    return resolve(catalog, path, ObjectName(name.parts[:-1], span=name.span))
+
+
+def owned_column(catalog: Catalog, owner: Object, name: ObjectName) -> Column:
+    """The column in ``object.column``."""
     with _at(name):
-        return relation, resolve_column(catalog, relation, name.parts[-1])
+        return resolve_column(catalog, owner, name.parts[-1])
 
 
 def resolve_column(catalog: Catalog, relation: Object, column: Identifier) -> Column:

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from headgate.errors import InternalError
 from headgate.schema.types import Field, Record, Type
+from headgate.sql.query.tree import ColumnRef
 from headgate.sql.statement import RELATIONS, Create, Kind
 
 ROOT = 0  # the parent of databases
@@ -89,14 +90,6 @@ class Comment:
 
 
 NO_COMMENT = Comment()
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnRef:
-    """A column by the ids of its object and of itself."""
-
-    object: int
-    column: int
 
 
 @dataclass(frozen=True, slots=True)

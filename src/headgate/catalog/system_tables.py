@@ -28,7 +28,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.kafka import given_topic
+from headgate.sql.connections import given_topic
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource

@@ -21,8 +21,7 @@ from rich.text import Text
 
 from headgate.cli.main import exit_status_of
 from headgate.errors import Diagnostic
-from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Progress, Row, Rows
-from headgate.serve.result_table import table_lines
+from headgate.serve.protocol import Column, Columns, Done, Event, Failed, Notice, Progress, Row, Rows, table_lines
 
 Output = Literal["table", "json"]
 

@@ -22,8 +22,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from headgate.cli.commands import apply_script
-from headgate.cli.engine import check_script, connect_engine, read_script, url_option
+from headgate.cli.commands import apply_script, check_script, connect_engine, read_script, url_option
 from headgate.cli.errors import NothingToRun
 from headgate.cli.main import exit_status_of
 from headgate.cli.output import Output, escape_control, output_option, print_answer

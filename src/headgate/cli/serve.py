@@ -24,13 +24,13 @@ from headgate.cli.errors import EnginePortTaken
 from headgate.cli.main import exit_status
 from headgate.cli.settings import Settings, project_option, read_settings, size_in_bytes
 from headgate.control.engine import Engine, Project
+from headgate.embedded.errors import ServiceDied, ServiceIsDown
 from headgate.embedded.host import LOOPBACK
 from headgate.embedded.spark import open_spark, query_settings
 from headgate.embedded.world import World
 from headgate.runtime.query_process import QueryProcess, QuerySettings
 from headgate.runtime.session import OpenSpark, Spark, kill_jvm
-from headgate.serve.client import EngineAddress
-from headgate.serve.process import HEADGATE
+from headgate.serve.client import HEADGATE, EngineAddress
 from headgate.serve.server import HttpApi
 
 ENGINE_FILE = "engine.json"
@@ -88,11 +88,19 @@ class Worlds:
         if world is None:
             return Project(folder)
 
+        known: dict[str, str] = {}  # the last address of each service
+
         def address(service: str) -> str:
             with self._guard:
                 if world not in self._opened:
                     self._opened[world] = World.open(world)
-            found = self._opened[world].address(service)
+            try:
+                found = known[service] = self._opened[world].address(service)
+            except (ServiceIsDown, ServiceDied):
+                # It keeps its address, so that a client tells that it does not answer, and finds it when it is back.
+                if service not in known:
+                    raise
+                found = known[service]
             if service == "postgres" and postgres_database is not None:
                 return f"{found.rpartition('/')[0]}/{postgres_database}"
             return found

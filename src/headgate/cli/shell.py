@@ -30,9 +30,9 @@ from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.serve.client import EngineClient
 from headgate.serve.protocol import Columns, Done, Event, Failed, Rows, Value
-from headgate.sql.grammar import all_option_lists, all_rules, all_synopses
 from headgate.sql.options import rules
 from headgate.sql.redact import redacted_text
+from headgate.sql.script import all_option_lists, all_rules, all_synopses
 from headgate.sql.statement import RELATIONS
 from headgate.text.errors import SqlError
 from headgate.text.lexer import tokenize

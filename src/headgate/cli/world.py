@@ -11,8 +11,8 @@ import click
 from rich.console import Console
 
 from headgate.cli.output import folder_option, output_option, print_json, print_table
-from headgate.embedded.protocol import WorldStatus
 from headgate.embedded.service import SERVICES, service_name
+from headgate.embedded.supervisor import WorldStatus
 from headgate.embedded.world import Progress, World
 
 

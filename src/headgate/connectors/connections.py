@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.objects import DependencyKind, Object, definition_of
 from headgate.catalog.secrets import Secret, SecretSource
 from headgate.connectors.kafka import KafkaCluster
-from headgate.connectors.options import ConnectionOptions, reveal_options
-from headgate.connectors.registry import registry_client
-from headgate.errors import HeadgateError, InternalError
+from headgate.connectors.options import ConnectionOptions, pem_text, reveal_options
+from headgate.errors import InternalError
 from headgate.registry.client import RegistryClient
+from headgate.registry.transport import Credentials, Tls
 from headgate.sql.connections import ConnectionSystem, CreateConnection
 from headgate.sql.statement import Create, ObjectName
 
@@ -43,7 +45,6 @@ class Connections:
     def __init__(self, reveal: Reveal, embedded: StartService | None = None) -> None:
         self._reveal = reveal
         self._embedded = embedded
-        self._addresses: dict[str, str] = {}  # the last known address of each embedded service
         self._kafka: _Clients[KafkaCluster] = _Clients()
         self._registries: _Clients[RegistryClient] = _Clients()
 
@@ -119,19 +120,9 @@ class Connections:
         if embedded is None:
             return options
         values = tuple(
-            (name, (self._address(service, embedded),) if texts == (EMBEDDED,) else texts)
-            for name, texts in options.values
+            (name, (embedded(service),) if texts == (EMBEDDED,) else texts) for name, texts in options.values
         )
         return ConnectionOptions(options.connection, values)
-
-    def _address(self, service: str, embedded: StartService) -> str:
-        """A service that is down keeps its address, so that a client can tell that it does not answer."""
-        try:
-            self._addresses[service] = embedded(service)
-        except HeadgateError:
-            if service not in self._addresses:
-                raise
-        return self._addresses[service]
 
     def close(self) -> None:
         """Close the clients that hold connections open."""
@@ -234,3 +225,27 @@ class _ClientsOfOptions:
     def registry(self, server: ConnectionRef) -> RegistryClient:
         options = self.options.registries[server]
         return self.registries.get(options, lambda: registry_client(options))
+
+
+def registry_client(options: ConnectionOptions) -> RegistryClient:
+    username = options.get("USERNAME")
+    credentials = Credentials(username, options.get("PASSWORD") or "") if username is not None else None
+    # The HTTP library takes keys and certificates as files only. It reads them once, when the client is made.
+    with tempfile.TemporaryDirectory(prefix="headgate-") as folder:  # with mode 0700
+        tls = _tls(options, Path(folder))
+        return RegistryClient([options.need("URL")], credentials=credentials, tls=tls)
+
+
+def _tls(options: ConnectionOptions, folder: Path) -> Tls | None:
+    names = ("SSL CERTIFICATE AUTHORITY", "SSL CERTIFICATE", "SSL KEY")
+    authority, certificate, key = (_pem_file(options, name, folder) for name in names)
+    return Tls(authority, certificate, key) if authority or certificate else None
+
+
+def _pem_file(options: ConnectionOptions, name: str, folder: Path) -> Path | None:
+    text = pem_text(options, name)
+    if text is None:
+        return None
+    file = folder / f"{name}.pem"
+    file.write_text(text)
+    return file

@@ -67,6 +67,7 @@ class TopicNotFound(ConnectorError, code="CON-0203"):
 
     topic: str
     similar: tuple[str, ...] = ()
+    retryable = True  # somebody may create it; a task then finds out whether it is still the topic that it read
     MESSAGE = 'topic "{topic}" does not exist'
     HINT = "Create the topic first; a source does not make one."
 

@@ -22,24 +22,9 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType  # type: ignore[attr-defined]
 
-from headgate.connectors.errors import (
-    BrokerRefusedLogin,
-    BrokerUnreachable,
-    ConflictingOptions,
-    ConnectorError,
-    KafkaFailed,
-    OptionMissing,
-    TopicNotFound,
-    TopicRefused,
-)
+from headgate.connectors import errors
 from headgate.connectors.options import ConnectionOptions, pem_text
 from headgate.errors import similar_names
 
@@ -233,7 +218,7 @@ class KafkaCluster:
             try:
                 self.offsets(self.topic(name), latest=True)
                 return
-            except TopicNotFound:
+            except errors.TopicNotFound:
                 if time.monotonic() >= deadline:
                     raise
             time.sleep(0.05)
@@ -250,10 +235,10 @@ class KafkaCluster:
                 "create the topic",
                 lambda c: c.create_topics([new], operation_timeout=TIMEOUT, validate_only=validate_only),
             )
-        except KafkaFailed as error:
+        except errors.KafkaFailed as error:
             if _code(error.__cause__) == KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
-            raise TopicRefused(name, error.reason) from error.__cause__
+            raise errors.TopicRefused(name, error.reason) from error.__cause__
         return True
 
     def delete_topic(self, name: str) -> None:
@@ -294,7 +279,7 @@ class KafkaCluster:
         while True:
             try:
                 return self._results(what, send(self._client()), skip_missing)
-            except BrokerUnreachable as error:
+            except errors.BrokerUnreachable as error:
                 if _code(error.__cause__) not in _ELECTION_ERRORS or time.monotonic() >= deadline:
                     raise
             time.sleep(0.1)
@@ -310,21 +295,21 @@ class KafkaCluster:
                 raise self._connector_error(what, error, str(getattr(key, "topic", key))) from error
             except TimeoutError as error:
                 if self._refused_login is not None:
-                    raise BrokerRefusedLogin(self.brokers, self._refused_login) from error
-                raise BrokerUnreachable(self.brokers, f"No answer within {TIMEOUT:.0f} seconds.") from error
+                    raise errors.BrokerRefusedLogin(self.brokers, self._refused_login) from error
+                raise errors.BrokerUnreachable(self.brokers, f"No answer within {TIMEOUT:.0f} seconds.") from error
         self._refused_login = None
         return answers
 
-    def _connector_error(self, what: str, error: KafkaException, topic: str | None) -> ConnectorError:
+    def _connector_error(self, what: str, error: KafkaException, topic: str | None) -> errors.ConnectorError:
         self._client().poll(0)  # runs the error callback
         code, reason = error.args[0].code(), _sentence(error.args[0].str())
         if code in _LOGIN_ERRORS or (code in _DOWN_ERRORS and self._refused_login is not None):
-            return BrokerRefusedLogin(self.brokers, self._refused_login or reason)
+            return errors.BrokerRefusedLogin(self.brokers, self._refused_login or reason)
         if code in _DOWN_ERRORS:
-            return BrokerUnreachable(self.brokers, reason)
+            return errors.BrokerUnreachable(self.brokers, reason)
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART and topic is not None:
-            return TopicNotFound(topic, similar_names(topic, self._topic_names()))
-        return KafkaFailed(f'{what} "{topic}"' if topic else what, reason)
+            return errors.TopicNotFound(topic, similar_names(topic, self._topic_names()))
+        return errors.KafkaFailed(f'{what} "{topic}"' if topic else what, reason)
 
 
 def _code(error: BaseException | None) -> int | None:
@@ -356,10 +341,10 @@ def _offset(message: Message) -> int:
 def _brokers(options: ConnectionOptions) -> str:
     one, several = options.get("BROKER"), options.all("BROKERS")
     if one is not None and several:
-        raise ConflictingOptions("BROKER", "BROKERS", options.connection)
+        raise errors.ConflictingOptions("BROKER", "BROKERS", options.connection)
     brokers: Sequence[str] = several or ((one,) if one is not None else ())
     if not brokers:
-        raise OptionMissing("BROKER", options.connection)
+        raise errors.OptionMissing("BROKER", options.connection)
     return ",".join(brokers)
 
 

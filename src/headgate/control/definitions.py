@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
-from headgate.catalog.names import SearchPath
-from headgate.catalog.objects import Column, ColumnRef, Object, definition_of
+from headgate.catalog.names import DEFAULT_PATH
+from headgate.catalog.objects import Column, Object, definition_of
 from headgate.plan.chain import chain_of, sound_query
 from headgate.plan.definitions import (
     PRESENT,
@@ -30,17 +30,17 @@ from headgate.plan.definitions import (
     system_name,
 )
 from headgate.plan.errors import NotSupportedYet
-from headgate.plan.impact import check_sink_schemas
+from headgate.plan.impact import check_sink_schemas, needed_sink
 from headgate.plan.relations import analyse_query, query_relation, relations_read, system_relations_read
-from headgate.plan.sink import plan_sink
+from headgate.plan.sink import with_own_schemas
 from headgate.plan.source import plan_source
-from headgate.resolve.statements import kafka_server, registry_server
-from headgate.resolve.topics import topic_name
+from headgate.resolve.statements import kafka_server, registry_server, topic_name
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
 from headgate.sql.formats import Format
 from headgate.sql.query.marked_sql import marked_sql
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.query.tree import ColumnRef
 from headgate.sql.registry_formats import RegistryFormat
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
@@ -79,11 +79,13 @@ def _start_offsets(statement: CreateSource) -> dict[int, int]:
 def task_definition(catalog: Catalog, sink: Object) -> TaskDefinition:
     """Everything that a sink's task needs. Raises SinkCannotFollow if the sink's schemas cannot hold its columns, and
     SinkKeyChanges if its keys would have other bytes."""
-    planned = plan_sink(catalog, definition_of(sink, CreateSink))
-    if missing := check_sink_schemas(catalog, sink, planned):
+    needed = needed_sink(catalog, sink)
+    planned = with_own_schemas(needed, definition_of(sink, CreateSink))
+    if missing := check_sink_schemas(sink, needed, planned):
         raise SinkCannotFollow(sink.name, missing)
-    source = source_definition(chain_of(catalog, planned.relation).source)
     relations = relation_definitions(catalog, [planned.relation])
+    source = relations[chain_of(catalog, planned.relation).source.id]
+    assert isinstance(source, SourceDefinition)
     key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
     definition = _definition_name(catalog, relations)
     marked = _marked_sql(catalog, planned.relation, relations, source, key) if key else None
@@ -129,9 +131,9 @@ def _column(catalog: Catalog, reference: ColumnRef | None) -> Column | None:
     return None if reference is None else catalog.get(reference.object).column(reference.column)
 
 
-def select_definition(catalog: Catalog, path: SearchPath, query: Query) -> SelectDefinition:
-    """A query that a user writes, and all relations below it."""
-    made = query_definition(analyse_query(catalog, path, query))
+def select_definition(catalog: Catalog, query: Query) -> SelectDefinition:
+    """A resolved query, and all relations below it."""
+    made = query_definition(analyse_query(catalog, DEFAULT_PATH, query))
     return SelectDefinition(made, relation_definitions(catalog, made.relations))
 
 

@@ -14,16 +14,15 @@ from typing import Literal, TypeAlias
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import CatalogError, UnknownObject
-from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve_column_of, search_path
+from headgate.catalog.names import DEFAULT_PATH, SearchPath, owned_column, resolve_owner, search_path
 from headgate.catalog.objects import Comment, DesiredTaskState, Object
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, Secret
 from headgate.errors import HeadgateError
 from headgate.plan.errors import NotDesiredState, ObjectDiffers
 from headgate.plan.relations import analyse_query, resolved_query
 from headgate.resolve.compare import differences
-from headgate.resolve.objects import find_object, named_object
 from headgate.resolve.printing import with_current_names
-from headgate.resolve.statements import resolve_names
+from headgate.resolve.statements import find_object, named_object, resolve_names
 from headgate.schema.names import print_name
 from headgate.sql.connections import (
     AlterSecret,
@@ -200,7 +199,8 @@ class _Comparison:
         """None if there is nothing yet to comment on."""
         try:
             if statement.kind is None:
-                return resolve_column_of(self.catalog, self.path, statement.name)[1].comment
+                owner = resolve_owner(self.catalog, self.path, statement.name)
+                return owned_column(self.catalog, owner, statement.name).comment
             found = self._named(statement.kind, statement.name)
         except CatalogError:
             return None

@@ -11,7 +11,6 @@ from typing import assert_never
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.information_schema import SYSTEM_RELATIONS
-from headgate.catalog.names import SearchPath
 from headgate.catalog.objects import Object
 from headgate.catalog.store.lease import Heartbeat
 from headgate.catalog.store.sqlite import SqliteStore
@@ -32,8 +31,8 @@ from headgate.runtime.session import Spark
 from headgate.runtime.source import SourceReader
 from headgate.runtime.spark_jobs import SparkJobs
 from headgate.schema.types import Record, Type
-from headgate.sql.queries import Select
 from headgate.sql.query.scope import AnalysedQuery
+from headgate.sql.statement import Query
 
 REGROWTHS = 3  # how often a query is begun anew because its sources got other columns meanwhile
 
@@ -109,12 +108,10 @@ class Engine:
         """Let the controller compare the catalog with what runs, now rather than at its next look."""
         self._controller.wake()
 
-    def select(
-        self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
-    ) -> Iterator[Result]:
+    def select(self, catalog: Catalog, query: Query, cancellation: Cancellation) -> Iterator[Result]:
         """The answer of the query process. A query whose sources must grow first is analysed anew when they have."""
         for _ in range(REGROWTHS):
-            grown = yield from self._select(catalog, path, statement, cancellation)
+            grown = yield from self._select(catalog, query, cancellation)
             if grown is None:
                 return
             for source, arrived in grown.arrived:
@@ -123,12 +120,12 @@ class Engine:
         raise InternalError("the sources of a query get other columns again and again")
 
     def _select(
-        self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
+        self, catalog: Catalog, query: Query, cancellation: Cancellation
     ) -> Generator[Result, None, Grown | None]:
-        query = self._queries.open(self._request(catalog, select_definition(catalog, path, statement.query)))
+        running = self._queries.open(self._request(catalog, select_definition(catalog, query)))
         count = 0
-        with closing(query), cancellation.stops(query.cancel):
-            for answer in query.answers():
+        with closing(running), cancellation.stops(running.cancel):
+            for answer in running.answers():
                 match answer:
                     case Columns(columns):
                         yield ResultColumns(columns)

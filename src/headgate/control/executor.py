@@ -1,4 +1,5 @@
-"""Scripts: every statement is purified and planned once, against a copy of the catalog; then the plans run in order."""
+"""Scripts: every statement is resolved, purified and planned once, against a copy of the catalog; then the plans run in
+order."""
 
 from __future__ import annotations
 
@@ -39,16 +40,17 @@ from headgate.plan.statements import plan, skip_existing
 from headgate.purify.lookups import ChangedSchemas, LiveLookups, PlannedLookups
 from headgate.purify.statements import purify
 from headgate.resolve.context import Answers, Context
+from headgate.resolve.statements import resolve_statement
 from headgate.runtime.replay import Replayed
 from headgate.schema.types import Type
 from headgate.sql.connections import AlterSecret, CreateSecret, SecretFromEnv, SecretFromFile, SecretText
+from headgate.sql.errors import UnknownColumn
 from headgate.sql.queries import Select
-from headgate.sql.query.errors import UnknownColumn
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.redact import redacted_text
 from headgate.sql.registry_formats import PendingId
 from headgate.sql.script import parse_script
-from headgate.sql.statement import Statement
+from headgate.sql.statement import Query, Statement
 
 TRIES = 5  # how often a statement is planned again because the catalog changed just before its commit
 
@@ -56,9 +58,8 @@ TRIES = 5  # how often a statement is planned again because the catalog changed 
 class Queries(Protocol):
     """The part of the engine that runs queries and tasks."""
 
-    def select(
-        self, catalog: Catalog, path: SearchPath, statement: Select, cancellation: Cancellation
-    ) -> Iterator[Result]: ...
+    def select(self, catalog: Catalog, query: Query, cancellation: Cancellation) -> Iterator[Result]:
+        """The answer to a query that has the ids of what it names."""
 
     def types(self, catalog: Catalog, analysed: AnalysedQuery) -> tuple[Type, ...]:
         """The types of a query's columns, asked of Spark without running it."""
@@ -147,8 +148,9 @@ class Executor:
     def _plan_one(self, statement: Statement, context: Context, lookups: PlannedLookups) -> Step:
         if (skip := skip_existing(statement, context)) is not None:
             return Step(statement, context, skip)
-        pure, answered = purify(statement, context, lookups)
-        made = plan(pure, answered)
+        resolved = resolve_statement(statement, context)
+        purified, answered = purify(resolved, context, lookups)
+        made = plan(purified, answered)
         if isinstance(made, ChangeCatalog):
             self._check(made.effects, context.catalog, lookups)
         return Step(statement, context, made)
@@ -221,8 +223,8 @@ class Executor:
             case SetSearchPath(new):
                 session.path = new
                 yield Done("SET")
-            case RunQuery(statement):
-                yield from self._queries.select(catalog, path, statement, cancellation)
+            case RunQuery(query):
+                yield from self._queries.select(catalog, query, cancellation)
             case CheckConnection(connection):
                 self._connections.validate(catalog, connection)
                 yield Done("VALIDATE CONNECTION")

@@ -17,14 +17,13 @@ from headgate.control.definitions import source_definition
 from headgate.errors import HeadgateError
 from headgate.plan.definitions import RecordSide
 from headgate.plan.encodings import encodings
-from headgate.plan.impact import SinkChange, plan_follow, sink_change
+from headgate.plan.impact import SinkChange, needed_sink, plan_follow, sink_change
 from headgate.registry.errors import IncompatibleSchema
 from headgate.registry.schemas import to_register
 from headgate.resolve.context import SparkTypes, TakenSchema
 from headgate.runtime.source import Arrived, SourceReader
 from headgate.schema.encodings import Encoding, SchemaEncoding
-from headgate.schema.evolve.arriving import arriving
-from headgate.schema.evolve.verdicts import Target
+from headgate.schema.evolve.verdicts import Target, arriving
 from headgate.sql.registry_formats import Side
 from headgate.sql.sources import CreateSource
 
@@ -59,7 +58,8 @@ class SchemaChanges:
         answer raises."""
         with self._guard:
             catalog = self._store.load()
-            needed = sink_change(catalog, catalog.get(sink_id))
+            sink = catalog.get(sink_id)
+            needed = sink_change(catalog, sink, needed_sink(catalog, sink))
             if needed is None:
                 return False
             try:

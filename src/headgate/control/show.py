@@ -1,4 +1,4 @@
-"""SHOW, DESCRIBE and EXPLAIN: answered from the catalog and the store, without Spark."""
+"""SHOW, DESCRIBE and EXPLAIN: answered from the catalog and the store, without Spark. The statements are resolved."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import assert_never, cast
 from headgate.catalog.catalog import Catalog, fold
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.graph import upstream
-from headgate.catalog.information_schema import SYSTEM_RELATIONS, system_relation
-from headgate.catalog.names import SearchPath, resolve, resolve_schema
+from headgate.catalog.information_schema import SYSTEM_RELATIONS
+from headgate.catalog.names import DEFAULT_PATH, SearchPath
 from headgate.catalog.objects import Column, DependencyKind, Object, definition_of
 from headgate.catalog.positions import KafkaPosition
 from headgate.catalog.store import Reader
-from headgate.catalog.system_tables import SystemRelation
 from headgate.control.sessions import ResultColumns, ResultRows
 from headgate.plan.errors import NotSupportedYet, SideWithoutSchema
 from headgate.plan.plans import ShowStatement
@@ -28,9 +27,8 @@ from headgate.plan.relations import (
 )
 from headgate.plan.sink import plan_sink
 from headgate.plan.source import present_field_names
-from headgate.resolve.objects import described_object, named_object
 from headgate.resolve.printing import with_current_names
-from headgate.resolve.statements import resolve_names
+from headgate.resolve.statements import object_id
 from headgate.runtime.values import Json
 from headgate.schema.names import Found, find, print_name
 from headgate.schema.render import print_type
@@ -61,20 +59,20 @@ def show(statement: ShowStatement, catalog: Catalog, path: SearchPath, reader: R
     """The answer to a statement that only reads the catalog and the store."""
     match statement:
         case ShowObjects():
-            return _show(statement, catalog, path, reader)
+            return _show(statement, catalog, reader)
         case ShowCreate():
-            return _show_create(statement, catalog, path)
+            return _show_create(statement, catalog)
         case ShowLineage():
-            return _lineage(statement, catalog, path)
+            return _lineage(statement, catalog)
         case ShowSearchPath():
             names = ", ".join(f"{database}.{schema}" for database, schema in path.entries)
             return _table(["search_path"], [[names]])
         case Describe():
-            return _describe(statement, catalog, path, reader)
+            return _describe(statement, catalog, reader)
         case Explain():
-            return _explain(statement, catalog, path)
+            return _explain(statement, catalog)
         case ExplainSchema():
-            return _explain_schema(statement, catalog, path)
+            return _explain_schema(statement, catalog)
         case _:
             assert_never(statement)
 
@@ -88,11 +86,11 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Json]], types: Sequence
 # SHOW
 
 
-def _show(statement: ShowObjects, catalog: Catalog, path: SearchPath, reader: Reader) -> Table:
+def _show(statement: ShowObjects, catalog: Catalog, reader: Reader) -> Table:
     if statement.what in _RECORDED:
         return _recorded(statement, catalog, reader)
     kind = LISTED_KINDS[statement.what]
-    within = resolve_schema(catalog, path, statement.within).id if statement.within else None
+    within = object_id(statement.within) if statement.within else None
     found = [o for o in catalog.of_kind(kind) if within is None or o.parent == within]
     rows = [
         [o.name, ".".join(catalog.path(o.id)[:-1]), object_comment(o)]
@@ -145,8 +143,8 @@ def _like(name: str, pattern: str | None) -> bool:
     return re.fullmatch(regex, name, re.I | re.S) is not None
 
 
-def _show_create(statement: ShowCreate, catalog: Catalog, path: SearchPath) -> Table:
-    found = named_object(catalog, path, statement.kind, statement.name)
+def _show_create(statement: ShowCreate, catalog: Catalog) -> Table:
+    found = catalog.get(object_id(statement.name))
     return _table(["name", "create_sql"], [[catalog.display_name(found.id), create_sql(catalog, found)]])
 
 
@@ -160,9 +158,8 @@ def create_sql(catalog: Catalog, entry: Object) -> str:
     return print_statement(with_current_names(catalog, entry, statement))
 
 
-def _lineage(statement: ShowLineage, catalog: Catalog, path: SearchPath) -> Table:
-    kinds = [statement.kind] if statement.kind else []
-    start = resolve(catalog, path, statement.name, *kinds)
+def _lineage(statement: ShowLineage, catalog: Catalog) -> Table:
+    start = catalog.get(object_id(statement.name))
     rows = []
     for entry in [start, *upstream(catalog, start.id)]:
         rows += [
@@ -177,11 +174,10 @@ def _lineage(statement: ShowLineage, catalog: Catalog, path: SearchPath) -> Tabl
 _DESCRIBE = (["name", "type", "nullable", "key", "comment"], ["text", "text", "boolean", "boolean", "text"])
 
 
-def _describe(statement: Describe, catalog: Catalog, path: SearchPath, reader: Reader) -> Table:
-    system = system_relation(path, statement.name)
-    if system is not None:
-        return _describe_system(system)
-    found = described_object(catalog, path, statement.kind, statement.name)
+def _describe(statement: Describe, catalog: Catalog, reader: Reader) -> Table:
+    if statement.name.id is None:
+        return _describe_system(statement.name)
+    found = catalog.get(statement.name.id)
     if statement.extended:
         return _describe_extended(found, catalog, reader)
     rows: list[list[Json]] = [
@@ -203,7 +199,9 @@ def _columns(found: Object, catalog: Catalog) -> tuple[Column, ...]:
     return tuple(replace(c, key=c.name in keys) for c in relation.columns)
 
 
-def _describe_system(system: SystemRelation) -> Table:
+def _describe_system(name: ObjectName) -> Table:
+    schema, table = (part.name for part in name.parts)
+    system = next(r for r in SYSTEM_RELATIONS if (r.schema, r.name) == (schema, table))
     rows: list[list[Json]] = [[f.name, print_type(f.type), f.nullable, False, f.doc] for f in system.columns.fields]
     return _table(_DESCRIBE[0], rows, _DESCRIBE[1])
 
@@ -250,11 +248,11 @@ def _task_properties(found: Object, reader: Reader) -> Iterator[list[Json]]:
 # EXPLAIN
 
 
-def _explain(statement: Explain, catalog: Catalog, path: SearchPath) -> Table:
+def _explain(statement: Explain, catalog: Catalog) -> Table:
     inner = statement.statement
     if not isinstance(inner, Select | CreateView):
         raise NotSupportedYet("EXPLAIN of this statement")
-    analysed = analyse_query(catalog, path, inner.query)
+    analysed = analyse_query(catalog, DEFAULT_PATH, inner.query)
     names = [catalog.display_name(id_) for id_ in relations_read(analysed)]
     reads = ", ".join([*names, *system_relations_read(analysed)])
     lines = [
@@ -269,13 +267,11 @@ def _explain(statement: Explain, catalog: Catalog, path: SearchPath) -> Table:
     return _table(["plan"], [[line] for line in lines])
 
 
-def _explain_schema(statement: ExplainSchema, catalog: Catalog, path: SearchPath) -> Table:
+def _explain_schema(statement: ExplainSchema, catalog: Catalog) -> Table:
     """The schema that a sink publishes. The registry is not asked."""
-    if isinstance(statement.sink, CreateSink):
-        sink = resolve_names(statement.sink, catalog, path)
-    else:
-        found = resolve(catalog, path, statement.sink, Kind.SINK)
-        sink = definition_of(found, CreateSink)
+    sink = statement.sink
+    if isinstance(sink, ObjectName):
+        sink = definition_of(catalog.get(object_id(sink)), CreateSink)
     planned = plan_sink(catalog, sink)
     side = planned.key if statement.side == "KEY" else planned.value
     if side is None or side.schema is None:

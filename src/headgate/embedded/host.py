@@ -22,13 +22,7 @@ from pathlib import Path
 
 import psutil
 
-from headgate.embedded.errors import (
-    NotEnoughDisk,
-    NotEnoughMemory,
-    NoUnprivilegedUser,
-    PortTaken,
-    UnreachableForUser,
-)
+from headgate.embedded import errors
 
 USER_CANDIDATES = ("postgres", "nobody")  # in order of preference
 
@@ -56,7 +50,7 @@ def service_user(service: str, candidates: Sequence[str] = USER_CANDIDATES, root
         except KeyError:
             continue
         return User(name, found.pw_uid, found.pw_gid)
-    raise NoUnprivilegedUser(service, tuple(candidates))
+    raise errors.NoUnprivilegedUser(service, tuple(candidates))
 
 
 def check_readable(user: User | None, path: Path, what: str) -> None:
@@ -70,7 +64,7 @@ def check_readable(user: User | None, path: Path, what: str) -> None:
     command = ("test", "-r", str(path))
     tried = subprocess.run(command, user=user.uid, group=user.gid, extra_groups=groups, cwd="/", check=False)
     if tried.returncode != 0:
-        raise UnreachableForUser(str(path), user.name, what)
+        raise errors.UnreachableForUser(str(path), user.name, what)
 
 
 def private_folder(path: Path, user: User | None) -> Path:
@@ -128,9 +122,9 @@ def free_disk(folder: Path) -> int:
 def check_resources(service: str, folder: Path, memory: int, disk: int) -> None:
     """Raise NotEnoughMemory or NotEnoughDisk unless so many megabytes are free."""
     if (have := available_memory()) < memory:
-        raise NotEnoughMemory(service, memory, have)
+        raise errors.NotEnoughMemory(service, memory, have)
     if (have := free_disk(folder)) < disk:
-        raise NotEnoughDisk(service, str(folder), disk, have)
+        raise errors.NotEnoughDisk(service, str(folder), disk, have)
 
 
 LOOPBACK = "127.0.0.1"
@@ -181,13 +175,13 @@ def choose_port(remembered: int | None, others: Collection[int] = (), take: Call
         port = random.choice(PORT_RANGE)
         if port not in others and take(port):
             return port
-    raise PortTaken("a service", PORT_RANGE.start)
+    raise errors.PortTaken("a service", PORT_RANGE.start)
 
 
 def require_port(service: str, port: int) -> int:
     """Check that the port which the user asked for is free. Raises PortTaken."""
     if not is_free(port):
-        raise PortTaken(service, port, listening_process(port))
+        raise errors.PortTaken(service, port, listening_process(port))
     return port
 
 

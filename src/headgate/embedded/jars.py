@@ -23,14 +23,7 @@ from pathlib import Path
 from typing import TypeAlias
 from xml.sax.saxutils import quoteattr
 
-from headgate.embedded.errors import (
-    CacheUnusable,
-    JarDownloadFailed,
-    JarHashMismatch,
-    JarLockUnreadable,
-    JavaMissing,
-    UnknownJarSet,
-)
+from headgate.embedded import errors
 from headgate.errors import HeadgateError, similar_names
 
 
@@ -53,7 +46,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
         if os.geteuid() == 0 and folder.stat().st_mode & 0o055 != 0o055:
             folder.chmod(0o755)  # under any umask, the users of the services must be able to read it
     except OSError as error:
-        raise CacheUnusable(str(folder), error.strerror or str(error)) from error
+        raise errors.CacheUnusable(str(folder), error.strerror or str(error)) from error
     return folder
 
 
@@ -76,7 +69,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
         if version is not None and version >= OLDEST_JAVA:
             return Java(path, version)
         found.append(f"{path} ({'version ' + str(version) if version else 'which does not run'})")
-    raise JavaMissing(tuple(found))
+    raise errors.JavaMissing(tuple(found))
 
 
 def java_version(path: Path) -> int | None:
@@ -151,7 +144,7 @@ def jar_sets() -> dict[str, tuple[Jar, ...]]:
 def jar_set(name: str) -> tuple[Jar, ...]:
     sets = jar_sets()
     if name not in sets:
-        raise UnknownJarSet(name, similar_names(name, sets))
+        raise errors.UnknownJarSet(name, similar_names(name, sets))
     return sets[name]
 
 
@@ -184,7 +177,7 @@ def read_lock(text: str) -> dict[str, tuple[Jar, ...]]:
             sets[current] = ()
         elif line and not line.startswith("#"):
             if not current or (jar := _read_line(line)) is None:
-                raise JarLockUnreadable(number, line)
+                raise errors.JarLockUnreadable(number, line)
             sets[current] += (jar,)
     return sets
 
@@ -213,7 +206,7 @@ def _download_lock(cache: Path, report: Progress) -> Iterator[None]:
         (cache / "jars").mkdir(parents=True, exist_ok=True)
         lock = (cache / "jars" / ".lock").open("w")
     except OSError as error:
-        raise CacheUnusable(str(cache), error.strerror or str(error)) from error
+        raise errors.CacheUnusable(str(cache), error.strerror or str(error)) from error
     with lock:
         try:
             flock(lock, LOCK_EX | LOCK_NB)
@@ -235,10 +228,10 @@ def _download(jars: Sequence[Jar], cache: Path, report: Progress) -> None:
         wrong = [jar for jar, path in arrived.items() if not _move_to_cache(jar, path, cache)]
         if wrong:
             shutil.rmtree(_ivy_cache(cache))  # otherwise Ivy would return the same wrong file again
-            raise JarHashMismatch(wrong[0].coordinate, wrong[0].sha256, str(hash_of(arrived[wrong[0]])))
+            raise errors.JarHashMismatch(wrong[0].coordinate, wrong[0].sha256, str(hash_of(arrived[wrong[0]])))
     if left := missing_jars(jars, cache):
         log = _download_log(cache)
-        raise JarDownloadFailed(tuple(jar.coordinate for jar in left), _reason(log), str(log))
+        raise errors.JarDownloadFailed(tuple(jar.coordinate for jar in left), _reason(log), str(log))
     shutil.rmtree(_ivy_cache(cache), ignore_errors=True)
 
 

@@ -14,17 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
+from headgate.embedded import host
 from headgate.embedded.errors import ServiceDidNotStart, ServiceDied, ServiceIsDown, UnknownService
 from headgate.embedded.folder import WorldFolder, reservations_path
-from headgate.embedded.host import (
-    Reservations,
-    User,
-    check_resources,
-    choose_port,
-    is_free,
-    require_port,
-    service_user,
-)
 from headgate.embedded.process import Command, Process, ProcessId, last_lines, run, spawn
 from headgate.errors import similar_names
 
@@ -53,7 +45,7 @@ class Placement:
 
     data: Path
     ports: tuple[int, ...]
-    user: User | None
+    user: host.User | None
     secrets: Path
     log: Path
 
@@ -164,7 +156,7 @@ class ServiceRunner:
         self._placement: Placement | None = None
         self._state: ServiceState = "stopped"
         self._deaths: list[float] = []
-        self._reservations = Reservations(reservations_path())
+        self._reservations = host.Reservations(reservations_path())
 
     @property
     def name(self) -> ServiceName:
@@ -225,7 +217,9 @@ class ServiceRunner:
             return await self._launch()
         except ServiceDidNotStart:
             ports = self._folder.ports()
-            if self._fixed_port is not None or all(is_free(ports[name]) for name in self.service.requirements.ports):
+            if self._fixed_port is not None or all(
+                host.is_free(ports[name]) for name in self.service.requirements.ports
+            ):
                 raise
             return await self._launch()
 
@@ -256,9 +250,9 @@ class ServiceRunner:
 
     def _choose_placement(self) -> Placement:
         requirements = self.service.requirements
-        user = service_user(self.name) if requirements.refuses_root else None
+        user = host.service_user(self.name) if requirements.refuses_root else None
         data = self._folder.data(self.name, as_other_user=user is not None)
-        check_resources(self.name, data, requirements.memory, requirements.disk)
+        host.check_resources(self.name, data, requirements.memory, requirements.disk)
         return Placement(data, self._choose_ports(), user, self._folder.secrets, self._folder.log(self.name))
 
     def _choose_ports(self) -> tuple[int, ...]:
@@ -266,10 +260,10 @@ class ServiceRunner:
         chosen: list[int] = []
         for name in self.service.requirements.ports:
             if self._fixed_port is not None and not chosen:
-                port = require_port(self.name, self._fixed_port)
+                port = host.require_port(self.name, self._fixed_port)
             else:
                 others = {other for known, other in remembered.items() if known != name} | set(chosen)
-                port = choose_port(remembered.get(name), others, self._reservations.take)
+                port = host.choose_port(remembered.get(name), others, self._reservations.take)
             chosen.append(port)
         for name, port in zip(self.service.requirements.ports, chosen, strict=True):
             self._folder.remember_port(name, port)

@@ -23,18 +23,12 @@ from types import TracebackType
 from typing import Self
 
 import headgate
-from headgate.embedded.errors import (
-    RefusedBySupervisor,
-    SupervisorDidNotStart,
-    SupervisorEnding,
-    WorldFolderUnusable,
-    WorldInUse,
-)
+from headgate.embedded import errors
 from headgate.embedded.folder import WorldFolder, is_locked, lock_holder, open_folder
 from headgate.embedded.jars import fetch, jar_sets
 from headgate.embedded.process import last_lines
-from headgate.embedded.protocol import IDLE_TIMEOUT, Reply, Request, WorldStatus, read_reply, write_request
 from headgate.embedded.service import SERVICES, ServiceName, service_name
+from headgate.embedded.supervisor import IDLE_TIMEOUT, Reply, Request, WorldStatus, read_reply, write_request
 
 Progress = Callable[[str], None]
 
@@ -94,7 +88,7 @@ class World:
             except ConnectionError:
                 return None
             except TimeoutError as error:
-                raise WorldInUse(str(path), lock_holder(opened)) from error
+                raise errors.WorldInUse(str(path), lock_holder(opened)) from error
 
     def kafka(self) -> str:
         """`host:port` of the broker."""
@@ -149,13 +143,13 @@ class World:
     def shut_down(self) -> None:
         """Stop all services and the supervisor, even if others hold leases, and wait until they have ended."""
         if (found := _connect(self._folder, self._timeout)) is not None:
-            with found, suppress(ConnectionError, SupervisorEnding):
+            with found, suppress(ConnectionError, errors.SupervisorEnding):
                 _request(found, Request("shutdown"))
         self.close()
         deadline = time.monotonic() + self._timeout
         while is_locked(self._folder):
             if time.monotonic() > deadline:
-                raise WorldInUse(str(self.folder), lock_holder(self._folder))
+                raise errors.WorldInUse(str(self.folder), lock_holder(self._folder))
             time.sleep(0.05)
 
     def close(self) -> None:
@@ -204,10 +198,10 @@ class World:
                         return _request(found, request)
                 except TimeoutError:
                     break
-                except (ConnectionError, SupervisorEnding):
+                except (ConnectionError, errors.SupervisorEnding):
                     pass
             self.close()
-        raise WorldInUse(str(self.folder), lock_holder(self._folder))
+        raise errors.WorldInUse(str(self.folder), lock_holder(self._folder))
 
     def _ensure_lease(self) -> None:
         """Take a lease, unless we have one on a supervisor that still runs."""
@@ -230,16 +224,16 @@ class World:
                 starting = self._start_supervisor()
             elif starting.returncode is not None:
                 log = self._folder.log("supervisor-start")
-                raise SupervisorDidNotStart(str(self.folder), str(log), last_lines(log))
+                raise errors.SupervisorDidNotStart(str(self.folder), str(log), last_lines(log))
             if time.monotonic() > deadline:
-                raise WorldInUse(str(self.folder), lock_holder(self._folder))
+                raise errors.WorldInUse(str(self.folder), lock_holder(self._folder))
             time.sleep(RETRY_INTERVAL)
 
     def _start_supervisor(self) -> subprocess.Popen[bytes]:
         try:
             return _start_supervisor(self._folder, self._idle_timeout)
         except OSError as error:  # the folder was removed, or its disk is full
-            raise WorldFolderUnusable(str(self.folder), (error.strerror or str(error)).lower()) from error
+            raise errors.WorldFolderUnusable(str(self.folder), (error.strerror or str(error)).lower()) from error
 
     def _take_lease(self) -> socket.socket | None:
         connection = _connect(self._folder, min(5.0, self._timeout))
@@ -247,7 +241,7 @@ class World:
             return None
         try:
             _request(connection, Request("lease"))
-        except (OSError, SupervisorEnding):  # a TimeoutError of a stopped process is an OSError
+        except (OSError, errors.SupervisorEnding):  # a TimeoutError of a stopped process is an OSError
             connection.close()
             return None
         connection.settimeout(None)
@@ -286,7 +280,7 @@ def _request(connection: socket.socket, request: Request) -> Reply:
 
 def _status(reply: Reply) -> WorldStatus:
     if reply.status is None:
-        raise RefusedBySupervisor("it did not tell its status")
+        raise errors.RefusedBySupervisor("it did not tell its status")
     return reply.status
 
 

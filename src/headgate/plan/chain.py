@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.names import DEFAULT_PATH
-from headgate.catalog.objects import ColumnRef, Growth, Object, definition_of
+from headgate.catalog.objects import Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.errors import ColumnNameTaken, NotSupportedYet, ViewNoLongerValid
-from headgate.plan.relations import analyse_query, origin_ref, relation_id, relations_read
+from headgate.plan.relations import analyse_query, relations_read
 from headgate.sql.query import growth
 from headgate.sql.query.scope import AnalysedQuery
-from headgate.sql.query.stability import Stability, Unstable
+from headgate.sql.query.tree import ColumnRef, RelationName, Stability, Unstable
 from headgate.sql.statement import Kind
 from headgate.sql.views import CreateView
 
@@ -68,11 +68,10 @@ def sound_query(catalog: Catalog, view: Object) -> AnalysedQuery:
 def query_growth(catalog: Catalog, analysed: AnalysedQuery) -> growth.Growth:
     """How the rows of a query come, derived from its tree and the relations that it reads."""
 
-    def growth_of(name: str) -> growth.Growth:
-        id_ = relation_id(name)
-        if id_ is None:
+    def growth_of(read: RelationName) -> growth.Growth:
+        if read.id is None:
             return growth.Changing("A relation of the catalog changes with every statement.")
-        return relation_growth(catalog, catalog.get(id_))
+        return relation_growth(catalog, catalog.get(read.id))
 
     return growth.derive(analysed.tree, growth_of, query_stability(catalog, analysed))
 
@@ -80,9 +79,8 @@ def query_growth(catalog: Catalog, analysed: AnalysedQuery) -> growth.Growth:
 def query_stability(catalog: Catalog, analysed: AnalysedQuery) -> Stability:
     """The functions with changing results that a query depends on, also by way of the views that it reads."""
 
-    def unstable_of(name: str) -> Unstable:
-        id_ = relation_id(name)
-        return Unstable() if id_ is None else relation_stability(catalog, catalog.get(id_))
+    def unstable_of(read: RelationName) -> Unstable:
+        return Unstable() if read.id is None else relation_stability(catalog, catalog.get(read.id))
 
     return Stability(analysed.tree, unstable_of)
 
@@ -130,7 +128,7 @@ def outgrown(catalog: Catalog, view: Object, error: HeadgateError) -> ViewNoLong
 def _misfit(analysed: AnalysedQuery, view: Object) -> str | None:
     names = [column.name for column in analysed.columns]
     if len(names) == len(view.columns):
-        return moved(view, [origin_ref(column) for column in analysed.columns])
+        return moved(view, [column.origin for column in analysed.columns])
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
         return f'column "{twice}" appears twice'

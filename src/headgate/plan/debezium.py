@@ -7,7 +7,7 @@ from dataclasses import replace
 from headgate.plan.definitions import AFTER, OP
 from headgate.plan.errors import InvalidDebeziumKey, NoChangeEvents
 from headgate.schema.encodings import Encoding, fields_of
-from headgate.schema.evolve.widen import is_number, widen
+from headgate.schema.evolve.merge import is_number, widen
 from headgate.schema.render import print_type
 from headgate.schema.types import Enum, Field, Record, Text, Type
 

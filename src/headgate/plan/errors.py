@@ -365,6 +365,26 @@ class SinkNotDeterministic(PlanError, code="PLN-0310"):
     HINT = "Leave the function out, or write every row without a key: ENVELOPE NONE."
 
 
+class SinkKeyNotOfSource(PlanError, code="PLN-0311"):
+    """A sink writes the newest row per key over a source that is keyed by other columns."""
+
+    sink: str
+    key: tuple[str, ...]
+    source: str
+    source_key: tuple[str, ...]
+    MESSAGE = (
+        'sink "{sink}" cannot delete by key ({key:list}), because source "{source}" is keyed by ({source_key:list})'
+    )
+    DETAIL = (
+        "A sink keeps no rows. When a row of the source changes or goes, the sink knows the key of the source alone, and "
+        "cannot find the records that it wrote under other keys and that are no longer true."
+    )
+    HINT = (
+        "Make it a MATERIALIZED VIEW, which keeps its rows, and let the sink read that. Or write ENVELOPE NONE: every change "
+        "is then written, and nothing is deleted."
+    )
+
+
 class ColumnInUse(PlanError, code="PLN-0411"):
     """A column of a source gets another name while queries or sinks use it."""
 

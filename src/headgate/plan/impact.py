@@ -15,31 +15,29 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, ColumnsChanged, DefinitionChanged
 from headgate.catalog.errors import CatalogError
 from headgate.catalog.graph import drop_order
-from headgate.catalog.objects import Column, Comment, Object, definition_of
+from headgate.catalog.objects import Column, Growth, Object, definition_of
 from headgate.errors import HeadgateError
 from headgate.plan.chain import moved, outgrown, view_query
 from headgate.plan.columns import evolved_columns, source_columns
 from headgate.plan.definitions import RecordEncoding, SinkDefinition
 from headgate.plan.encodings import encodings
-from headgate.plan.errors import ColumnNameTaken, PlanError, SinkKeyChanges, ViewNoLongerValid
+from headgate.plan.errors import PlanError, SinkKeyChanges, ViewNoLongerValid
 from headgate.plan.plans import Consequence, Outcome, RegisterSchema
-from headgate.plan.sink import plan_sink
+from headgate.plan.sink import plan_new_sink
 from headgate.plan.source import plan_source
-from headgate.plan.views import derive_growth, view_columns
+from headgate.plan.views import columns_change, derive_growth, view_columns
 from headgate.resolve.context import SparkTypes, TakenSchema
 from headgate.schema.encodings import SchemaEncoding
-from headgate.schema.evolve.arriving import arriving
-from headgate.schema.evolve.changes import FieldRemoved
-from headgate.schema.evolve.diff import diff
-from headgate.schema.evolve.verdicts import Level, Target, verdict
+from headgate.schema.evolve.changes import FieldRemoved, diff
+from headgate.schema.evolve.verdicts import Level, Target, arriving, verdict
 from headgate.schema.formats.avro.read import from_avro as avro_type
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json
-from headgate.schema.formats.avro.version import differs, next_version
+from headgate.schema.formats.avro.write import differs, next_version
 from headgate.schema.render import print_type
 from headgate.schema.types import Field, Record
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas, without_frozen_schemas
+from headgate.sql.formats import format_of, frozen_schemas, with_frozen_schemas
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import FrozenSchema, PendingId, Side
 from headgate.sql.sinks import CreateSink
@@ -145,6 +143,9 @@ def _column_consequences(old: Object, new: Object, because_of: int) -> Iterator[
             unchanged = False
             types = f"{print_type(was.type)} to {print_type(column.type)}"
             yield Consequence(old.id, Outcome.WIDENS, f"{column.name} from {types}", because_of=because_of)
+    if old.growth is not new.growth and new.growth is not None:
+        unchanged = False
+        yield Consequence(old.id, Outcome.OTHER_GROWTH, new.growth.value, because_of=because_of)
     if unchanged:
         outcome = Outcome.UNCHANGED if old.columns == new.columns else Outcome.FOLLOWS
         yield Consequence(old.id, outcome, because_of=because_of)
@@ -162,23 +163,25 @@ def _source_change(source: Object, schemas: Sequence[TakenSchema]) -> Definition
 
 
 def _view_change(before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes) -> ColumnsChanged | None:
+    """The view as creating it now would make it: with other columns, another key or another growth."""
     try:
-        evolved = _view_columns(before, catalog, view, ask)
+        growth, evolved = _view_columns(before, catalog, view, ask)
     except (SqlError, CatalogError, PlanError) as error:  # not those of asking Spark, which may pass
         raise outgrown(catalog, view, error) from error
     origins = {column.id: column.origin for column in evolved}
     if wrong := moved(view, [origins.get(column.id) for column in view.columns]):
         raise ViewNoLongerValid(catalog.display_name(view.id), wrong)
-    old = [replace(c, comment=Comment()) for c in view.columns]
-    return ColumnsChanged(view.id, evolved) if [replace(c, comment=Comment()) for c in evolved] != old else None
+    return columns_change(view, growth, evolved)
 
 
-def _view_columns(before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes) -> tuple[Column, ...]:
+def _view_columns(
+    before: Catalog, catalog: Catalog, view: Object, ask: SparkTypes
+) -> tuple[Growth, tuple[Column, ...]]:
     analysed = view_query(catalog, view)
     asked = ask(catalog, analysed) if any(c.type is None for c in analysed.columns) else ()
     columns = view_columns(analysed, _names(before, view, analysed), view.name, asked)
-    _, columns = derive_growth(catalog, analysed, columns)
-    return evolved_columns(view, columns)
+    growth, columns = derive_growth(catalog, analysed, columns)
+    return growth, evolved_columns(view, columns)
 
 
 def _names(before: Catalog, view: Object, analysed: AnalysedQuery) -> tuple[Identifier, ...]:
@@ -211,9 +214,10 @@ class _SinkStep:
 def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> _SinkStep:
     written = _written_key(sink) or _text_key(before, sink)
     try:
-        _check_key(sink, written, _needed(after, sink))
-        change = sink_change(after, sink)
-    except (ViewNoLongerValid, ColumnNameTaken, SinkKeyChanges) as error:
+        needed = needed_sink(after, sink)
+        _check_key(sink, written, needed)
+        change = sink_change(after, sink, needed)
+    except PlanError as error:  # a view below no longer holds, or it changed in a way that no sink takes
         if all_fit:
             raise
         fact = _with_key_type(sink, written) if isinstance(error, SinkKeyChanges) else None
@@ -224,10 +228,12 @@ def _sink_step(before: Catalog, after: Catalog, sink: Object, all_fit: bool) -> 
     return _SinkStep(Consequence(sink.id, Outcome.REGISTERS, subjects), change)
 
 
-def sink_change(catalog: Catalog, sink: Object) -> SinkChange | None:
-    """The schemas that a sink must register for its relation as it is now; None if it needs none."""
+def sink_change(catalog: Catalog, sink: Object, planned: SinkDefinition) -> SinkChange | None:
+    """The schemas that a sink must register for its relation as it is now; None if it needs none.
+
+    ``planned`` is the sink with the schemas that its relation needs.
+    """
     statement = definition_of(sink, CreateSink)
-    planned = _needed(catalog, sink)
     register: list[tuple[Side, RegisterSchema]] = []
     sides: tuple[tuple[Side, RecordEncoding | None], ...] = (("KEY", planned.key), ("VALUE", planned.value))
     for side, encoded in sides:
@@ -266,18 +272,14 @@ def _source_field(catalog: Catalog, relation: Object, column: Column) -> Field:
     return Field(column.name, column.type, column.nullable)
 
 
-def check_sink_schemas(catalog: Catalog, sink: Object, frozen: SinkDefinition) -> tuple[str, ...]:
+def check_sink_schemas(sink: Object, needed: SinkDefinition, own: SinkDefinition) -> tuple[str, ...]:
     """The columns of a sink's relation whose values its schemas cannot hold, because a registry refused others.
 
-    ``frozen`` is the sink as it was planned with the schemas that it has. Raises SinkKeyChanges if its keys would have
-    other bytes.
+    ``needed`` is the sink with the schemas that its relation needs, ``own`` with those that it has. Raises SinkKeyChanges
+    if its keys would have other bytes.
     """
-    written = _written_key(sink)
-    if written is None and all(side is None or side.schema is None for side in (frozen.key, frozen.value)):
-        return ()
-    needed = _needed(catalog, sink)
-    _check_key(sink, written, needed)
-    sides = ((frozen.key, needed.key), (frozen.value, needed.value))
+    _check_key(sink, _written_key(sink), needed)
+    sides = ((own.key, needed.key), (own.value, needed.value))
     return tuple(column for old, new in sides if old and new for column in _without_room(old, new))
 
 
@@ -318,7 +320,7 @@ def _written_key(sink: Object) -> Record | None:
 def _text_key(catalog: Catalog, sink: Object) -> Record | None:
     """The type of a key without a schema, as the catalog has it."""
     try:
-        key = _needed(catalog, sink).key
+        key = needed_sink(catalog, sink).key
     except PlanError:  # the sink is halted already
         return None
     return key.record if key is not None and key.schema is None else None
@@ -332,9 +334,9 @@ def _with_key_type(sink: Object, written: Record | None) -> DefinitionChanged | 
     return replace(definition(sink, statement, sink.columns), body=written)
 
 
-def _needed(catalog: Catalog, sink: Object) -> SinkDefinition:
-    """The sink with the schemas that its relation needs now."""
-    return plan_sink(catalog, _without_frozen_schemas(definition_of(sink, CreateSink)))
+def needed_sink(catalog: Catalog, sink: Object) -> SinkDefinition:
+    """A sink of the catalog with the schemas that its relation needs now."""
+    return plan_new_sink(catalog, definition_of(sink, CreateSink))[0]
 
 
 def _avro_record(schema: str) -> Record:
@@ -362,7 +364,3 @@ def definition(object_: Object, statement: Create, columns: tuple[Column, ...]) 
         object_.growth,
         object_.body,
     )
-
-
-def _without_frozen_schemas(sink: CreateSink) -> CreateSink:
-    return replace(sink, formats=without_frozen_schemas(sink.formats))

@@ -10,10 +10,15 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import downstream
 from headgate.catalog.objects import Object, definition_of
 from headgate.plan.errors import SinkFeedsItself
-from headgate.resolve.statements import object_id
-from headgate.resolve.topics import topic_name
-from headgate.sql.connections import CreateConnection, KafkaConnectionOptions
-from headgate.sql.kafka import Kafka, KafkaConnection, ReadOptions, WriteOptions
+from headgate.resolve.statements import object_id, topic_name
+from headgate.sql.connections import (
+    CreateConnection,
+    Kafka,
+    KafkaConnection,
+    KafkaConnectionOptions,
+    ReadOptions,
+    WriteOptions,
+)
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import Kind

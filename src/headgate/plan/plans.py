@@ -10,7 +10,7 @@ from headgate.catalog.changes import Change
 from headgate.catalog.names import SearchPath
 from headgate.schema.evolve.changes import Change as SchemaChange
 from headgate.schema.written import CompatibilityLevel, WrittenSchema
-from headgate.sql.queries import Select, ShowSearchPath
+from headgate.sql.queries import ShowSearchPath
 from headgate.sql.registry_formats import PendingId
 from headgate.sql.show import (
     Describe,
@@ -20,6 +20,7 @@ from headgate.sql.show import (
     ShowLineage,
     ShowObjects,
 )
+from headgate.sql.statement import Query
 
 # What must be done outside before the catalog changes. `control.effects` checks, does and undoes each of them.
 
@@ -67,8 +68,9 @@ class Outcome(StrEnum):
     FOLLOWS = "follows"
     GAINS = "gains column"
     WIDENS = "widens column"
+    OTHER_GROWTH = "changes how its rows come, to"
     REGISTERS = "registers schema"
-    IN_STEP = "must be brought in step"  # a target with a key holds rows of the old query
+    IN_STEP = "is brought in step"  # rows of the old query are replaced and deleted by key
     GOES_ON = "goes on from where it is"  # a target without a key keeps what it has
     HALTS = "halts"
     REFUSES = "refuses"
@@ -104,9 +106,9 @@ class ChangeCatalog:
 
 @dataclass(frozen=True, slots=True)
 class RunQuery:
-    """SELECT."""
+    """SELECT. The query has the ids of the relations that it names."""
 
-    statement: Select
+    query: Query
 
 
 ShowStatement: TypeAlias = ShowObjects | ShowCreate | ShowLineage | ShowSearchPath | Describe | Explain | ExplainSchema

@@ -1,10 +1,12 @@
-"""Plans of the statements that change nothing in the catalog."""
+"""Plans of the statements that change nothing in the catalog. They come with every name resolved."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.graph import upstream
-from headgate.catalog.information_schema import system_relation
-from headgate.catalog.names import find, resolve, resolve_schema, search_path
+from headgate.catalog.names import search_path
 from headgate.plan.errors import NotSupportedYet
 from headgate.plan.plans import (
     CheckConnection,
@@ -13,19 +15,17 @@ from headgate.plan.plans import (
     RunQuery,
     SetSearchPath,
     Show,
-    ShowStatement,
 )
-from headgate.plan.relations import analyse_query
+from headgate.plan.relations import analyse_query, resolved_query
 from headgate.plan.sink import plan_sink
 from headgate.resolve.context import Context
-from headgate.resolve.objects import described_object, named_object
-from headgate.resolve.statements import resolve_names
+from headgate.resolve.statements import object_id
 from headgate.sql import queries as sql_queries
 from headgate.sql import show as sql_show
 from headgate.sql.connections import ValidateConnection
 from headgate.sql.queries import Select
 from headgate.sql.sinks import CreateSink
-from headgate.sql.statement import Kind, ObjectName, Statement
+from headgate.sql.statement import Query, Statement
 from headgate.sql.views import CreateView
 
 
@@ -38,20 +38,24 @@ def plan_reading(statement: Statement, context: Context) -> Plan | None:
         case sql_queries.SetSearchPath():
             return SetSearchPath(search_path(catalog, path, statement.path))
         case sql_show.ReplayQuarantine():
-            return ReplayQuarantine(_tasks_to_replay(statement, context))
+            return ReplayQuarantine(_tasks_to_replay(object_id(statement.name), catalog))
         case ValidateConnection():
-            return CheckConnection(resolve(catalog, path, statement.name, Kind.CONNECTION).id)
+            return CheckConnection(object_id(statement.name))
         case (
             sql_show.ShowObjects()
             | sql_show.ShowCreate()
             | sql_show.ShowLineage()
             | sql_queries.ShowSearchPath()
             | sql_show.Describe()
-            | sql_show.Explain()
-            | sql_show.ExplainSchema()
         ):
-            _check_names(statement, context)
             return Show(statement)
+        case sql_show.Explain(statement=Select() | CreateView() as explained):
+            resolved = replace(explained, query=_analysed(explained.query, context))
+            return Show(replace(statement, statement=resolved))
+        case sql_show.Explain():
+            raise NotSupportedYet("EXPLAIN of this statement")
+        case sql_show.ExplainSchema():
+            return _explain_schema(statement, catalog)
         case _:
             return None
 
@@ -59,42 +63,24 @@ def plan_reading(statement: Statement, context: Context) -> Plan | None:
 def _select(statement: Select, context: Context) -> RunQuery:
     if statement.emit_changes:
         raise NotSupportedYet("SELECT … EMIT CHANGES")
-    analyse_query(context.catalog, context.path, statement.query)
-    return RunQuery(statement)
+    return RunQuery(_analysed(statement.query, context))
 
 
-def _check_names(statement: ShowStatement, context: Context) -> None:
-    """Find what the statement names, so that a script with an unknown name fails before anything is done."""
-    catalog, path = context.catalog, context.path
-    match statement:
-        case sql_show.ShowObjects(within=ObjectName() as within):
-            resolve_schema(catalog, path, within)
-        case sql_show.ShowCreate():
-            named_object(catalog, path, statement.kind, statement.name)
-        case sql_show.ShowLineage():
-            described_object(catalog, path, statement.kind, statement.name)
-        case sql_show.Describe():
-            if system_relation(path, statement.name) is None:
-                described_object(catalog, path, statement.kind, statement.name)
-        case sql_show.Explain(statement=Select() | CreateView() as explained):
-            analyse_query(catalog, path, explained.query)
-        case sql_show.Explain():
-            raise NotSupportedYet("EXPLAIN of this statement")
-        case sql_show.ExplainSchema(sink=ObjectName() as name):
-            resolve(catalog, path, name, Kind.SINK)
-        case sql_show.ExplainSchema(sink=CreateSink() as sink):
-            plan_sink(catalog, resolve_names(sink, catalog, path))
-        case _:
-            pass
+def _analysed(query: Query, context: Context) -> Query:
+    """The query with the ids of what it names. Raises now if it is wrong, before anything of the script is done."""
+    analysed = analyse_query(context.catalog, context.path, query)
+    return resolved_query(context.catalog, context.path, query, analysed)
 
 
-def _tasks_to_replay(statement: sql_show.ReplayQuarantine, context: Context) -> tuple[int, ...]:
-    """The task of that name, or all tasks over a source. A name that both a sink and a source have means the sink."""
-    catalog, path = context.catalog, context.path
-    kinds = (statement.kind,) if statement.kind else (Kind.SINK, Kind.SOURCE)
-    found = None if statement.kind else find(catalog, path, statement.name, Kind.SINK)
-    if found is None:
-        found = resolve(catalog, path, statement.name, *kinds)
-    if found.id in catalog.desired:
-        return (found.id,)
+def _explain_schema(statement: sql_show.ExplainSchema, catalog: Catalog) -> Show:
+    if isinstance(statement.sink, CreateSink):
+        plan_sink(catalog, statement.sink)  # raises now if it cannot be made
+    return Show(statement)
+
+
+def _tasks_to_replay(id_: int, catalog: Catalog) -> tuple[int, ...]:
+    """The task of this id, or all tasks over the source of this id."""
+    if id_ in catalog.desired:
+        return (id_,)
+    found = catalog.get(id_)
     return tuple(task for task in sorted(catalog.desired) if found in upstream(catalog, task))

@@ -13,11 +13,11 @@ from headgate.catalog.graph import type_by_path, upstream
 from headgate.catalog.information_schema import system_relation
 from headgate.catalog.names import DEFAULT_PATH, SearchPath, resolve, type_name
 from headgate.catalog.objects import Column as CatalogColumn
-from headgate.catalog.objects import ColumnRef, Object
+from headgate.catalog.objects import Object
 from headgate.catalog.system_tables import SystemRelation
 from headgate.errors import HeadgateError, InternalError, Span
 from headgate.plan.analyses import Names, keep_for_resolved, kept_analysis
-from headgate.plan.definitions import spark_name
+from headgate.plan.definitions import spark_name, system_name
 from headgate.plan.errors import ColumnNameTaken
 from headgate.plan.source import key_fields_not_included, plan_source
 from headgate.resolve.statements import qualified_type
@@ -26,25 +26,20 @@ from headgate.schema.types import Array, CatalogRecord, Map, Named, Record, Type
 from headgate.sql.query.casts import expanded
 from headgate.sql.query.scope import AnalysedQuery, Column, FindRelation, Relation, RelationReference
 from headgate.sql.query.select import analyse
+from headgate.sql.query.tree import ColumnRef, RelationName
 from headgate.sql.sources import CreateSource
 from headgate.sql.statement import RELATIONS, Kind, ObjectName, Query, Reference, WrittenType
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import TokenKind, tokenize
 
-SYSTEM = "system."  # before the name of a system relation among those that a query reads
-
 
 def query_relation(catalog: Catalog, relation: Object) -> Relation:
-    """A relation of the catalog. Its name begins with its id, by which the query's caller finds it again, and ends in
-    what the query calls it unless it gives it an alias."""
-    columns = tuple(_column(catalog, relation, c) for c in relation.columns)
-    name = f"{relation.id}.{relation.name}"
+    """A relation of the catalog as a query sees it."""
     return Relation(
-        name,
+        RelationName(relation.name, relation.id),
         spark_name(relation.id),
-        columns,
+        tuple(_column(catalog, relation, c) for c in relation.columns),
         hints=dropped_key(relation),
-        alias=relation.name,
         withheld=tuple((error.column, error) for error in withheld_fields(relation)),
     )
 
@@ -52,7 +47,7 @@ def query_relation(catalog: Catalog, relation: Object) -> Relation:
 def _column(catalog: Catalog, relation: Object, column: CatalogColumn) -> Column:
     find = named_types(catalog)
     type_ = expanded(column.type, lambda named: _catalog_record(named.parts, find(named)))
-    origin = (str(relation.id), str(column.id))
+    origin = ColumnRef(relation.id, column.id)
     return Column(column.name, type_, column.nullable, column_comment(catalog, column), origin)
 
 
@@ -102,7 +97,8 @@ def _system(system: SystemRelation) -> Relation:
     columns = [Column(f.name, f.type, f.nullable, f.doc) for f in system.columns.fields]
     shown = tuple(c for c in columns if c.name not in system.hidden)
     hidden = tuple(c for c in columns if c.name in system.hidden)
-    return Relation(f"{SYSTEM}{system.schema}.{system.name}", f"{system.schema}_{system.name}", shown, hidden)
+    name = RelationName(system.name, schema=system.schema)
+    return Relation(name, system_name(f"{system.schema}.{system.name}"), shown, hidden)
 
 
 def named_types(catalog: Catalog) -> Callable[[Named], Type]:
@@ -199,7 +195,7 @@ def sources_named(catalog: Catalog, path: SearchPath, query: Query) -> tuple[Obj
 def resolved_query(catalog: Catalog, path: SearchPath, query: Query, analysed: AnalysedQuery) -> Query:
     """The query with what each name in it means, as its analysis found it. The analysis is kept for it too."""
     references = tuple(
-        Reference(r.span.start, r.span.end, *_meaning(catalog, r), None if r.of is None else r.of.start)
+        Reference(r.span.start, r.span.end, *_meaning(r), None if r.of is None else r.of.start)
         for r in analysed.references
     )
     types = tuple(
@@ -212,33 +208,24 @@ def resolved_query(catalog: Catalog, path: SearchPath, query: Query, analysed: A
     return resolved
 
 
-def _meaning(catalog: Catalog, reference: RelationReference) -> tuple[ObjectName, str]:
+def _meaning(reference: RelationReference) -> tuple[ObjectName, str]:
     """The name with its id, and the relation's own name."""
     written = tuple(Identifier(part.name, part.quoted) for part in reference.parts)
-    if (id_ := relation_id(reference.relation)) is not None:
-        return ObjectName(written, id_), catalog.get(id_).name
-    system = reference.relation.removeprefix(SYSTEM).split(".")
-    return ObjectName(tuple(map(Identifier, system)) if reference.of is None else written), system[-1]
+    relation = reference.relation
+    if relation.schema is None:
+        return ObjectName(written, relation.id), relation.name
+    full = (Identifier(relation.schema), Identifier(relation.name))
+    return ObjectName(full if reference.of is None else written), relation.name
 
 
 def relations_read(analysed: AnalysedQuery) -> tuple[int, ...]:
     """The ids of the catalog's own relations that a query reads."""
-    return tuple(id_ for id_ in map(relation_id, analysed.relations) if id_ is not None)
-
-
-def relation_id(name: str) -> int | None:
-    """The id of a relation of the catalog, by the name that a query's caller gave it; None for a system relation."""
-    return None if name.startswith(SYSTEM) else int(name.partition(".")[0])
+    return tuple(relation.id for relation in analysed.relations if relation.id is not None)
 
 
 def system_relations_read(analysed: AnalysedQuery) -> tuple[str, ...]:
-    return tuple(name.removeprefix(SYSTEM) for name in analysed.relations if name.startswith(SYSTEM))
-
-
-def origin_ref(column: Column) -> ColumnRef | None:
-    if column.origin is None or not column.origin[0].isdigit():
-        return None
-    return ColumnRef(int(column.origin[0]), int(column.origin[1]))
+    """The system relations that a query reads, as `schema.table`."""
+    return tuple(f"{r.schema}.{r.name}" for r in analysed.relations if r.schema is not None)
 
 
 def key_columns(relation: Object) -> Sequence[str]:

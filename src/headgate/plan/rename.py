@@ -16,7 +16,7 @@ from headgate.errors import HeadgateError
 from headgate.plan.chain import view_query
 from headgate.plan.errors import ColumnInUse, ColumnTwice, NameShadowed
 from headgate.plan.impact import definition
-from headgate.plan.relations import analyse_query, relation_id, with_type_names
+from headgate.plan.relations import analyse_query, with_type_names
 from headgate.plan.source import listed_names
 from headgate.resolve.printing import current_query
 from headgate.schema.names import Found, find
@@ -119,22 +119,22 @@ def _prints_the_same(before: Catalog, after: Catalog, view: Object) -> bool:
         is_ = analyse_query(after, DEFAULT_PATH, Query(current_query(after, definition.query)))
     except HeadgateError:
         return False
-    return _meaning(was, before) == _meaning(is_, after)
+    return _meaning(was, before, after) == _meaning(is_, after, after)
 
 
-def _meaning(query: AnalysedQuery, catalog: Catalog) -> object:
-    """All that the names in a query decide, by ids."""
-    places = {m.span: number for number, m in enumerate(query.references)}
-    mentions = [
-        (relation_id(m.relation) or m.relation, None if m.of is None else places[m.of]) for m in query.references
+def _meaning(query: AnalysedQuery, catalog: Catalog, after: Catalog) -> object:
+    """All that the names in a query decide. Types have the names that ``after`` has for them."""
+    positions = {r.span: number for number, r in enumerate(query.references)}
+    references = [
+        (r.relation.schema, r.relation.id or r.relation.name, None if r.of is None else positions[r.of])
+        for r in query.references
     ]
-    columns = [replace(c, type=None if c.type is None else _by_id(c.type, catalog)) for c in query.columns]
-    return columns, mentions, len(query.types)
 
-
-def _by_id(type_: Type, catalog: Catalog) -> Type:
-    def numbered(named: Named) -> Type:
+    def renamed(named: Named) -> Type:
         found = type_by_path(catalog, named.parts)
-        return named if found is None else Named((str(found.id),))
+        return named if found is None else Named(after.path(found.id))
 
-    return map_named(with_type_names(type_), numbered)
+    columns = [
+        replace(c, type=None if c.type is None else map_named(with_type_names(c.type), renamed)) for c in query.columns
+    ]
+    return columns, references, len(query.types)

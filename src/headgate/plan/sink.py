@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.comments import column_comment, object_comment
 from headgate.catalog.errors import UnknownColumn
 from headgate.catalog.names import resolve_column
-from headgate.catalog.objects import Column, ColumnRef, Growth, Object
+from headgate.catalog.objects import Column, Growth, Object
 from headgate.errors import joined
 from headgate.plan.chain import chain_of, relation_growth, source_key
 from headgate.plan.definitions import RecordEncoding, SinkDefinition, SinkEnvelope
@@ -22,22 +23,22 @@ from headgate.plan.errors import (
     NotSupportedYet,
     SinkFormatNeedsOneColumn,
     SinkKeyMissing,
+    SinkKeyNotOfSource,
     SinkKeyNotUnique,
     SinkNeedsKey,
     SinkNotDeterministic,
     SinkOverChanging,
 )
 from headgate.plan.relations import dropped_key, key_columns, named_types, withheld_fields
-from headgate.resolve.statements import object_id
-from headgate.resolve.topics import topic_name
+from headgate.resolve.statements import object_id, topic_name
 from headgate.schema.formats.avro.write import to_avro
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema
-from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, frozen_schemas
-from headgate.sql.kafka import KafkaConnection
+from headgate.sql.connections import KafkaConnection
+from headgate.sql.formats import BytesFormat, Format, JsonFormat, TextFormat, format_of, frozen_schemas
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.growth import Changing, Keyed
-from headgate.sql.query.stability import Unstable
+from headgate.sql.query.tree import ColumnRef, Unstable
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl, Side
 from headgate.sql.sinks import CreateSink
 from headgate.text.cursor import Identifier
@@ -54,11 +55,22 @@ def subjects(sink: SinkDefinition) -> tuple[tuple[Side, str, WrittenSchema], ...
 
 
 def plan_sink(catalog: Catalog, statement: CreateSink) -> SinkDefinition:
-    return plan_new_sink(catalog, statement)[0]
+    """The sink with the schemas that are frozen into its statement, and generated ones where there are none."""
+    return with_own_schemas(plan_new_sink(catalog, statement)[0], statement)
+
+
+def with_own_schemas(sink: SinkDefinition, statement: CreateSink) -> SinkDefinition:
+    """The sink with the schemas that are frozen into its statement in place of those that its relation needs now."""
+
+    def frozen(side: Side, encoding: RecordEncoding) -> RecordEncoding:
+        own = next(iter(frozen_schemas(format_of(statement.formats, side), side)), None)
+        return encoding if own is None else replace(encoding, schema=own.schema, schema_id=own.known_id)
+
+    return replace(sink, value=frozen("VALUE", sink.value), key=None if sink.key is None else frozen("KEY", sink.key))
 
 
 def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefinition, tuple[str, ...]]:
-    """The sink, and what its creator should know."""
+    """The sink with the schemas that its relation needs now, and what its creator should know."""
     relation = catalog.get(object_id(statement.relation))
     name = statement.name.parts[-1].name
     _refuse_later_features(statement)
@@ -72,8 +84,8 @@ def plan_new_sink(catalog: Catalog, statement: CreateSink) -> tuple[SinkDefiniti
     envelope = _envelope(statement, name, keys)
     if envelope == "UPSERT":
         _check_deterministic(relation, name, unstable, keys)
+        _check_source_key(catalog, source, relation, name)
         _check_unique(source, relation, statement, name, keys)
-        _check_source_key(catalog, source, relation)
     value_columns = [c for c in relation.columns if not _left_out(statement, c.name, keys)]
     value = _side(catalog, relation, statement.formats.value, "VALUE", value_columns, name)
     key_format = statement.formats.key or statement.formats.value
@@ -189,12 +201,16 @@ def _check_growth(catalog: Catalog, relation: Object, statement: CreateSink, nam
         raise SinkNeedsKey(name, relation.kind.value, relation.name, tuple(key_columns(relation)))
 
 
-def _check_source_key(catalog: Catalog, source: Object, relation: Object) -> None:
-    """A delete in a keyed source carries only the source's key. Other keys of the relation would need stored rows."""
+def _check_source_key(catalog: Catalog, source: Object, relation: Object, name: str) -> None:
+    """A delete in a keyed source carries only the source's key, and so does an update by which rows of the relation go.
+
+    A relation may have another key: that of the source and a position of posexplode, for example. An array that gets
+    shorter then leaves positions behind that only a target with stored rows could find and delete.
+    """
     if source.growth is not Growth.KEYED or relation.growth is not Growth.KEYED:
         return
     if source_key(catalog, relation) != {ColumnRef(source.id, c.id) for c in source.columns if c.key}:
-        raise NotSupportedYet(f'a sink whose key is not that of source "{source.name}"')
+        raise SinkKeyNotOfSource(name, tuple(key_columns(relation)), source.name, tuple(key_columns(source)))
 
 
 def _check_rows(relation: Object, name: str, unstable: Unstable) -> None:
@@ -228,8 +244,8 @@ def _notices(relation: Object, sink: SinkDefinition, unstable: Unstable) -> Iter
 
 
 def _check_unique(source: Object, relation: Object, statement: CreateSink, name: str, keys: Sequence[Column]) -> None:
-    """UPSERT needs a key that holds a key of the relation, or the user's word for it. A deletion in a keyed source has
-    its key alone: the sink's can be no other then."""
+    """UPSERT needs a key that is unique in the relation, or NOT ENFORCED. Over a keyed source the key must equal the
+    source's key, because a delete carries only the key."""
     known = key_columns(relation) if relation.growth is Growth.KEYED else []
     given = {c.name for c in keys}
     if known and set(known) < given:
@@ -241,7 +257,7 @@ def _check_unique(source: Object, relation: Object, statement: CreateSink, name:
     if statement.key is not None and statement.key.enforced:
         raise SinkKeyNotUnique(name, tuple(c.name for c in keys), tuple(known), source.growth is Growth.KEYED)
     if source.growth is Growth.KEYED:
-        raise NotSupportedYet(f'a key of sink "{name}" other than the key of source "{source.name}"')
+        raise SinkKeyNotOfSource(name, tuple(c.name for c in keys), source.name, tuple(key_columns(source)))
 
 
 def _holds_map(type_: Type) -> bool:
@@ -291,7 +307,5 @@ def _avro(
     full = options.avro_key_fullname if side == "KEY" else options.avro_value_fullname
     name = full if full is not None else ("row" if side == "KEY" else "envelope")
     made = to_avro(record, name=name, null_defaults=options.null_defaults, resolve=named_types(catalog))
-    seed = next(iter(frozen_schemas(format_, side)), None)
-    schema = seed.schema if seed is not None else json.dumps(made.json, ensure_ascii=False)
     fields = tuple(made.renames.get((n,), n) for n in names)
-    return RecordEncoding("AVRO", names, record, schema, seed.known_id if seed else None, fields)
+    return RecordEncoding("AVRO", names, record, json.dumps(made.json, ensure_ascii=False), names=fields)

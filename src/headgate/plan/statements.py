@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from headgate.catalog.apply import apply
 from headgate.catalog.changes import (
-    Change,
     CommentSet,
     DefinitionChanged,
     ObjectCreated,
@@ -18,9 +17,8 @@ from headgate.catalog.changes import (
 from headgate.catalog.graph import check_droppable, drop_order
 from headgate.catalog.names import (
     find,
+    owned_column,
     parent_and_name,
-    resolve,
-    resolve_column_of,
 )
 from headgate.catalog.objects import Comment, Dependency, DependencyKind, DesiredTaskState, Growth, Object
 from headgate.catalog.secrets import SecretSource
@@ -54,17 +52,16 @@ from headgate.plan.views import (
     view_columns,
 )
 from headgate.resolve.context import Context
-from headgate.resolve.objects import find_object, named_object
-from headgate.resolve.statements import object_id
+from headgate.resolve.statements import find_object, object_id
 from headgate.schema.types import Type
 from headgate.schema.written import CompatibilityLevel
-from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret
-from headgate.sql.kafka import KafkaConnection
+from headgate.sql.connections import AlterSecret, CreateConnection, CreateSecret, KafkaConnection
 from headgate.sql.objects import (
     ChangeTaskState,
     CommentOn,
     CreateDatabase,
     CreateSchema,
+    CreateType,
     DropObject,
     RenameObject,
 )
@@ -73,14 +70,13 @@ from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.registry_formats import RegistryFormat, Side
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
-from headgate.sql.statement import Create, Kind, ObjectName, Statement
-from headgate.sql.types import CreateType
+from headgate.sql.statement import Alter, Create, Kind, ObjectName, Statement
 from headgate.sql.views import CreateView
 
 
 def plan(statement: Statement, context: Context) -> Plan:
-    """The plan of a purified statement."""
-    return skip_existing(statement, context) or plan_reading(statement, context) or _Planner(context).change(statement)
+    """The plan of a resolved and purified statement."""
+    return plan_reading(statement, context) or _Planner(context).change(statement)
 
 
 def skip_existing(statement: Statement, context: Context) -> Skip | None:
@@ -153,11 +149,12 @@ class _Planner:
         made = self._object(name, kind, statement, **more)
         return ChangeCatalog(f"CREATE {kind.words}", (ObjectCreated(made, secret),))
 
-    def _alter_secret(self, statement: AlterSecret) -> ChangeCatalog:
-        secret = resolve(self.catalog, self.path, statement.name, Kind.SECRET)
+    def _alter_secret(self, statement: AlterSecret) -> ChangeCatalog | Skip:
+        if missing := _missing(statement):
+            return missing
         sealed = self.context.answers.secret
         assert sealed is not None
-        return ChangeCatalog("ALTER SECRET", (SecretChanged(secret.id, sealed),))
+        return ChangeCatalog(statement.words, (SecretChanged(object_id(statement.name), sealed),))
 
     def _connection(self, statement: CreateConnection) -> ChangeCatalog:
         values = [value for _, value in given_options(statement.options)]
@@ -242,33 +239,17 @@ class _Planner:
     # what changes them
 
     def _comment(self, statement: CommentOn) -> ChangeCatalog:
-        if statement.kind is None:
-            owner, column = resolve_column_of(self.catalog, self.path, statement.name)
-            change = CommentSet(owner.id, column.id, statement.comment)
-        else:
-            owner = self._named(statement.kind, statement.name)
-            change = CommentSet(owner.id, None, statement.comment)
-        return ChangeCatalog("COMMENT", (change,))
+        owner = self._named(statement.name)
+        column = None if statement.kind else owned_column(self.catalog, owner, statement.name).id
+        return ChangeCatalog(statement.words, (CommentSet(owner.id, column, statement.comment),))
 
-    def _named(self, kind: Kind, name: ObjectName) -> Object:
-        return named_object(self.catalog, self.path, kind, name)
-
-    def _missing(
-        self,
-        statement: DropObject | RenameObject | RenameColumn | ChangeTaskState | AcceptSchemaChange,
-        tag: str,
-    ) -> Skip | None:
-        """The plan of an IF EXISTS of what does not exist."""
-        kind = statement.kind
-        if not statement.if_exists or find_object(self.catalog, self.path, kind, statement.name) is not None:
-            return None
-        return Skip(tag, f'{kind} "{statement.name}" does not exist, skipped')
+    def _named(self, name: ObjectName) -> Object:
+        return self.catalog.get(object_id(name))
 
     def _drop(self, statement: DropObject) -> ChangeCatalog | Skip:
-        tag = f"DROP {statement.kind.words}"
-        if missing := self._missing(statement, tag):
+        if missing := _missing(statement):
             return missing
-        target = self._named(statement.kind, statement.name)
+        tag, target = statement.words, self._named(statement.name)
         if not statement.cascade:
             check_droppable(self.catalog, target.id)
             return ChangeCatalog(tag, (ObjectDropped(target.id),))
@@ -279,38 +260,33 @@ class _Planner:
         return ChangeCatalog(tag, tuple(ObjectDropped(o.id) for o in order), notices=notices)
 
     def _rename(self, statement: RenameObject) -> ChangeCatalog | Skip:
-        tag = f"ALTER {statement.kind.words}"
-        if missing := self._missing(statement, tag):
+        if missing := _missing(statement):
             return missing
-        target = self._named(statement.kind, statement.name)
+        tag, target = statement.words, self._named(statement.name)
         if target.name == statement.new_name.name:
             return Skip(tag, f'{target.kind} "{target.name}" is called so already, skipped')
         return ChangeCatalog(tag, rename(self.catalog, target, statement.new_name))
 
     def _rename_column(self, statement: RenameColumn) -> ChangeCatalog | Skip:
-        if missing := self._missing(statement, statement.words):
+        if missing := _missing(statement):
             return missing
-        source = self._named(statement.kind, statement.name)
+        source = self._named(statement.name)
         changes = rename_column(self.catalog, source, statement.column, statement.new_name)
         return ChangeCatalog(statement.words, changes)
 
     def _task_state(self, statement: ChangeTaskState) -> ChangeCatalog | Skip:
         if statement.binding is not None:
             raise NotSupportedYet("a binding of a capture")
-        tag = f"ALTER {statement.kind.words}"
-        if missing := self._missing(statement, tag):
+        if missing := _missing(statement):
             return missing
-        target = self._named(statement.kind, statement.name)
         desired = DesiredTaskState.PAUSED if statement.action == "PAUSE" else DesiredTaskState.RUNNING
-        change: Change = TaskStateSet(target.id, desired)
-        return ChangeCatalog(tag, (change,))
+        return ChangeCatalog(statement.words, (TaskStateSet(object_id(statement.name), desired),))
 
     def _accept(self, statement: AcceptSchemaChange) -> ChangeCatalog | Skip:
         """ACCEPT SCHEMA CHANGE. Raises if something downstream would not fit any more."""
-        tag = "ALTER SOURCE"
-        if missing := self._missing(statement, tag):
+        if missing := _missing(statement):
             return missing
-        source = resolve(self.catalog, self.path, statement.name, Kind.SOURCE)
+        tag, source = statement.words, self._named(statement.name)
         schemas = self.context.answers.schemas
         if not schemas:
             return Skip(tag, "there is no change to accept")
@@ -326,11 +302,18 @@ class _Planner:
         )
 
     def _changed_types(self, consequences: Sequence[Consequence]) -> Iterator[str]:
-        """A line for each column downstream that gets another type."""
+        """A line for each column downstream that gets another type, and each view whose rows come in another way."""
         for one in consequences:
-            if one.outcome is Outcome.WIDENS:
+            if one.outcome in (Outcome.WIDENS, Outcome.OTHER_GROWTH):
                 kind, name = self.catalog.get(one.object).kind, self.catalog.display_name(one.object)
                 yield f'{kind} "{name}" {one.outcome} {one.detail}'
+
+
+def _missing(statement: Alter | DropObject) -> Skip | None:
+    """The plan of IF EXISTS for an object that does not exist: its name has no id."""
+    if statement.name.id is not None:
+        return None
+    return Skip(statement.words, f'{statement.kind} "{statement.name}" does not exist, skipped')
 
 
 def _registry(sink: SinkDefinition) -> int:

@@ -32,16 +32,16 @@ from headgate.plan.errors import (
 )
 from headgate.plan.loops import check_loops
 from headgate.plan.plans import Consequence, Outcome
-from headgate.plan.relations import analyse_query, origin_ref, relations_read, with_type_names
+from headgate.plan.relations import analyse_query, relations_read, with_type_names
 from headgate.plan.sink import plan_sink
 from headgate.resolve.statements import qualified_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Type
+from headgate.sql.objects import CreateType, ListBody, MapBody, OtherBody, RecordBody
 from headgate.sql.query import growth
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.sinks import CreateSink
 from headgate.sql.statement import Kind, Query
-from headgate.sql.types import CreateType, ListBody, MapBody, OtherBody, RecordBody
 from headgate.sql.views import CreateView
 from headgate.text.cursor import Identifier
 
@@ -62,7 +62,7 @@ def view_columns(
         if any(c.name == name for c in columns):
             raise ColumnTwice(name, view)
         named = with_type_names(type_)
-        columns.append(Column(position + 1, name, named, column.nullable, origin=origin_ref(column)))
+        columns.append(Column(position + 1, name, named, column.nullable, origin=column.origin))
     return tuple(columns)
 
 
@@ -81,6 +81,19 @@ def derive_growth(
             return Growth.CHANGING, tuple(columns)
         case growth.Keyed(key):
             return Growth.KEYED, tuple(replace(c, key=at in key) for at, c in enumerate(columns))
+
+
+def columns_change(view: Object, growth: Growth, columns: Sequence[Column]) -> ColumnsChanged | None:
+    """The change of a view that has these columns and this growth from now on; None if it has them already.
+
+    Comments are not compared: a view shows those of the columns below it.
+    """
+
+    def bare(some: Sequence[Column]) -> list[Column]:
+        return [replace(column, comment=Comment()) for column in some]
+
+    same = growth is view.growth and bare(columns) == bare(view.columns)
+    return None if same else ColumnsChanged(view.id, tuple(columns), growth)
 
 
 def query_dependencies(
@@ -167,7 +180,7 @@ class _Checked:
             if dependent.kind is Kind.VIEW:
                 return _view_change(before, after, dependent)
             if dependent.kind is Kind.SINK:
-                outcome = self._outcome(_planned(after, dependent))
+                outcome = self._outcome(after, _planned(after, dependent))
                 self.consequences.append(Consequence(dependent.id, outcome, because_of=self.view.id))
                 if _writes_other_columns(before, after, dependent):
                     self._breaks(before, dependent, "the columns that it writes would be others")
@@ -179,10 +192,12 @@ class _Checked:
     def _breaks(self, catalog: Catalog, dependent: Object, reason: str) -> None:
         self.broken.append((dependent.kind.value, catalog.display_name(dependent.id), reason.rstrip(".")))
 
-    def _outcome(self, sink: SinkDefinition) -> Outcome:
+    def _outcome(self, after: Catalog, sink: SinkDefinition) -> Outcome:
+        """The runtime brings a target in step if rows are deleted from it by key, which append relations never do."""
         if self.same_query:
             return Outcome.UNCHANGED
-        return Outcome.IN_STEP if sink.envelope == "UPSERT" else Outcome.GOES_ON
+        deletes = sink.envelope == "UPSERT" and after.get(sink.relation).growth is Growth.KEYED
+        return Outcome.IN_STEP if deletes else Outcome.GOES_ON
 
 
 def _view_change(before: Catalog, after: Catalog, view: Object) -> Change | None:
@@ -197,12 +212,7 @@ def _view_change(before: Catalog, after: Catalog, view: Object) -> Change | None
     for column in evolved:
         if column.id in old and old[column.id].origin not in (None, column.origin):
             raise ViewNoLongerValid(view.name, f'column "{column.name}" would be another one')
-    same = growth is view.growth and _bare(evolved) == _bare(view.columns)
-    return None if same else ColumnsChanged(view.id, evolved, growth)
-
-
-def _bare(columns: Sequence[Column]) -> list[Column]:
-    return [replace(column, comment=Comment()) for column in columns]
+    return columns_change(view, growth, evolved)
 
 
 def _known_types(before: Catalog, after: Catalog, view: Object, analysed: AnalysedQuery) -> Sequence[Type]:
@@ -239,14 +249,14 @@ def _works(catalog: Catalog, dependent: Object) -> bool:
 
 
 def replacement_notices(catalog: Catalog, consequences: tuple[Consequence, ...]) -> Iterator[str]:
-    """What the replacement means for each sink, today: targets with a key are not yet brought in step."""
+    """What the replacement means for each sink."""
     for consequence in consequences:
         name = catalog.display_name(consequence.object)
         match consequence.outcome:
             case Outcome.IN_STEP:
                 yield (
-                    f'sink "{name}" goes on with the new query from where it is; rows that it wrote before are not rewritten, '
-                    "and keys that the new query would not give stay in its topic"
+                    f'sink "{name}" is brought in step: rows that the new query gives otherwise are written again, and keys '
+                    "that it does not give are deleted"
                 )
             case Outcome.GOES_ON:
                 yield (

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar, cast
 from headgate.catalog.catalog import Catalog
 from headgate.connectors.connections import ConnectionRef, Connections
 from headgate.connectors.kafka import Topic
+from headgate.registry.client import RegisteredSchema
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
-from headgate.registry.responses import RegisteredSchema
 from headgate.resolve.context import TakenSchema
 from headgate.schema.written import WrittenSchema
 from headgate.sql.connections import CreateConnection

@@ -20,12 +20,11 @@ from headgate.purify.errors import (
 )
 from headgate.purify.lookups import Lookups
 from headgate.resolve.context import Context
-from headgate.resolve.statements import check_connections, kafka_server, registry_server
-from headgate.resolve.topics import topic_name
+from headgate.resolve.statements import check_connections, kafka_server, registry_server, topic_name
 from headgate.schema.encodings import SchemaEncoding, needed_past
 from headgate.schema.written import SchemaFormat, WrittenSchema
+from headgate.sql.connections import Kafka, ReadOptions
 from headgate.sql.formats import Format, Formats, frozen_schemas
-from headgate.sql.kafka import Kafka, ReadOptions
 from headgate.sql.options import Timestamp
 from headgate.sql.registry_formats import (
     FrozenSchema,

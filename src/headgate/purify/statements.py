@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.catalog.names import find
 from headgate.purify.errors import SecretWrittenOut
 from headgate.purify.lookups import Lookups
 from headgate.purify.sources import has_password, purify_source
 from headgate.resolve.context import Context
-from headgate.resolve.statements import check_connections, resolve_names
-from headgate.resolve.topics import topic_name
+from headgate.resolve.statements import check_connections, topic_name
 from headgate.sql.connections import CreateConnection
 from headgate.sql.options import OptionRule, given_options
 from headgate.sql.sinks import CreateSink
 from headgate.sql.sources import AcceptSchemaChange, CreateSource
-from headgate.sql.statement import Create, Kind, Statement
+from headgate.sql.statement import Kind, ObjectName, Statement
 
 
 def purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[Statement, Context]:
-    """The statement with the ids of what it names and with every outside answer in it, and the context with those answers
-    that the statement has no place for."""
-    if isinstance(statement, Create):
-        statement = resolve_names(statement, context.catalog, context.path)
+    """The resolved statement with every outside answer in it, and the context with those answers that the statement has
+    no place for."""
     match statement:
         case CreateConnection():
             return _purify_connection(statement, context, lookups), context
@@ -32,18 +28,11 @@ def purify(statement: Statement, context: Context, lookups: Lookups) -> tuple[St
             topic_name(statement.kafka)
             check_connections(context.catalog, statement)
             return statement, context
-        case AcceptSchemaChange(kind=Kind.SOURCE):
-            return statement, _with_changed_schemas(statement, context, lookups)
+        case AcceptSchemaChange(kind=Kind.SOURCE, name=ObjectName(id=int(source))):
+            schemas = lookups.changed_schemas(context.catalog, source)
+            return statement, replace(context, answers=replace(context.answers, schemas=schemas))
         case _:
             return statement, context
-
-
-def _with_changed_schemas(statement: AcceptSchemaChange, context: Context, lookups: Lookups) -> Context:
-    source = find(context.catalog, context.path, statement.name, Kind.SOURCE)
-    if source is None:  # planning says so, or skips it
-        return context
-    schemas = lookups.changed_schemas(context.catalog, source.id)
-    return replace(context, answers=replace(context.answers, schemas=schemas))
 
 
 def _purify_connection(statement: CreateConnection, context: Context, lookups: Lookups) -> CreateConnection:

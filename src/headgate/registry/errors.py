@@ -22,6 +22,19 @@ class Fault:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """One reason why a reader cannot read what a writer wrote.
+
+    `path` is in the reader: `$.fields[2].type` in Avro, `/properties/a/type` in JSON Schema, a full name in
+    Protobuf. `kind` is a stable upper-case word that a program can compare.
+    """
+
+    path: str
+    kind: str
+    message: str
+
+
 class MalformedSchema(RegistryError, code="REG-0101"):
     """The text is not a schema of its type."""
 
@@ -176,7 +189,7 @@ class StillReferenced(RegistryError, code="REG-0217"):
     subject: str
     version: int | None = None
     MESSAGE = "{which} cannot be deleted, other schemas refer to it"
-    HINT = "Ask for referenced_by to see the ids of those schemas, and delete them first."
+    HINT = "The registry's resource `referencedby` lists the ids of those schemas. Delete them first."
 
     @property
     def which(self) -> str:
@@ -229,12 +242,12 @@ class RegistryUnreachable(RegistryError, code="REG-0231"):
 
 
 class WrongCredentials(RegistryError, code="REG-0232"):
-    """The registry answers and does not accept the user or the token."""
+    """The registry answers and does not accept the user or the password."""
 
     url: str
     user: str | None = None
     MESSAGE = "the registry at {url} does not accept {who}"
-    HINT = "Check user name and password, or the token."
+    HINT = "Check the user name and the password."
 
     @property
     def who(self) -> str:

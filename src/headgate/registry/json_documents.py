@@ -16,7 +16,7 @@ from urllib.parse import unquote, urljoin
 import jsonschema_rs
 
 from headgate.registry.errors import Fault, MalformedSchema
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 
 # Real schemas nest a few dozen levels. The bound keeps every recursive walk far from Python's own limit of 1000.
 MOST_LEVELS = 150
@@ -72,29 +72,13 @@ META_SCHEMAS = {
     "https://json-schema.org/draft/2020-12/schema": Draft.V2020_12,
 }
 
-MAPS_OF_SCHEMAS = (
-    "properties",
-    "patternProperties",
-    "definitions",
-    "$defs",
-    "dependentSchemas",
-    "dependencies",
-)
+# The keywords whose values hold schemas: by name, in a list, or the schema itself. `items` is either of the last two.
+MAPS_OF_SCHEMAS = ("properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies")
 LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 SCHEMAS = (
-    *(
-        "additionalProperties",
-        "additionalItems",
-        "items",
-        "contains",
-        "propertyNames",
-        "not",
-        "if",
-        "then",
-        "else",
-    ),
-    *("unevaluatedItems", "unevaluatedProperties", "contentSchema"),
-)
+    "additionalProperties", "additionalItems", "items", "contains", "propertyNames", "not", "if", "then", "else",
+    "unevaluatedItems", "unevaluatedProperties", "contentSchema",
+)  # fmt: skip
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 

@@ -14,9 +14,8 @@ from headgate.registry.json_documents import check_json_schema, read_json
 from headgate.schema.errors import RefusedProto, SchemaError
 from headgate.schema.formats.avro import parse as avro
 from headgate.schema.formats.avro.tree import AvroType, Named, canonical_text
-from headgate.schema.formats.documents import Json, compact
 from headgate.schema.formats.protobuf import print_proto, read_files
-from headgate.schema.written import SchemaFormat, WrittenSchema
+from headgate.schema.written import Json, SchemaFormat, WrittenSchema, compact
 
 
 @dataclass(frozen=True, slots=True, order=True)

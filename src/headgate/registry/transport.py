@@ -11,44 +11,26 @@ import ipaddress
 import random
 import ssl
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 from urllib.parse import unquote
 
 import httpx
 
 from headgate.errors import InternalError
-from headgate.registry.errors import (
-    InvalidRegistrySetting,
-    NotAllowed,
-    RegistryAnswerUnreadable,
-    RegistryError,
-    RegistryFailed,
-    RegistryUnreachable,
-    WrongCredentials,
-)
+from headgate.registry import errors
 
 
 @dataclass(frozen=True, slots=True)
-class Basic:
-    """User name and password."""
+class Credentials:
+    """User name and password, as in HTTP's basic authentication."""
 
     user: str
     password: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Bearer:
-    """A token."""
-
-    token: str = field(repr=False)
-
-
-Credentials: TypeAlias = Basic | Bearer
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,44 +47,17 @@ class Tls:
         try:
             context = ssl.create_default_context(cafile=self.ca)
         except (OSError, ssl.SSLError) as failure:
-            raise InvalidRegistrySetting("ca", f'"{self.ca}" holds no certificates') from failure
+            raise errors.InvalidRegistrySetting("ca", f'"{self.ca}" holds no certificates') from failure
         if self.certificate is not None:
             try:
                 # Without a password OpenSSL would ask for one on the terminal.
                 context.load_cert_chain(self.certificate, self.key, self.key_password or "")
             except (OSError, ssl.SSLError) as failure:
                 problem = f'"{self.certificate}" and its key cannot be used together'
-                raise InvalidRegistrySetting("certificate", problem) from failure
+                raise errors.InvalidRegistrySetting("certificate", problem) from failure
         elif self.key is not None:
-            raise InvalidRegistrySetting("key", "there is no certificate for it")
+            raise errors.InvalidRegistrySetting("key", "there is no certificate for it")
         return context
-
-
-def user_of(credentials: Credentials | None) -> str | None:
-    return credentials.user if isinstance(credentials, Basic) else None
-
-
-class Bearing(httpx.Auth):
-    """Puts a token on every request."""
-
-    def __init__(self, token: str) -> None:
-        self._header = f"Bearer {token}"
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        request.headers["Authorization"] = self._header
-        yield request
-
-
-def httpx_auth(credentials: Credentials | None) -> httpx.Auth | None:
-    match credentials:
-        case None:
-            return None
-        case Basic(user, password):
-            return httpx.BasicAuth(user, password)
-        case Bearer(token):
-            return Bearing(token)
-        case _:
-            assert_never(credentials)
 
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -157,15 +112,32 @@ class Answer:
         message = self.body.get("message") if isinstance(self.body, dict) else None
         return message if isinstance(message, str) else ""
 
-    def unreadable(self, problem: str) -> RegistryAnswerUnreadable:
-        return RegistryAnswerUnreadable(self.url, self.status, self.content_type, problem)
+    def unreadable(self, problem: str) -> errors.RegistryAnswerUnreadable:
+        return errors.RegistryAnswerUnreadable(self.url, self.status, self.content_type, problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call of the API. `what` is a verb phrase for error messages: "read subject x".
+
+    `subject`, `version` and `schema_id` are what the call is about, so that a refusal can be told as an error about them.
+    """
+
+    method: str
+    path: str
+    what: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Json = None
+    subject: str | None = None
+    version: int | None = None
+    schema_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
     """An attempt that failed and may be repeated."""
 
-    error: RegistryError
+    error: errors.RegistryError
     retry_after: float | None = None
     may_have_been_done: bool = False
 
@@ -182,11 +154,11 @@ class Transport:
         retries: Retries | None = None,
     ) -> None:
         self.urls, found = _without_credentials(urls)
-        self._credentials = credentials or found
+        self._user = login.user if (login := credentials or found) is not None else None
         self._retries = retries or Retries()
         self._preferred = 0
         self._http = httpx.Client(
-            auth=httpx_auth(self._credentials),
+            auth=None if login is None else httpx.BasicAuth(login.user, login.password),
             verify=_context(tls, self.urls),
             timeout=timeout,
             headers=_HEADERS,
@@ -194,17 +166,8 @@ class Transport:
             trust_env=not all(_is_loopback(url) for url in self.urls),
         )
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        what: str,
-        *,
-        query: Mapping[str, str | int] | None = None,
-        body: Json = None,
-    ) -> Answer:
-        """`what` is a verb phrase for error messages: "read subject x"."""
-        request = _Request(method, path, what, dict(query or {}), body)
+    def send(self, request: Request) -> Answer:
+        """The registry's answer, which may be a refusal. Raises an error if there is no answer that can be read."""
         began = time.monotonic()
         for attempt in range(self._retries.attempts):
             outcome = self._try_each_url(request)
@@ -212,7 +175,7 @@ class Transport:
                 return outcome
             late = time.monotonic() - began >= self._retries.within
             last = late or attempt + 1 == self._retries.attempts
-            if last or (outcome.may_have_been_done and method == "DELETE"):
+            if last or (outcome.may_have_been_done and request.method == "DELETE"):
                 raise outcome.error
             self._retries.pause(attempt, outcome.retry_after)
         raise InternalError("a registry client was made with no attempts")
@@ -220,7 +183,7 @@ class Transport:
     def close(self) -> None:
         self._http.close()
 
-    def _try_each_url(self, request: _Request) -> Answer | _Failed:
+    def _try_each_url(self, request: Request) -> Answer | _Failed:
         """Try the URL that answered last first, so that a dead one costs its time-out only once."""
         start, count = self._preferred, len(self.urls)
         failed: _Failed | None = None
@@ -235,40 +198,30 @@ class Transport:
         assert failed is not None, "there is at least one URL"
         return failed
 
-    def _try(self, url: str, request: _Request) -> Answer | _Failed:
+    def _try(self, url: str, request: Request) -> Answer | _Failed:
         content = None if request.body is None else {"Content-Type": CONTENT_TYPE}
         try:
             response = self._http.request(
                 request.method, url + request.path, params=request.query, json=request.body, headers=content
             )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as failure:
-            return _Failed(RegistryUnreachable(url, _reason(failure)))
+            return _Failed(errors.RegistryUnreachable(url, _reason(failure)))
         except httpx.TransportError as failure:
-            return _Failed(RegistryUnreachable(url, _reason(failure)), may_have_been_done=True)
+            return _Failed(errors.RegistryUnreachable(url, _reason(failure)), may_have_been_done=True)
         return self._judge(url, request, response)
 
-    def _judge(self, url: str, request: _Request, response: httpx.Response) -> Answer | _Failed:
-        user = user_of(self._credentials)
+    def _judge(self, url: str, request: Request, response: httpx.Response) -> Answer | _Failed:
         if response.status_code == 401:
-            raise WrongCredentials(url, user)
+            raise errors.WrongCredentials(url, self._user)
         if response.status_code == 403:
-            raise NotAllowed(url, request.what, user)
+            raise errors.NotAllowed(url, request.what, self._user)
         answer = _read(url, response)
         if response.status_code >= 500 or response.status_code == 429:
-            error = RegistryFailed(url, request.what, response.status_code, answer.reason)
+            error = errors.RegistryFailed(url, request.what, response.status_code, answer.reason)
             return _Failed(error, _retry_after(response), may_have_been_done=response.status_code != 429)
         if not response.is_success and not (isinstance(answer.body, dict) and "error_code" in answer.body):
             raise answer.unreadable("it is an error that is not the registry's")
         return answer
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    method: str
-    path: str
-    what: str
-    query: dict[str, str | int]
-    body: Json
 
 
 def _read(url: str, response: httpx.Response) -> Answer:
@@ -306,17 +259,17 @@ def _retry_after(response: httpx.Response) -> float | None:
 def _without_credentials(urls: Sequence[str]) -> tuple[tuple[str, ...], Credentials | None]:
     """The URLs without user and password, which must never be shown, and both as credentials."""
     if not urls:
-        raise InvalidRegistrySetting("url", "there is none")
+        raise errors.InvalidRegistrySetting("url", "there is none")
     plain, found = [], None
     for text in urls:
         try:
             url = httpx.URL(text.strip().rstrip("/"))
         except httpx.InvalidURL:
-            raise InvalidRegistrySetting("url", "it is not written as a URL") from None
+            raise errors.InvalidRegistrySetting("url", "it is not written as a URL") from None
         if url.scheme not in ("http", "https") or not url.host:
-            raise InvalidRegistrySetting("url", "it must start with http:// or https:// and a host")
+            raise errors.InvalidRegistrySetting("url", "it must start with http:// or https:// and a host")
         if url.username:
-            found = Basic(unquote(url.username), unquote(url.password))
+            found = Credentials(unquote(url.username), unquote(url.password))
         plain.append(str(url.copy_with(username=None, password=None)).rstrip("/"))
     return tuple(plain), found
 

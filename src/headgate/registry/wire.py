@@ -13,12 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.registry.errors import (
-    FrameTooShort,
-    MalformedMessageIndexes,
-    SchemaIdOutOfRange,
-    UnknownMagic,
-)
+from headgate.registry import errors
 
 MAGIC = 0
 HEADER_LENGTH = 5
@@ -43,23 +38,23 @@ def header(schema_id: int) -> bytes:
 
 def encode(schema_id: int, payload: bytes) -> bytes:
     if not 0 <= schema_id <= MAX_ID:
-        raise SchemaIdOutOfRange(schema_id)
+        raise errors.SchemaIdOutOfRange(schema_id)
     return header(schema_id) + payload
 
 
 def decode(record: bytes) -> Framed:
     """Raises FrameTooShort or UnknownMagic. The id is an unsigned number, so it may be one that no registry gives."""
     if len(record) < HEADER_LENGTH:
-        raise FrameTooShort(len(record))
+        raise errors.FrameTooShort(len(record))
     if record[0] != MAGIC:
-        raise UnknownMagic(record[0])
+        raise errors.UnknownMagic(record[0])
     return Framed(int.from_bytes(record[1:HEADER_LENGTH], "big"), record[HEADER_LENGTH:])
 
 
 def encode_message_indexes(indexes: tuple[int, ...]) -> bytes:
     """The path of a message type in its file: ``(0,)`` is the first, ``(2, 1)`` the second one inside the third."""
     if not indexes or any(index < 0 for index in indexes):
-        raise MalformedMessageIndexes(f"{list(indexes)} is no path of a message type")
+        raise errors.MalformedMessageIndexes(f"{list(indexes)} is no path of a message type")
     if indexes == (0,):
         return b"\x00"
     return b"".join(_varint(number) for number in (len(indexes), *indexes))
@@ -71,12 +66,12 @@ def decode_message_indexes(payload: bytes) -> tuple[tuple[int, ...], bytes]:
     if count == 0:
         return (0,), payload[position:]
     if not 0 < count <= MAX_INDEXES:
-        raise MalformedMessageIndexes(f"their number is given as {count}")
+        raise errors.MalformedMessageIndexes(f"their number is given as {count}")
     indexes = []
     for _ in range(count):
         index, position = _read_varint(payload, position)
         if index < 0:
-            raise MalformedMessageIndexes(f"index {index} is negative")
+            raise errors.MalformedMessageIndexes(f"index {index} is negative")
         indexes.append(index)
     return tuple(indexes), payload[position:]
 
@@ -96,10 +91,10 @@ def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
     zigzag = 0
     for shift in range(0, 35, 7):
         if position >= len(payload):
-            raise MalformedMessageIndexes("the record ends within them")
+            raise errors.MalformedMessageIndexes("the record ends within them")
         byte = payload[position]
         position += 1
         zigzag |= (byte & 0x7F) << shift
         if not byte & 0x80:
             return (zigzag >> 1) ^ -(zigzag & 1), position
-    raise MalformedMessageIndexes("a number is longer than five bytes")
+    raise errors.MalformedMessageIndexes("a number is longer than five bytes")

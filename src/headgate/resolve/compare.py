@@ -7,8 +7,7 @@ import dataclasses
 from typing import Any
 
 from headgate.sql.registry_formats import DocOn, SchemaStrategy
-from headgate.sql.rewrite import Field, rewrite
-from headgate.sql.statement import Create, Expression, ObjectName, Query
+from headgate.sql.statement import Create, DataField, Expression, ObjectName, Query, rewrite
 from headgate.text.cursor import Identifier
 from headgate.text.lexer import TokenKind, tokenize
 
@@ -38,7 +37,7 @@ def _meaning(statement: Create) -> Create:
     return rewrite(statement, _plain)
 
 
-def _plain(value: Any, field: Field | None) -> Any:
+def _plain(value: Any, field: DataField | None) -> Any:
     if field is not None and field.name in FROZEN_FIELDS:
         return None
     match value:

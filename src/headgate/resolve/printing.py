@@ -19,8 +19,7 @@ from headgate.schema.names import force_quotes, needs_quotes
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Type, map_named
 from headgate.sql.query.text import is_plain_name
-from headgate.sql.rewrite import TYPES, Field, rewrite
-from headgate.sql.statement import RELATIONS, Create, Kind, ObjectName, Query, kinds_named
+from headgate.sql.statement import RELATIONS, TYPES, Create, DataField, Kind, ObjectName, Query, kinds_named, rewrite
 from headgate.text.cursor import Identifier
 
 Statement = TypeVar("Statement", bound=Create)
@@ -29,7 +28,7 @@ Statement = TypeVar("Statement", bound=Create)
 def with_current_names(catalog: Catalog, entry: Object, definition: Statement) -> Statement:
     """The definition of the object, with the present names of itself and of all that it names."""
 
-    def change(value: Any, field: Field | None) -> Any:
+    def change(value: Any, field: DataField | None) -> Any:
         kinds = kinds_named(field)
         if isinstance(value, ObjectName) and kinds and value.id is not None:
             return current_name(catalog, value, value.id, kinds)

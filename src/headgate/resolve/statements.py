@@ -1,7 +1,7 @@
-"""The names in a statement, resolved once: each carries the id of its object from here on.
+"""The resolve stage: every name in a statement gets the id of its object, once. No later stage looks up a name again.
 
-Which fields name other objects is declared with the fields (`names` in `headgate.sql.statement`). A query's names are
-resolved by its analysis, because only that knows which of them are aliases.
+Which fields of a CREATE statement name other objects is declared with the fields (`names` in `headgate.sql.statement`).
+The names in a query are resolved by its analysis when it is planned, because only that knows which of them are aliases.
 """
 
 from __future__ import annotations
@@ -10,31 +10,128 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.errors import CatalogError
+from headgate.catalog.errors import CatalogError, UnknownObject
 from headgate.catalog.graph import type_by_path
-from headgate.catalog.names import SearchPath, resolve, type_name
-from headgate.catalog.objects import definition_of
+from headgate.catalog.information_schema import system_relation
+from headgate.catalog.names import SearchPath, find, resolve, resolve_database, resolve_owner, resolve_schema, type_name
+from headgate.catalog.objects import Object, definition_of
 from headgate.errors import InternalError
-from headgate.resolve.errors import ConnectionOfOtherKind
+from headgate.resolve.context import Context
+from headgate.resolve.errors import ConnectionOfOtherKind, TopicMissing
 from headgate.schema.types import Named, Type, map_named
-from headgate.sql.connections import ConnectionSystem, CreateConnection
-from headgate.sql.kafka import Kafka, KafkaConnection, ReadOptions, WriteOptions
+from headgate.sql.connections import (
+    AlterSecret,
+    ConnectionSystem,
+    CreateConnection,
+    Kafka,
+    KafkaConnection,
+    ReadOptions,
+    ValidateConnection,
+    WriteOptions,
+)
+from headgate.sql.errors import RepeatedOption
+from headgate.sql.objects import ChangeTaskState, CommentOn, DropObject, RenameObject
 from headgate.sql.registry_formats import RegistryFormat, RegistryUrl
-from headgate.sql.rewrite import TYPES, Field, rewrite
+from headgate.sql.show import Describe, Explain, ExplainSchema, ReplayQuarantine, ShowCreate, ShowLineage, ShowObjects
 from headgate.sql.sinks import CreateSink
-from headgate.sql.sources import CreateSource
-from headgate.sql.statement import Create, Kind, ObjectName, kinds_named
+from headgate.sql.sources import AcceptSchemaChange, CreateSource, RenameColumn
+from headgate.sql.statement import TYPES, Create, DataField, Kind, ObjectName, Statement, kinds_named, rewrite
+from headgate.text.cursor import Identifier
 
-Statement = TypeVar("Statement", bound=Create)
+Created = TypeVar("Created", bound=Create)
 
 
-def resolve_names(statement: Statement, catalog: Catalog, path: SearchPath, *, must_exist: bool = True) -> Statement:
+def resolve_statement(statement: Statement, context: Context) -> Statement:
+    """The statement with the ids of the objects that it names, except in queries. Raises for a name without an object.
+
+    A name has no id if it belongs to a system relation, which then has its full name, or if the object does not exist
+    and the statement says IF EXISTS. Statements that are not supported yet are left as they are.
+    """
+    match statement:
+        case Create():
+            return resolve_names(statement, context.catalog, context.path)
+        case ChangeTaskState(binding=str()):
+            return statement
+        case RenameObject() | RenameColumn() | ChangeTaskState() | AcceptSchemaChange() | AlterSecret() | DropObject():
+            if (
+                statement.if_exists
+                and find_object(context.catalog, context.path, statement.kind, statement.name) is None
+            ):
+                return statement
+            return replace(statement, name=_resolved(context, statement.name, statement.kind))
+        case CommentOn(kind=None, name=column):
+            owner = resolve_owner(context.catalog, context.path, column)
+            return replace(statement, name=replace(column, id=owner.id))
+        case CommentOn() | ShowCreate() | ShowLineage():
+            return replace(statement, name=_resolved(context, statement.name, statement.kind))
+        case Describe():
+            return replace(statement, name=_described(context, statement))
+        case ReplayQuarantine():
+            return replace(statement, name=_replayed(context, statement))
+        case ValidateConnection():
+            return replace(statement, name=_resolved(context, statement.name, Kind.CONNECTION))
+        case ShowObjects(within=ObjectName() as within):
+            return replace(statement, within=_resolved(context, within, Kind.SCHEMA))
+        case ExplainSchema(sink=ObjectName() as sink):
+            return replace(statement, sink=_resolved(context, sink, Kind.SINK))
+        case ExplainSchema(sink=CreateSink() as sink):
+            return replace(statement, sink=resolve_names(sink, context.catalog, context.path))
+        case Explain():
+            return replace(statement, statement=resolve_statement(statement.statement, context))
+        case _:
+            return statement
+
+
+def _resolved(context: Context, name: ObjectName, kind: Kind | None) -> ObjectName:
+    return replace(name, id=named_object(context.catalog, context.path, kind, name).id)
+
+
+def _described(context: Context, statement: Describe) -> ObjectName:
+    system = system_relation(context.path, statement.name)
+    if system is None:
+        return _resolved(context, statement.name, statement.kind)
+    return ObjectName((Identifier(system.schema), Identifier(system.name)), span=statement.name.span)
+
+
+def _replayed(context: Context, statement: ReplayQuarantine) -> ObjectName:
+    """Without a kind, a name that both a sink and a source have means the sink."""
+    kinds = (statement.kind,) if statement.kind else (Kind.SINK, Kind.SOURCE)
+    found = None if statement.kind else find(context.catalog, context.path, statement.name, Kind.SINK)
+    if found is None:
+        found = resolve(context.catalog, context.path, statement.name, *kinds)
+    return replace(statement.name, id=found.id)
+
+
+def named_object(catalog: Catalog, path: SearchPath, kind: Kind | None, name: ObjectName) -> Object:
+    """The object of this name: of this kind if one is given, which may be a database or a schema."""
+    match kind:
+        case None:
+            return resolve(catalog, path, name)
+        case Kind.DATABASE:
+            return resolve_database(catalog, name)
+        case Kind.SCHEMA:
+            return resolve_schema(catalog, path, name)
+        case _:
+            return resolve(catalog, path, name, kind)
+
+
+def find_object(catalog: Catalog, path: SearchPath, kind: Kind, name: ObjectName) -> Object | None:
+    """Like `named_object`, or None if there is none."""
+    if kind not in (Kind.SCHEMA, Kind.DATABASE):
+        return find(catalog, path, name, kind)
+    try:
+        return named_object(catalog, path, kind, name)
+    except UnknownObject:
+        return None
+
+
+def resolve_names(statement: Created, catalog: Catalog, path: SearchPath, *, must_exist: bool = True) -> Created:
     """The statement with ids in the names of other objects, and with full names of types.
 
     A name that has an id keeps it. Raises for a name that means nothing, or with ``must_exist=False`` leaves it alone.
     """
 
-    def change(value: Any, field: Field | None) -> Any:
+    def change(value: Any, field: DataField | None) -> Any:
         kinds = kinds_named(field)
         try:
             if isinstance(value, ObjectName) and kinds and value.id is None:
@@ -69,6 +166,18 @@ def object_id(name: ObjectName) -> int:
     if name.id is None:
         raise InternalError(f"name {name} was not resolved")
     return name.id
+
+
+def topic_name(kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str:
+    """The topic that a statement reads or writes."""
+    topic = kafka.options.topic
+    if not isinstance(kafka, KafkaConnection):
+        if topic is not None:
+            raise RepeatedOption("TOPIC", "the topic")
+        return kafka.topic
+    if not topic:
+        raise TopicMissing(str(kafka.connection)).at(kafka.connection.span)
+    return topic
 
 
 def kafka_server(kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> int | str:

@@ -19,7 +19,7 @@ from headgate.catalog.positions import KafkaPosition, KafkaRecord, distance
 from headgate.plan.definitions import ExpressionText, QueryDefinition, Relations, SourceDefinition, ViewDefinition
 from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.failures import translated
-from headgate.schema.formats.spark_ddl import spark_identifier
+from headgate.schema.render import spark_identifier
 
 log = logging.getLogger(__name__)
 

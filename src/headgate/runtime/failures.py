@@ -26,7 +26,7 @@ from headgate.runtime.formats.avro_reader import explain_malformed
 from headgate.runtime.formats.frame import UNKNOWN_ID
 from headgate.runtime.formats.side import MALFORMED
 from headgate.runtime.source import SourceReader
-from headgate.schema.casts import CAST_ERROR
+from headgate.schema.values import CAST_ERROR
 
 log = logging.getLogger(__name__)
 

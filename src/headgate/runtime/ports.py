@@ -34,7 +34,7 @@ from headgate.connectors.kafka import Topic
 from headgate.plan.definitions import PRESENT
 from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.source import Arrived
-from headgate.schema.formats.spark_ddl import spark_identifier
+from headgate.schema.render import spark_identifier
 
 # Batches and ledgers
 

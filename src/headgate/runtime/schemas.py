@@ -10,8 +10,7 @@ from headgate.registry.errors import SchemaIdNotFound, SubjectDeleted, SubjectNo
 from headgate.registry.wire import MAX_ID
 from headgate.runtime.formats.side import WriterSchemas
 from headgate.schema.encodings import Encoding, SchemaEncoding
-from headgate.schema.evolve.arriving import ArrivingSchema, arriving
-from headgate.schema.evolve.verdicts import Target
+from headgate.schema.evolve.verdicts import ArrivingSchema, Target, arriving
 from headgate.schema.written import WrittenSchema
 
 MOST_AGAIN = 5  # ids which the registry did not know that one look asks for again

@@ -18,7 +18,7 @@ from headgate.runtime.relations import RelationFrames
 from headgate.runtime.step import KafkaStep
 from headgate.runtime.targets.kafka import KafkaTarget
 from headgate.runtime.task import Task
-from headgate.schema.formats.spark_ddl import spark_identifier
+from headgate.schema.render import spark_identifier
 
 LOCATE_SECONDS = 30.0  # for finding the record that cannot be computed
 

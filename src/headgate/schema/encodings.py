@@ -1,7 +1,7 @@
 """How the bytes of a record's key or value are read, and the type that they have.
 
-An encoding is plain data. It is made from the FORMAT clause of a statement, with the schemas that were frozen into it, and
-the runtime builds a decoder from it.
+An encoding is plain data. It is made from the FORMAT clause of a statement, with the schemas that were frozen into it,
+and the runtime builds a decoder from it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import TypeAlias, assert_never
 
+from headgate.schema import types as t
 from headgate.schema.errors import SchemaError
 from headgate.schema.evolve.merge import merge_fields, with_past
 from headgate.schema.evolve.renames import (
@@ -24,7 +25,6 @@ from headgate.schema.evolve.renames import (
 from headgate.schema.formats.avro.read import read_schema as read_avro
 from headgate.schema.formats.jsonschema.read import read_schema as read_json_schema
 from headgate.schema.formats.protobuf import from_protobuf, read_files
-from headgate.schema.types import Bytes, Field, Json, Record, Text
 from headgate.schema.written import SchemaFormat, WrittenSchema
 
 
@@ -63,12 +63,12 @@ class RegexEncoding:
 class SchemaEncoding:
     """The bytes are an Avro, Protobuf or JSON Schema value.
 
-    ``schemas`` begins with the schema that was frozen at creation. The schemas that were followed since come after it, in
-    the order in which they arrived. ``framed`` values begin with the id of the schema that they were written with.
-    ``message`` names the message of a Protobuf file; None stands for the first one. ``past`` are the earlier versions of
-    the subject that matter for the fields of the frozen schema: for their names and defaults, and for whether they may be
-    null. ``fills`` says that a field which a record lacks has its default or is null, also where the rules of the format
-    would refuse the record.
+    ``schemas`` begins with the schema that was frozen at creation. The schemas that were followed since come after it,
+    in the order in which they arrived. ``framed`` values begin with the id of the schema that they were written with.
+    ``message`` names the message of a Protobuf file; None stands for the first one. ``past`` are the earlier versions
+    of the subject that matter for the fields of the frozen schema: for their names and defaults, and for whether they
+    may be null. ``fills`` says that a field which a record lacks has its default or is null, also where the rules of
+    the format would refuse the record.
     """
 
     format: SchemaFormat
@@ -80,6 +80,7 @@ class SchemaEncoding:
 
     @property
     def first(self) -> WrittenSchema:
+        """The schema that was frozen when the source was created."""
         return self.schemas[0]
 
 
@@ -89,30 +90,31 @@ FieldPath: TypeAlias = tuple[str, ...]
 
 
 @lru_cache(maxsize=1024)
-def decoded_type(encoding: Encoding) -> Field:
+def decoded_type(encoding: Encoding) -> t.Field:
     """The type of the whole value, whether it may be null although there are bytes, and its doc. The name of the field
     is only a default for the column."""
     match encoding:
         case TextEncoding():
-            return Field("text", Text(), False)
+            return t.Field("text", t.Text(), False)
         case BytesEncoding():
-            return Field("data", Bytes(), False)
+            return t.Field("data", t.Bytes(), False)
         case JsonEncoding():
-            return Field("data", Json(), False)
+            return t.Field("data", t.Json(), False)
         case CsvEncoding(columns) | RegexEncoding(columns=columns):
             optional = isinstance(encoding, RegexEncoding)
-            return Field("data", Record(tuple(Field(c, Text(), optional) for c in columns)), False)
+            return t.Field("data", t.Record(tuple(t.Field(c, t.Text(), optional) for c in columns)), False)
         case SchemaEncoding():
             known = with_past(_type(encoding, encoding.first), [type_in(encoding, schema) for schema in encoding.past])
             followed = [type_in(encoding, schema) for schema in encoding.schemas[1:]]
             return reduce(lambda known, arriving: merge_fields(known, arriving, accept=True), followed, known)
 
 
-def _type(encoding: SchemaEncoding, schema: WrittenSchema) -> Field:
+def _type(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field:
+    """The type of values of a schema, with the names of the schema."""
     return type_of_schema(encoding.format, schema, encoding.message)
 
 
-def type_in(encoding: SchemaEncoding, schema: WrittenSchema) -> Field:
+def type_in(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field:
     """The type of values of a schema, with the names that the side has for its fields."""
     written = _type(encoding, schema)
     return replace(written, type=renamed_type(written.type, names_in(encoding, schema)))
@@ -174,17 +176,18 @@ def _aliases(past: Sequence[KnownFields]) -> list[str]:
     return sorted(found)
 
 
-def _readable(encoding: SchemaEncoding, schema: WrittenSchema) -> Field | None:
+def _readable(encoding: SchemaEncoding, schema: WrittenSchema) -> t.Field | None:
+    """The same; None if the schema cannot be read."""
     try:
         return _type(encoding, schema)
     except SchemaError:
         return None
 
 
-def fields_of(encoding: Encoding) -> tuple[Field, ...] | None:
+def fields_of(encoding: Encoding) -> tuple[t.Field, ...] | None:
     """The fields of the decoded value, or None if it is not a record."""
     type_ = decoded_type(encoding).type
-    return type_.fields if isinstance(type_, Record) else None
+    return type_.fields if isinstance(type_, t.Record) else None
 
 
 def without_followed_schemas(encoding: Encoding) -> Encoding:
@@ -203,7 +206,7 @@ def filling(encoding: Encoding) -> Encoding:
 
 
 @lru_cache(maxsize=1024)
-def type_of_schema(format_: SchemaFormat, schema: WrittenSchema, message: str | None = None) -> Field:
+def type_of_schema(format_: SchemaFormat, schema: WrittenSchema, message: str | None = None) -> t.Field:
     """The type of values that are written with a schema, if the text is read in this format. ``message`` names the
     message of a Protobuf file; None stands for the first one."""
     match format_:
@@ -216,4 +219,4 @@ def type_of_schema(format_: SchemaFormat, schema: WrittenSchema, message: str | 
             type_, nullable = from_protobuf(file, message, imported), False
         case _:
             assert_never(format_)
-    return Field("value", type_, nullable, type_.doc if isinstance(type_, Record) else None)
+    return t.Field("value", type_, nullable, type_.doc if isinstance(type_, t.Record) else None)

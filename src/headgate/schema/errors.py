@@ -172,7 +172,8 @@ class SchemaTooDeep(SchemaError, code="SCH-0203"):
 
 
 class SchemaTooLarge(SchemaError, code="SCH-0204"):
-    """A schema names the same types so often that it becomes too large when every name is replaced by its definition."""
+    """A schema names the same types so often that it becomes too large when every name is replaced by its
+    definition."""
 
     format: str
     path: str
@@ -189,7 +190,7 @@ class RecursiveSchema(SchemaError, code="SCH-0205"):
     path: str
     name: str
     MESSAGE = '{format} is recursive: "{name}" holds itself at {path}'
-    HINT = "A column has a type of finite depth. Cut the recursion in the schema, or keep the place as json text."
+    HINT = "A column has a type of finite depth. Cut the recursion in the schema, or keep the part that repeats as json text."
 
 
 class UnknownReference(SchemaError, code="SCH-0206"):
@@ -212,7 +213,8 @@ class DecimalTooWide(SchemaError, code="SCH-0207"):
 
 
 class UnsupportedUnion(SchemaError, code="SCH-0208"):
-    """A union of several types stands in an array or a map, or at the root, where it cannot become one column per type."""
+    """A union of several types stands in an array or a map, or at the root, where it cannot become one column per
+    type."""
 
     path: str
     branches: tuple[str, ...]
@@ -256,7 +258,8 @@ class ImpossibleSchema(SchemaError, code="SCH-0212"):
 
 
 class RefusedProto(SchemaError):
-    """The compiler of Protobuf refuses a .proto text. `others` are its further findings, in the form `file:line:column: problem`.
+    """The compiler of Protobuf refuses a .proto text. `others` are its further findings, in the form `file:line:column:
+    problem`.
 
     A text that has no name of its own is called `schema.proto`.
     """

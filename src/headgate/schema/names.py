@@ -2,6 +2,10 @@
 
 Names keep the case they were written in. A name without quotes matches a candidate in any case if there is only one;
 otherwise it must match exactly. A name in quotes always matches exactly.
+
+The path of a part of a type is made of names: `$.a.b` is a field, `$.a[]` the elements of an array, `$.m{}` the values
+of a map. Code that takes a path apart uses `Path`, a tuple of steps. Code that only shows paths makes their text step
+by step.
 """
 
 from __future__ import annotations
@@ -9,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
 
 from headgate.errors import similar_names
 
@@ -39,6 +45,7 @@ def quote_identifier(name: str, reserved: frozenset[str] = RESERVED) -> str:
 
 
 def force_quotes(name: str) -> str:
+    """The name in double quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -92,6 +99,7 @@ class NameIndex:
                 same.append(candidate)
 
     def find(self, name: str, quoted: bool) -> Lookup:
+        """The candidate that the name means."""
         same = self._by_folded.get(name.lower(), [])
         if name in same:
             return Found(name)
@@ -137,3 +145,41 @@ def _free(name: str, taken: set[str]) -> str:
 def postgres_too_long(name: str) -> bool:
     """Whether PostgreSQL would cut the name."""
     return len(name.encode("utf-8", "surrogatepass")) > POSTGRES_LIMIT
+
+
+# Paths
+
+
+ROOT = "$"
+
+
+class Step(Enum):
+    """A step into a value that is not a record."""
+
+    ELEMENT = "[]"
+    VALUE = "{}"
+
+
+Path: TypeAlias = tuple[str | Step, ...]
+"""From the outermost value inwards. A text is the name of a field."""
+
+
+def print_path(path: Path) -> str:
+    """The path as text."""
+    text = ROOT
+    for step in path:
+        text = text + step.value if isinstance(step, Step) else field_path(text, step)
+    return text
+
+
+def field_path(path: str, name: str) -> str:
+    """The path of a field. A name that could be misread is quoted."""
+    return f"{path}.{name}" if name.isidentifier() else f"{path}.{force_quotes(name)}"
+
+
+def element_path(path: str) -> str:
+    return path + Step.ELEMENT.value
+
+
+def value_path(path: str) -> str:
+    return path + Step.VALUE.value

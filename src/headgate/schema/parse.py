@@ -12,62 +12,26 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from headgate.errors import Span, similar_names
-from headgate.schema.errors import (
-    DefaultNotASymbol,
-    DuplicateField,
-    DuplicateSymbol,
-    InvalidDecimal,
-    InvalidLength,
-    LimitedType,
-    SchemaError,
-    TypeSyntax,
-    TypeTooDeep,
-    UnknownType,
-)
-from headgate.schema.types import (
-    MAX_DEPTH,
-    MAX_PRECISION,
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-    depth,
-)
+from headgate.schema import errors
+from headgate.schema import types as t
 from headgate.text.cursor import Cursor, Identifier
 from headgate.text.lexer import Token, TokenKind, tokenize
 
 # Says whether the catalog has a type of this name.
 Known = Callable[[tuple[str, ...]], bool]
 
-SPELLINGS: dict[str, Type] = {
-    "boolean": Boolean(), "bool": Boolean(),
-    "integer": Integer(), "int": Integer(), "int4": Integer(), "i32": Integer(),
-    "bigint": Bigint(), "int8": Bigint(), "i64": Bigint(), "long": Bigint(),
-    "real": Real(), "f32": Real(), "float4": Real(),
-    "double": Double(), "f64": Double(), "float8": Double(),
-    "decimal": Decimal(), "numeric": Decimal(),
-    "text": Text(), "string": Text(), "varchar": Text(),
-    "bytes": Bytes(), "bytea": Bytes(), "varbinary": Bytes(),
-    "date": Date(), "time": Time(), "timestamp": Timestamp(), "timestamptz": TimestampTz(),
-    "uuid": Uuid(),
-    "json": Json(), "jsonb": Json(), "any": Json(),
+SPELLINGS: dict[str, t.Type] = {
+    "boolean": t.Boolean(), "bool": t.Boolean(),
+    "integer": t.Integer(), "int": t.Integer(), "int4": t.Integer(), "i32": t.Integer(),
+    "bigint": t.Bigint(), "int8": t.Bigint(), "i64": t.Bigint(), "long": t.Bigint(),
+    "real": t.Real(), "f32": t.Real(), "float4": t.Real(),
+    "double": t.Double(), "f64": t.Double(), "float8": t.Double(),
+    "decimal": t.Decimal(), "numeric": t.Decimal(),
+    "text": t.Text(), "string": t.Text(), "varchar": t.Text(),
+    "bytes": t.Bytes(), "bytea": t.Bytes(), "varbinary": t.Bytes(),
+    "date": t.Date(), "time": t.Time(), "timestamp": t.Timestamp(), "timestamptz": t.TimestampTz(),
+    "uuid": t.Uuid(),
+    "json": t.Json(), "jsonb": t.Json(), "any": t.Json(),
 }  # fmt: skip
 LISTS = frozenset({"array", "list"})
 RECORDS = frozenset({"record", "struct", "object"})
@@ -78,18 +42,15 @@ REFUSED = {
     "char": ("text",), "character": ("text",),
 }  # fmt: skip
 # By the first word, because most types are one word and are read often.
-_OF_SEVERAL_WORDS: dict[str, tuple[tuple[str, Type], ...]] = {
-    "DOUBLE": (("DOUBLE PRECISION", Double()),),
-    "TIMESTAMP": (
-        ("TIMESTAMP WITH TIME ZONE", TimestampTz()),
-        ("TIMESTAMP WITHOUT TIME ZONE", Timestamp()),
-    ),
-    "TIME": (("TIME WITHOUT TIME ZONE", Time()),),
-    "CHARACTER": (("CHARACTER VARYING", Text()),),
+_OF_SEVERAL_WORDS: dict[str, tuple[tuple[str, t.Type], ...]] = {
+    "DOUBLE": (("DOUBLE PRECISION", t.Double()),),
+    "TIMESTAMP": (("TIMESTAMP WITH TIME ZONE", t.TimestampTz()), ("TIMESTAMP WITHOUT TIME ZONE", t.Timestamp())),
+    "TIME": (("TIME WITHOUT TIME ZONE", t.Time()),),
+    "CHARACTER": (("CHARACTER VARYING", t.Text()),),
 }
 
 
-def parse_type(text: str, *, known: Known | None = None) -> Type:
+def parse_type(text: str, *, known: Known | None = None) -> t.Type:
     """Return the type that the whole text names.
 
     A name that is not built in is a `Named` type. With ``known``, a name that it does not know is an error.
@@ -100,7 +61,7 @@ def parse_type(text: str, *, known: Known | None = None) -> Type:
     return found
 
 
-def read_type(cursor: Cursor) -> Type:
+def read_type(cursor: Cursor) -> t.Type:
     """Read the type that begins at the cursor, and leave the cursor behind it.
 
     The caller reads what may follow a type in a column (`not null`, `comment`).
@@ -111,6 +72,8 @@ def read_type(cursor: Cursor) -> Type:
 
 
 class _Parser:
+    """Reads one type from the tokens at the cursor."""
+
     def __init__(self, cursor: Cursor, known: Known | None) -> None:
         self.cursor = cursor
         self.known = known
@@ -118,25 +81,28 @@ class _Parser:
 
     # types
 
-    def whole(self) -> Type:
+    def whole(self) -> t.Type:
+        """Read a type and check its depth."""
         start = self.cursor.token.start
         found = self.type()
-        if depth(found) > MAX_DEPTH:
-            self._fail(TypeTooDeep(), start)
+        if t.depth(found) > t.MAX_DEPTH:
+            self._fail(errors.TypeTooDeep(), start)
         return found
 
-    def type(self) -> Type:
+    def type(self) -> t.Type:
+        """Read a type with `[]` and LIST behind it."""
         start = self.cursor.token.start
         found = self._base()
-        for _ in range(MAX_DEPTH + 1):
+        for _ in range(t.MAX_DEPTH + 1):
             if self.cursor.take("["):
                 self._expect("]")
             elif not self.cursor.take("LIST"):
                 return found
-            found = Array(found)
-        raise TypeTooDeep().at(self.cursor.span_from(start))
+            found = t.Array(found)
+        raise errors.TypeTooDeep().at(self.cursor.span_from(start))
 
-    def _base(self) -> Type:
+    def _base(self) -> t.Type:
+        """Read a type without what may follow it. A name with a dot is always one of the catalog."""
         token = self.cursor.token
         if token.kind is not TokenKind.WORD or self._dot_follows(token):
             return self._named()
@@ -147,69 +113,72 @@ class _Parser:
             if self.cursor.take(words):
                 return self._unlimited(type_, token.start)
         if name in REFUSED:
-            raise UnknownType(token.value, REFUSED[name]).at(token.span)
+            raise errors.UnknownType(token.value, REFUSED[name]).at(token.span)
         if name not in SPELLINGS:
             return self._named()
         self.cursor.step()
         return self._with_arguments(SPELLINGS[name], token.start)
 
-    def _composite(self, name: str) -> Type:
+    def _composite(self, name: str) -> t.Type:
         """Read an array, map, record or enum; the cursor is at its first word."""
         self.cursor.step()
         if name == "enum":
             return self._enum()
         with self._deeper():
             if name in LISTS:
-                return Array(*self._element())
+                return t.Array(*self._element())
             return self._map() if name == "map" else self._record()
 
-    def _element(self) -> tuple[Type, bool]:
+    def _element(self) -> tuple[t.Type, bool]:
         self._expect("<")
         element = self.type()
         nullable = self._nullable()
         self._expect_close(">")
         return element, nullable
 
-    def _map(self) -> Type:
+    def _map(self) -> t.Type:
+        """Read a map. The type of the keys may be left out, because it is always text."""
         self._expect("<")
         key = self.cursor.token
         first = self.type()
         if not self.cursor.take(","):
             nullable = self._nullable()
             self._expect_close(">")
-            return Map(first, nullable)
-        if first != Text():
-            self._fail(TypeSyntax(("text, the type of every map's key",), self._shown(key)), key.start)
+            return t.Map(first, nullable)
+        if first != t.Text():
+            self._fail(errors.TypeSyntax(("text, the type of every map's key",), self._shown(key)), key.start)
         value = self.type()
         nullable = self._nullable()
         self._expect_close(">")
-        return Map(value, nullable)
+        return t.Map(value, nullable)
 
-    def _record(self) -> Type:
+    def _record(self) -> t.Type:
+        """Read a record in parentheses, or in angle brackets as Spark writes it."""
         name = self._quoted()
         doc = self._comment()
         if self.cursor.take("<>"):
-            return Record((), name, doc)
+            return t.Record((), name, doc)
         close = ">" if self.cursor.take("<") else ")"
         if close == ")":
             self._expect("(")
-        fields: dict[str, Field] = {}
+        fields: dict[str, t.Field] = {}
         closed = self.cursor.take(close)
         while not closed:
             start = self.cursor.token.start
             field = self._field()
             if field.name in fields:
-                self._fail(DuplicateField(field.name), start)
+                self._fail(errors.DuplicateField(field.name), start)
             fields[field.name] = field
             closed = self._closes(close)
-        return Record(tuple(fields.values()), name, doc)
+        return t.Record(tuple(fields.values()), name, doc)
 
-    def _field(self) -> Field:
+    def _field(self) -> t.Field:
         name = self._identifier("a field name").name
         self.cursor.take(":")  # Spark's spelling, struct<a: int>
-        return Field(name, self.type(), self._nullable(), self._comment())
+        return t.Field(name, self.type(), self._nullable(), self._comment())
 
-    def _enum(self) -> Type:
+    def _enum(self) -> t.Type:
+        """Read the name, the default, the doc and the symbols of an enum."""
         name = self._quoted()
         start = self.cursor.token.start
         default = self._string() if self.cursor.take("DEFAULT") else None
@@ -221,23 +190,24 @@ class _Parser:
             token = self.cursor.token
             symbol = self._string()
             if symbol in symbols:
-                raise DuplicateSymbol(symbol).at(token.span)
+                raise errors.DuplicateSymbol(symbol).at(token.span)
             symbols[symbol] = None
             closed = self._closes(")")
         if default is not None and default not in symbols:
-            self._fail(DefaultNotASymbol(default, similar_names(default, symbols)), start)
-        return Enum(tuple(symbols), name, default, doc)
+            self._fail(errors.DefaultNotASymbol(default, similar_names(default, symbols)), start)
+        return t.Enum(tuple(symbols), name, default, doc)
 
-    def _named(self) -> Type:
+    def _named(self) -> t.Type:
+        """Read the name of a type of the catalog."""
         first = self.cursor.token
         parts = [self._identifier("a type")]
         while self._dot_follows(self.cursor.tokens[self.cursor.index - 1], ahead=0):
             self.cursor.step()
             parts.append(self._identifier("a name"))
-        named = Named(tuple(part.name for part in parts), tuple(part.quoted for part in parts))
+        named = t.Named(tuple(part.name for part in parts), tuple(part.quoted for part in parts))
         if self.known is not None and not self.known(named.parts):
             similar = similar_names(parts[0].name, SPELLINGS) if len(parts) == 1 else ()
-            self._fail(UnknownType(".".join(named.parts), similar), first.start)
+            self._fail(errors.UnknownType(".".join(named.parts), similar), first.start)
         return named
 
     def _dot_follows(self, name: Token, ahead: int = 1) -> bool:
@@ -247,36 +217,39 @@ class _Parser:
 
     # arguments in parentheses
 
-    def _with_arguments(self, type_: Type, start: int) -> Type:
+    def _with_arguments(self, type_: t.Type, start: int) -> t.Type:
+        """Read what may follow a built-in type in parentheses."""
         match type_:
-            case Decimal():
+            case t.Decimal():
                 arguments = self._numbers(2)
                 return self._decimal(arguments, start) if arguments else type_
-            case Bytes():
+            case t.Bytes():
                 arguments = self._numbers(1)
                 if arguments and arguments[0] < 1:
-                    self._fail(InvalidLength("bytes", arguments[0]), start)
-                return Bytes(arguments[0]) if arguments else type_
+                    self._fail(errors.InvalidLength("bytes", arguments[0]), start)
+                return t.Bytes(arguments[0]) if arguments else type_
             case _:
                 return self._unlimited(type_, start)
 
-    def _unlimited(self, type_: Type, start: int) -> Type:
-        """Refuse limits that we would not keep, such as `varchar(20)` and `timestamp(3)`; `timestamp(6)` is what we keep."""
+    def _unlimited(self, type_: t.Type, start: int) -> t.Type:
+        """Refuse limits that we would not keep, such as `varchar(20)` and `timestamp(3)`; `timestamp(6)` is what we
+        keep."""
         written = self.cursor.text[start : self.cursor.span_from(start).end]
-        if isinstance(type_, Text | Time | Timestamp | TimestampTz) and self.cursor.at("("):
+        if isinstance(type_, t.Text | t.Time | t.Timestamp | t.TimestampTz) and self.cursor.at("("):
             numbers = self._numbers(1)
-            if isinstance(type_, Text) or numbers != [6]:
+            if isinstance(type_, t.Text) or numbers != [6]:
                 arguments = ",".join(map(str, numbers))
-                self._fail(LimitedType(f"{written}({arguments})", f"{written} without it"), start)
+                self._fail(errors.LimitedType(f"{written}({arguments})", f"{written} without it"), start)
         return type_
 
-    def _decimal(self, arguments: list[int], start: int) -> Type:
+    def _decimal(self, arguments: list[int], start: int) -> t.Type:
         precision, scale = arguments[0], arguments[1] if len(arguments) == 2 else 0
-        if not (1 <= precision <= MAX_PRECISION and scale <= precision):
-            self._fail(InvalidDecimal(precision, scale), start)
-        return Decimal(precision, scale)
+        if not (1 <= precision <= t.MAX_PRECISION and scale <= precision):
+            self._fail(errors.InvalidDecimal(precision, scale), start)
+        return t.Decimal(precision, scale)
 
     def _numbers(self, most: int) -> list[int]:
+        """Read whole numbers in parentheses, at most so many; none if there are no parentheses."""
         numbers: list[int] = []
         closed = not self.cursor.take("(")
         while not closed:
@@ -296,6 +269,7 @@ class _Parser:
     # words, names, marks
 
     def _nullable(self) -> bool:
+        """Read NOT NULL or NULL. Without either, the value may be null."""
         if self.cursor.take("NOT"):
             if not self.cursor.take("NULL"):
                 self._unexpected("NULL")
@@ -356,16 +330,17 @@ class _Parser:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        if self.depth == MAX_DEPTH:
+        """Count one level of nesting while the inner types are read."""
+        if self.depth == t.MAX_DEPTH:
             end = self.cursor.span_from(0).end
-            raise TypeTooDeep().at(Span(end, end + 1))
+            raise errors.TypeTooDeep().at(Span(end, end + 1))
         self.depth += 1
         yield
         self.depth -= 1
 
     def _unexpected(self, *expected: str) -> NoReturn:
         token = self.cursor.token
-        raise TypeSyntax(expected, self._shown(token)).at(token.span)
+        raise errors.TypeSyntax(expected, self._shown(token)).at(token.span)
 
     def _shown(self, token: Token) -> str:
         """The token as an error names it."""
@@ -374,6 +349,6 @@ class _Parser:
         written = self.cursor.text[token.start : token.end][:40]
         return written if token.kind in (TokenKind.STRING, TokenKind.QUOTED) else f'"{written}"'
 
-    def _fail(self, error: SchemaError, start: int) -> NoReturn:
+    def _fail(self, error: errors.SchemaError, start: int) -> NoReturn:
         """Raise the error for the text from the offset to the last token that was read."""
         raise error.at(self.cursor.span_from(start))

@@ -6,12 +6,14 @@ record or an enum stand before the parenthesis, so that the comment of a field c
 
     record "shop.Order" comment 'one order' (id bigint not null comment 'from the till', size enum "shop.Size"
     default 's' ('s', 'm'))
+
+`spark_ddl` prints a type in the words of Spark SQL, for CAST. (`formats/spark.py` makes Spark's objects, and needs
+Spark.)
 """
 
 from __future__ import annotations
 
-from typing import assert_never
-
+from headgate.errors import InternalError
 from headgate.schema import types as t
 from headgate.schema.names import RESERVED, force_quotes, quote_identifier, quote_literal
 
@@ -59,13 +61,8 @@ def print_type(type_: t.Type, *, full: bool = False) -> str:
             return f"record{_about(type_.name, None, type_.doc) if full else ''}({fields})"
         case t.Named():
             return _print_named(type_)
-        case (
-            t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double() | t.Text() | t.Date() | t.Time() | t.Timestamp()
-            | t.TimestampTz() | t.Uuid() | t.Json()
-        ):  # fmt: skip
-            return WORDS[type(type_)]
         case _:
-            assert_never(type_)
+            return WORDS[type(type_)]
 
 
 def print_field(field: t.Field, *, full: bool = False) -> str:
@@ -84,6 +81,7 @@ def _about_enum(type_: t.Enum) -> str:
 
 
 def _about(name: str | None, default: str | None, doc: str | None) -> str:
+    """The name, default and doc of a record or enum, as they stand before the parenthesis."""
     parts = [
         force_quotes(name) if name is not None else "",
         f"default {quote_literal(default)}" if default is not None else "",
@@ -102,3 +100,34 @@ def _print_named(type_: t.Named) -> str:
         force_quotes(part) if exact else quote_identifier(part, reserved)
         for part, exact in zip(type_.parts, quoted, strict=True)
     )
+
+
+# Spark SQL
+
+_SCALARS = {
+    t.Boolean: "BOOLEAN", t.Integer: "INT", t.Bigint: "BIGINT", t.Real: "FLOAT", t.Double: "DOUBLE", t.Text: "STRING",
+    t.Bytes: "BINARY", t.Date: "DATE", t.Time: "TIME", t.Timestamp: "TIMESTAMP_NTZ", t.TimestampTz: "TIMESTAMP",
+    t.Uuid: "STRING", t.Json: "STRING", t.Enum: "STRING",
+}  # fmt: skip
+
+
+def spark_ddl(type_: t.Type) -> str:
+    """The type in the words of Spark SQL. Named types must have been resolved."""
+    match type_:
+        case t.Decimal(precision, scale):
+            return f"DECIMAL({precision}, {scale})"
+        case t.Array(element, _):
+            return f"ARRAY<{spark_ddl(element)}>"
+        case t.Map(value, _):
+            return f"MAP<STRING, {spark_ddl(value)}>"
+        case t.Record(fields):
+            return f"STRUCT<{', '.join(f'{spark_identifier(f.name)}: {spark_ddl(f.type)}' for f in fields)}>"
+        case t.Named(parts):
+            raise InternalError(f"type {'.'.join(parts)} was not resolved")
+        case _:
+            return _SCALARS[type(type_)]
+
+
+def spark_identifier(name: str) -> str:
+    """A name for Spark SQL, always in backticks."""
+    return "`" + name.replace("`", "``") + "`"

@@ -18,7 +18,7 @@ MAX_DEPTH = 100  # levels of arrays, maps and records; walks over a type recurse
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
-    pass
+    """True or false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    pass
+    """A text of any length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    pass
+    """A day without a zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class TimestampTz:
 
 @dataclass(frozen=True, slots=True)
 class Uuid:
-    pass
+    """A UUID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class Map:
 class Field:
     """A field of a record, or a column.
 
-    ``default`` is the value that the field has in records that were written without it, as JSON text. None stands for no
-    default and for null: the value is null then, and the field is nullable. It does not make another type.
+    ``default`` is the value that the field has in records that were written without it, as JSON text. None stands for
+    no default and for null: the value is null then, and the field is nullable. It does not make another type.
     """
 
     name: str
@@ -173,6 +173,19 @@ Scalar: TypeAlias = (
 Type: TypeAlias = Scalar | Array | Map | Record | Named
 
 
+def map_inner(type_: Type, change: Callable[[Type], Type]) -> Type:
+    """The type with `change` applied to the types directly inside it: of elements, of values, of fields."""
+    match type_:
+        case Record():
+            return replace(type_, fields=tuple([replace(f, type=change(f.type)) for f in type_.fields]))
+        case Array():
+            return replace(type_, element=change(type_.element))
+        case Map():
+            return replace(type_, value=change(type_.value))
+        case _:
+            return type_
+
+
 def plain(type_: Type) -> Type:
     """The type without docs and foreign names. Two relations have the same type if their plain types are equal."""
     match type_:
@@ -180,42 +193,20 @@ def plain(type_: Type) -> Type:
             return Record(tuple(Field(f.name, plain(f.type), f.nullable) for f in type_.fields))
         case Enum():
             return Enum(type_.symbols)
-        case Array():
-            return replace(type_, element=plain(type_.element))
-        case Map():
-            return replace(type_, value=plain(type_.value))
         case _:
-            return type_
+            return map_inner(type_, plain)
 
 
 def without_defaults(type_: Type) -> Type:
     """The type as the catalog keeps it: the defaults of a source's fields are in its schemas."""
-    match type_:
-        case Record():
-            fields = tuple(replace(f, type=without_defaults(f.type), default=None) for f in type_.fields)
-            return replace(type_, fields=fields)
-        case Array():
-            return replace(type_, element=without_defaults(type_.element))
-        case Map():
-            return replace(type_, value=without_defaults(type_.value))
-        case _:
-            return type_
+    if isinstance(type_, Record):
+        type_ = replace(type_, fields=tuple(replace(f, default=None) for f in type_.fields))
+    return map_inner(type_, without_defaults)
 
 
 def map_named(type_: Type, change: Callable[[Named], Type]) -> Type:
     """The type with every named type replaced by what `change` returns for it."""
-    match type_:
-        case Named():
-            return change(type_)
-        case Array():
-            return replace(type_, element=map_named(type_.element, change))
-        case Map():
-            return replace(type_, value=map_named(type_.value, change))
-        case Record():
-            fields = tuple(replace(f, type=map_named(f.type, change)) for f in type_.fields)
-            return replace(type_, fields=fields)
-        case _:
-            return type_
+    return change(type_) if isinstance(type_, Named) else map_inner(type_, lambda inner: map_named(inner, change))
 
 
 def depth(type_: Type) -> int:

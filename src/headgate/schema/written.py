@@ -1,4 +1,5 @@
 """A schema that somebody else wrote, as text, and what a schema registry says about schemas.
+Schemas that are JSON documents are loaded here, within limits against hostile ones.
 
 These are plain values. They are here, below everything that plans or runs, so that a plan can hold a schema without
 knowing the registry that it came from.
@@ -6,8 +7,15 @@ knowing the registry that it came from.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NoReturn, TypeAlias
+
+from headgate.schema.errors import SchemaError, SchemaTooDeep, SchemaTooLarge, UnresolvedType
+from headgate.schema.names import ROOT, print_name
+from headgate.schema.types import MAX_DEPTH, Named, Type, depth
 
 
 class SchemaFormat(StrEnum):
@@ -58,12 +66,102 @@ class CompatibilityLevel(StrEnum):
 
     @property
     def is_transitive(self) -> bool:
+        """Whether a schema is checked against all earlier versions, not only the last."""
         return self.value.endswith("_TRANSITIVE")
 
     @property
     def reads_old(self) -> bool:
+        """Whether readers of the new schema must read old records."""
         return self.value.startswith(("BACKWARD", "FULL"))
 
     @property
     def is_read_by_old(self) -> bool:
+        """Whether readers of old schemas must read new records."""
         return self.value.startswith(("FORWARD", "FULL"))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A field of a record in one schema, and the fields of the record that it holds, also in an array or a map.
+
+    A later version of the schema may call it by another name. Avro then lists its earlier names as ``aliases``, and
+    Protobuf keeps its ``number``.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    number: int | None = None
+    inner: tuple[Member, ...] = ()
+
+
+# JSON documents
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""Any JSON value."""
+
+# Thirty records that each use the next one twice have a thousand million fields in all, and a walk over such a type
+# would not end. The largest real schemas that we have seen have about 20,000 fields.
+MAX_FIELDS = 50_000
+
+
+def load_document(text: str, format: str, malformed: Callable[[str, str], SchemaError]) -> object:
+    """The JSON value of a text, with exact integers. `malformed` makes the error from a path and a problem."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise SchemaTooDeep(format, "$") from None
+    except ValueError as problem:
+        raise malformed("$", f"not valid json: {problem}") from None
+
+
+def copy_document(document: object, format: str, malformed: Callable[[str, str], SchemaError]) -> object:
+    """A copy in which no node occurs twice.
+
+    A document made by a program may share nodes. Readers find recursion by the identity of nodes and would take a
+    shared node for it.
+    """
+    try:
+        text = json.dumps(document, allow_nan=False)
+    except RecursionError:
+        raise SchemaTooDeep(format, "$") from None
+    except (TypeError, ValueError):
+        raise malformed("$", "not a json document") from None
+    return load_document(text, format, malformed)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python's parser accepts and JSON does not have."""
+    raise ValueError(f"{name} is not json")
+
+
+def compact(value: Json, *, sort_keys: bool = False) -> str:
+    """JSON text without insignificant white space. Equal values give equal text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
+
+
+def check_depth(type_: Type, format: str) -> None:
+    """Refuse a type that became too deep when named types were replaced by their definitions."""
+    if depth(type_) > MAX_DEPTH:
+        raise SchemaTooDeep(format, "$")
+
+
+class SizeLimit:
+    """Counts the fields and elements of a schema in which every named type is replaced by its definition."""
+
+    def __init__(self, format: str) -> None:
+        self.counted = 0
+        self._format = format
+
+    def count(self, fields: int, path: str) -> None:
+        """Raises SchemaTooLarge if there are more than MAX_FIELDS."""
+        self.counted += fields
+        if self.counted > MAX_FIELDS:
+            raise SchemaTooLarge(self._format, path, MAX_FIELDS)
+
+
+Resolve: TypeAlias = Callable[[Named], Type]
+
+
+def unresolved(type_: Named) -> Type:
+    """The `Resolve` for types that contain no named type."""
+    raise UnresolvedType(ROOT, print_name(type_.parts))

@@ -33,15 +33,7 @@ from headgate.control.apply import apply, plan
 from headgate.control.engine import Engine
 from headgate.control.sessions import Cancellation, Session
 from headgate.errors import HeadgateError, InternalError
-from headgate.serve.errors import (
-    BodyTooLarge,
-    MalformedBody,
-    MethodNotAllowed,
-    TokenRequired,
-    TooManyStatements,
-    UnknownHost,
-    UnknownPath,
-)
+from headgate.serve import errors
 from headgate.serve.metrics import CONTENT_TYPE, metrics
 from headgate.serve.protocol import Column, Columns, Done, Event, Failed, JsonRows, Notice, Rows, write_event
 from headgate.sql.redact import redacted_diagnostic
@@ -122,7 +114,7 @@ class HttpApi:
     async def _script(self, request: Request) -> Script:
         """The script of a request. Raises TokenRequired before anything of the body is read."""
         if not self._is_authorized(request):
-            raise TokenRequired
+            raise errors.TokenRequired
         return _read_script(await _body(request))
 
     def _session(self, name: str | None) -> Session:
@@ -144,7 +136,7 @@ class HttpApi:
         """Run a script in a thread and stream its events. The script is cancelled if the client disconnects."""
         stream = self._streams.start(lambda emit, cancellation: _run_statements(run, text, emit, cancellation))
         if stream is None:
-            raise TooManyStatements(url)
+            raise errors.TooManyStatements(url)
         return StreamingAnswer(stream)
 
 
@@ -190,7 +182,7 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         size += len(part)
         if size > MAX_BODY:
-            raise BodyTooLarge(MAX_BODY)
+            raise errors.BodyTooLarge(MAX_BODY)
         parts.append(part)
     return b"".join(parts)
 
@@ -200,18 +192,18 @@ def _read_script(body: bytes) -> Script:
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise MalformedBody(f"it is no JSON: {error}") from error
+        raise errors.MalformedBody(f"it is no JSON: {error}") from error
     match given:
         case {"sql": str(sql), **rest} if isinstance(session := rest.get("session"), str | None):
             return Script(sql, session)
         case {"sql": str()}:
-            raise MalformedBody('"session" is not a text')
+            raise errors.MalformedBody('"session" is not a text')
         case {"sql": _}:
-            raise MalformedBody('"sql" is not a text')
+            raise errors.MalformedBody('"sql" is not a text')
         case dict():
-            raise MalformedBody('it has no "sql"')
+            raise errors.MalformedBody('it has no "sql"')
         case _:
-            raise MalformedBody("it is not an object")
+            raise errors.MalformedBody("it is not an object")
 
 
 def _url(request: Request) -> str:
@@ -235,7 +227,7 @@ class HostCheck:
         if is_ours or scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         else:
-            await _refusal(UnknownHost())(scope, receive, send)
+            await _refusal(errors.UnknownHost())(scope, receive, send)
 
     def _is_ours(self, given: str) -> bool:
         host = host_name(given)
@@ -260,13 +252,13 @@ def host_name(given: str) -> str | None:
 
 
 _STATUSES: dict[type[HeadgateError], int] = {
-    MalformedBody: 400,
-    TokenRequired: 401,
-    UnknownPath: 404,
-    MethodNotAllowed: 405,
-    BodyTooLarge: 413,
-    UnknownHost: 421,
-    TooManyStatements: 503,
+    errors.MalformedBody: 400,
+    errors.TokenRequired: 401,
+    errors.UnknownPath: 404,
+    errors.MethodNotAllowed: 405,
+    errors.BodyTooLarge: 413,
+    errors.UnknownHost: 421,
+    errors.TooManyStatements: 503,
 }
 
 
@@ -283,9 +275,9 @@ async def _not_found(request: Request, error: Exception) -> Response:
     """The answer for a path or a method that no route has."""
     assert isinstance(error, HTTPException)
     path = shortened(request.url.path)
-    if error.status_code != _STATUSES[MethodNotAllowed]:
-        return _refusal(UnknownPath(path))
-    answer = _refusal(MethodNotAllowed(request.method, path))
+    if error.status_code != _STATUSES[errors.MethodNotAllowed]:
+        return _refusal(errors.UnknownPath(path))
+    answer = _refusal(errors.MethodNotAllowed(request.method, path))
     answer.headers.update(error.headers or {})
     return answer
 

@@ -1,39 +1,95 @@
-"""CREATE and ALTER SECRET, CREATE and ALTER CONNECTION, VALIDATE CONNECTION."""
+"""Secrets and connections, and the KAFKA clause: CREATE and ALTER SECRET, CREATE, ALTER and VALIDATE CONNECTION.
+
+The clause ``KAFKA { CONNECTION k (…) | BROKER 'h:p' TOPIC 't' }`` names the topic that a source, sink or capture reads
+or writes.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, assert_never
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, assert_never
 
+from headgate.sql import options as o
+from headgate.sql import statement as s
 from headgate.sql.objects import Target
-from headgate.sql.options import (
-    Options,
-    Secret,
-    items,
-    option,
-    options,
-    print_options,
-    print_with_options,
-    take_option,
-    take_option_name,
-    with_options,
-)
-from headgate.sql.statement import (
-    Alter,
-    Create,
-    Kind,
-    ObjectName,
-    Statement,
-    block,
-    clauses,
-    if_not_exists,
-    object_name,
-    print_name,
-    print_string,
-    words,
-)
 from headgate.text.cursor import Cursor
 from headgate.text.errors import UnexpectedToken
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions(o.Options, owner="the topic"):
+    """How a topic is read. ``seed_offset`` holds the offsets that START OFFSET and START TIMESTAMP meant at
+    creation."""
+
+    topic: str | None = o.option()
+    start_offset: o.Offsets | None = o.option()
+    start_timestamp: o.Timestamp | None = o.option()
+    seed_offset: tuple[int, ...] | None = o.option()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions(o.Options, owner="the topic"):
+    """How a topic is written, and how it is created if it does not exist."""
+
+    topic: str | None = o.option()
+    partition_by: s.Expression | None = o.option()
+    topic_partition_count: int | None = o.option()
+    topic_replication_factor: int | None = o.option()
+    topic_config: o.Map | None = o.option()
+    compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] | None = o.option()
+
+
+TopicOptions = TypeVar("TopicOptions", ReadOptions, WriteOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaConnection(Generic[TopicOptions]):
+    """``KAFKA CONNECTION k (TOPIC 't', …)``."""
+
+    connection: s.ObjectName = field(metadata=s.names(s.Kind.CONNECTION))
+    options: TopicOptions
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaBroker(Generic[TopicOptions]):
+    """``KAFKA BROKER 'h:p' TOPIC 't' [(…)]``, without a connection object."""
+
+    broker: str
+    topic: str
+    options: TopicOptions
+
+
+Kafka: TypeAlias = KafkaConnection[TopicOptions] | KafkaBroker[TopicOptions]
+
+
+def kafka(cursor: Cursor, cls: type[TopicOptions]) -> Kafka[TopicOptions]:
+    """Read what follows the word KAFKA."""
+    if cursor.take("CONNECTION"):
+        return KafkaConnection(s.object_name(cursor), o.options(cursor, cls))
+    cursor.expect("BROKER")
+    broker = cursor.string()
+    cursor.expect("TOPIC")
+    topic = cursor.string()
+    return KafkaBroker(broker, topic, o.options(cursor, cls) if cursor.at("(") else cls())
+
+
+def given_topic(kafka: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str | None:
+    """The topic that is named; None if a connection is given without one."""
+    return kafka.options.topic if isinstance(kafka, KafkaConnection) else kafka.topic
+
+
+def print_kafka(node: Kafka[ReadOptions] | Kafka[WriteOptions]) -> str:
+    """The clause as SQL."""
+    match node:
+        case KafkaConnection(connection, given):
+            return f"KAFKA CONNECTION {s.print_name(connection)} {o.print_options(given)}"
+        case KafkaBroker(broker, topic, given):
+            return s.words(
+                f"KAFKA BROKER {s.print_string(broker)} TOPIC {s.print_string(topic)}", o.print_options(given)
+            )
+        case _:
+            assert_never(node)
+
 
 ConnectionSystem: TypeAlias = Literal["KAFKA", "CONFLUENT SCHEMA REGISTRY", "POSTGRES", "ELASTICSEARCH"]
 SslMode: TypeAlias = Literal["disable", "prefer", "require", "verify-ca", "verify-full"]
@@ -51,11 +107,15 @@ class SecretText:
 
 @dataclass(frozen=True, slots=True)
 class SecretFromEnv:
+    """The secret is the value of an environment variable of the engine."""
+
     variable: str
 
 
 @dataclass(frozen=True, slots=True)
 class SecretFromFile:
+    """The secret is the content of a file on the engine's machine."""
+
     path: str
 
 
@@ -63,68 +123,76 @@ SecretValue: TypeAlias = SecretText | SecretFromEnv | SecretFromFile
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSecret(Create):
-    kind = Kind.SECRET
+class CreateSecret(s.Create):
+    """CREATE SECRET."""
+
+    kind = s.Kind.SECRET
     value: SecretValue
 
     def sql(self) -> str:
-        return words(self.head(), _print_secret_value(self.value))
+        return s.words(self.head(), _print_secret_value(self.value))
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSecret(Alter):
+class AlterSecret(s.Alter):
+    """ALTER SECRET: another value for the same secret."""
+
     value: SecretValue
 
     def sql(self) -> str:
-        return words(self.head(), _print_secret_value(self.value))
+        return s.words(self.head(), _print_secret_value(self.value))
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaConnectionOptions(Options):
-    owner: ClassVar[str] = "the kafka connection"
+class KafkaConnectionOptions(o.Options, owner="the kafka connection"):
+    """How to connect to the brokers of a Kafka cluster."""
+
     system: ClassVar[ConnectionSystem] = "KAFKA"
-    broker: str | None = option()
-    brokers: tuple[str, ...] | None = option()
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] | None = option()
-    sasl_mechanisms: str | None = option(aliases=("SASL MECHANISM",))
-    sasl_username: Secret | None = option()
-    sasl_password: Secret | None = option(sensitive=True)
-    ssl_key: Secret | None = option(sensitive=True)
-    ssl_certificate: Secret | None = option()
-    ssl_certificate_authority: Secret | None = option()
+    broker: str | None = o.option()
+    brokers: tuple[str, ...] | None = o.option()
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] | None = o.option()
+    sasl_mechanisms: str | None = o.option(aliases=("SASL MECHANISM",))
+    sasl_username: o.Secret | None = o.option()
+    sasl_password: o.Secret | None = o.option(sensitive=True)
+    ssl_key: o.Secret | None = o.option(sensitive=True)
+    ssl_certificate: o.Secret | None = o.option()
+    ssl_certificate_authority: o.Secret | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
-class RegistryConnectionOptions(Options):
-    owner: ClassVar[str] = "the registry connection"
+class RegistryConnectionOptions(o.Options, owner="the registry connection"):
+    """How to connect to a schema registry."""
+
     system: ClassVar[ConnectionSystem] = "CONFLUENT SCHEMA REGISTRY"
-    url: str | None = option()
-    username: Secret | None = option(aliases=("USER",))
-    password: Secret | None = option(sensitive=True)
-    ssl_key: Secret | None = option(sensitive=True)
-    ssl_certificate: Secret | None = option()
-    ssl_certificate_authority: Secret | None = option()
+    url: str | None = o.option()
+    username: o.Secret | None = o.option(aliases=("USER",))
+    password: o.Secret | None = o.option(sensitive=True)
+    ssl_key: o.Secret | None = o.option(sensitive=True)
+    ssl_certificate: o.Secret | None = o.option()
+    ssl_certificate_authority: o.Secret | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresConnectionOptions(Options):
-    owner: ClassVar[str] = "the postgres connection"
+class PostgresConnectionOptions(o.Options, owner="the postgres connection"):
+    """How to connect to a database: by URL, or by host, port and database."""
+
     system: ClassVar[ConnectionSystem] = "POSTGRES"
-    host: str | None = option()
-    port: int | None = option()
-    database: str | None = option()
-    user: Secret | None = option(aliases=("USERNAME",))
-    password: Secret | None = option(sensitive=True)
-    url: str | None = option()
-    ssl_mode: SslMode | None = option()
-    ssl_key: Secret | None = option(sensitive=True)
-    ssl_certificate: Secret | None = option()
-    ssl_certificate_authority: Secret | None = option()
+    host: str | None = o.option()
+    port: int | None = o.option()
+    database: str | None = o.option()
+    user: o.Secret | None = o.option(aliases=("USERNAME",))
+    password: o.Secret | None = o.option(sensitive=True)
+    url: str | None = o.option()
+    ssl_mode: SslMode | None = o.option()
+    ssl_key: o.Secret | None = o.option(sensitive=True)
+    ssl_certificate: o.Secret | None = o.option()
+    ssl_certificate_authority: o.Secret | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
-class ElasticsearchConnectionOptions(RegistryConnectionOptions):
-    owner: ClassVar[str] = "the elasticsearch connection"
+class ElasticsearchConnectionOptions(RegistryConnectionOptions, owner="the elasticsearch connection"):
+    """How to connect to Elasticsearch or OpenSearch. The options are those of a registry."""
+
     system: ClassVar[ConnectionSystem] = "ELASTICSEARCH"
 
 
@@ -134,54 +202,56 @@ ConnectionOptions: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class AnyConnectionOptions(Options):
+class AnyConnectionOptions(o.Options, owner="the connection"):
     """ALTER does not name the system of the connection, so it takes the options of all systems.
 
     It takes no aliases: they would clash, because USER of a database is USERNAME of a registry.
     """
 
-    owner: ClassVar[str] = "the connection"
-    broker: str | None = option()
-    brokers: tuple[str, ...] | None = option()
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] | None = option()
-    sasl_mechanisms: str | None = option()
-    sasl_username: Secret | None = option()
-    sasl_password: Secret | None = option(sensitive=True)
-    ssl_key: Secret | None = option(sensitive=True)
-    ssl_certificate: Secret | None = option()
-    ssl_certificate_authority: Secret | None = option()
-    url: str | None = option()
-    username: Secret | None = option()
-    password: Secret | None = option(sensitive=True)
-    host: str | None = option()
-    port: int | None = option()
-    database: str | None = option()
-    user: Secret | None = option()
-    ssl_mode: SslMode | None = option()
+    broker: str | None = o.option()
+    brokers: tuple[str, ...] | None = o.option()
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] | None = o.option()
+    sasl_mechanisms: str | None = o.option()
+    sasl_username: o.Secret | None = o.option()
+    sasl_password: o.Secret | None = o.option(sensitive=True)
+    ssl_key: o.Secret | None = o.option(sensitive=True)
+    ssl_certificate: o.Secret | None = o.option()
+    ssl_certificate_authority: o.Secret | None = o.option()
+    url: str | None = o.option()
+    username: o.Secret | None = o.option()
+    password: o.Secret | None = o.option(sensitive=True)
+    host: str | None = o.option()
+    port: int | None = o.option()
+    database: str | None = o.option()
+    user: o.Secret | None = o.option()
+    ssl_mode: SslMode | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
-class ValidateOptions(Options):
-    owner: ClassVar[str] = "the statement"
-    validate: bool = option(True)
+class ValidateOptions(o.Options, owner="the statement"):
+    """WITH (VALIDATE = false) creates or alters a connection without connecting."""
+
+    validate: bool = o.option(True)
 
 
 @dataclass(frozen=True, slots=True)
-class CreateConnection(Create):
-    kind = Kind.CONNECTION
+class CreateConnection(s.Create):
+    """CREATE CONNECTION … TO system."""
+
+    kind = s.Kind.CONNECTION
     options: ConnectionOptions
     with_options: ValidateOptions = ValidateOptions()
 
     def sql(self) -> str:
-        return clauses(
+        return s.clauses(
             self.head(),
-            f"TO {self.options.system} {print_options(self.options)}",
-            print_with_options(self.with_options),
+            f"TO {self.options.system} {o.print_options(self.options)}",
+            o.print_with_options(self.with_options),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class AlterConnection(Alter):
+class AlterConnection(s.Alter):
     """Sets some options and resets others. Options that it does not name stay."""
 
     set_options: AnyConnectionOptions = AnyConnectionOptions()
@@ -189,22 +259,24 @@ class AlterConnection(Alter):
     with_options: ValidateOptions = ValidateOptions()
 
     def sql(self) -> str:
-        set_ = print_options(self.set_options)
-        return clauses(
+        set_ = o.print_options(self.set_options)
+        return s.clauses(
             self.head(),
             f"SET {set_}" if set_ else "",
-            f"RESET {block(self.reset_options)}" if self.reset_options else "",
-            print_with_options(self.with_options),
+            f"RESET {s.block(self.reset_options)}" if self.reset_options else "",
+            o.print_with_options(self.with_options),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class ValidateConnection(Statement):
+class ValidateConnection(s.Statement):
+    """VALIDATE CONNECTION: try to connect now."""
+
     words = "VALIDATE CONNECTION"
-    name: ObjectName
+    name: s.ObjectName
 
     def sql(self) -> str:
-        return f"VALIDATE CONNECTION {print_name(self.name)}"
+        return f"VALIDATE CONNECTION {s.print_name(self.name)}"
 
 
 CONNECTION_OPTIONS: dict[ConnectionSystem, type[ConnectionOptions]] = {
@@ -217,7 +289,9 @@ CONNECTION_OPTIONS: dict[ConnectionSystem, type[ConnectionOptions]] = {
     )
 }
 
-OPTION_LISTS: dict[str, type[Options]] = {
+OPTION_LISTS: dict[str, type[o.Options]] = {
+    "read option": ReadOptions,
+    "write option": WriteOptions,
     "kafka connection option": KafkaConnectionOptions,
     "registry connection option": RegistryConnectionOptions,
     "postgres connection option": PostgresConnectionOptions,
@@ -229,28 +303,25 @@ RULES = {"secret value": "{AS <string> | FROM ENV <string> | FROM FILE <string>}
 SYNOPSES = {
     "CREATE SECRET": "CREATE SECRET [IF NOT EXISTS] <name> <secret value>",
     "ALTER SECRET": "ALTER SECRET [IF EXISTS] <name> {<secret value> | RENAME TO <new name>}",
-    "CREATE CONNECTION": (
-        "CREATE CONNECTION [IF NOT EXISTS] <name> TO {KAFKA (<kafka connection option> [, ...])"
-        " | CONFLUENT SCHEMA REGISTRY (<registry connection option> [, ...])"
-        " | POSTGRES (<postgres connection option> [, ...])"
-        " | ELASTICSEARCH (<elasticsearch connection option> [, ...])}"
-        " [WITH (<validate option>)]"
-    ),
-    "ALTER CONNECTION": (
-        "ALTER CONNECTION [IF EXISTS] <name>"
-        " {SET (<connection option> [, ...]) [RESET (<option name> [, ...])] [WITH (<validate option>)]"
-        " | RESET (<option name> [, ...]) [WITH (<validate option>)] | RENAME TO <new name>}"
-    ),
+    "CREATE CONNECTION": "CREATE CONNECTION [IF NOT EXISTS] <name> TO {KAFKA (<kafka connection option> [, ...])"
+    " | CONFLUENT SCHEMA REGISTRY (<registry connection option> [, ...])"
+    " | POSTGRES (<postgres connection option> [, ...])"
+    " | ELASTICSEARCH (<elasticsearch connection option> [, ...])}"
+    " [WITH (<validate option>)]",
+    "ALTER CONNECTION": "ALTER CONNECTION [IF EXISTS] <name>"
+    " {SET (<connection option> [, ...]) [RESET (<option name> [, ...])] [WITH (<validate option>)]"
+    " | RESET (<option name> [, ...]) [WITH (<validate option>)] | RENAME TO <new name>}",
     "VALIDATE CONNECTION": "VALIDATE CONNECTION <name>",
 }
 
 
 def create_secret(cursor: Cursor) -> CreateSecret:
-    exists = if_not_exists(cursor)
-    return CreateSecret(object_name(cursor), _secret_value(cursor), if_not_exists=exists)
+    exists = s.if_not_exists(cursor)
+    return CreateSecret(s.object_name(cursor), _secret_value(cursor), if_not_exists=exists)
 
 
 def alter_secret(cursor: Cursor, target: Target) -> AlterSecret | None:
+    """Read a new value. The words are remembered by hand, because `_secret_value` reads them."""
     if not (cursor.at("AS") or cursor.at("FROM")):
         cursor.expecting("AS")
         cursor.expecting("FROM")
@@ -259,6 +330,7 @@ def alter_secret(cursor: Cursor, target: Target) -> AlterSecret | None:
 
 
 def _secret_value(cursor: Cursor) -> SecretValue:
+    """Read where a secret comes from."""
     match cursor.choose("AS", "FROM ENV", "FROM FILE"):
         case "AS":
             return SecretText(_secret_text(cursor))
@@ -279,14 +351,15 @@ def _secret_text(cursor: Cursor) -> str:
 
 
 def create_connection(cursor: Cursor) -> CreateConnection:
-    exists = if_not_exists(cursor)
-    name = object_name(cursor)
+    """Read CREATE CONNECTION, also in the older spelling with FOR."""
+    exists = s.if_not_exists(cursor)
+    name = s.object_name(cursor)
     legacy = cursor.take("FOR")  # the older spelling, whose options need no parentheses
     if not legacy:
         cursor.expect("TO")
     cls = _system_options(cursor)
-    found = options(cursor, cls) if cursor.at("(") or not legacy else _bare_options(cursor, cls)
-    return CreateConnection(name, found, with_options(cursor, ValidateOptions), if_not_exists=exists)
+    found = o.options(cursor, cls) if cursor.at("(") or not legacy else _bare_options(cursor, cls)
+    return CreateConnection(name, found, o.with_options(cursor, ValidateOptions), if_not_exists=exists)
 
 
 def _system_options(cursor: Cursor) -> type[ConnectionOptions]:
@@ -297,39 +370,42 @@ def _system_options(cursor: Cursor) -> type[ConnectionOptions]:
 
 
 def _bare_options(cursor: Cursor, cls: type[ConnectionOptions]) -> ConnectionOptions:
+    """Read options without parentheses. A comma between them is optional."""
     found: dict[str, Any] = {}
-    take_option(cursor, cls, found)
+    o.take_option(cursor, cls, found)
     while cursor.take(",") or not (cursor.at("WITH") or cursor.at_end()):
-        take_option(cursor, cls, found)
+        o.take_option(cursor, cls, found)
     return cls(**found)
 
 
 def alter_connection(cursor: Cursor, target: Target) -> AlterConnection | None:
+    """Read SET and RESET, of which at least one must be there."""
     has_set = cursor.take("SET")
-    set_ = options(cursor, AnyConnectionOptions) if has_set else AnyConnectionOptions()
+    set_ = o.options(cursor, AnyConnectionOptions) if has_set else AnyConnectionOptions()
     reset = _reset_options(cursor) if cursor.take("RESET") else ()
     if not has_set and not reset:
         return None
-    validate = with_options(cursor, ValidateOptions)
+    validate = o.with_options(cursor, ValidateOptions)
     return AlterConnection(target.kind, target.name, set_, reset, validate, if_exists=target.if_exists)
 
 
 def _reset_options(cursor: Cursor) -> tuple[str, ...]:
-    return tuple(take_option_name(cursor, AnyConnectionOptions).name for _ in items(cursor))
+    """Read names of options in parentheses."""
+    return tuple(o.take_option_name(cursor, AnyConnectionOptions).name for _ in cursor.items())
 
 
 def validate_connection(cursor: Cursor) -> ValidateConnection:
     cursor.expect("VALIDATE CONNECTION")
-    return ValidateConnection(object_name(cursor))
+    return ValidateConnection(s.object_name(cursor))
 
 
 def _print_secret_value(node: SecretValue) -> str:
     match node:
         case SecretText(text):
-            return f"AS {print_string(text)}"
+            return f"AS {s.print_string(text)}"
         case SecretFromEnv(variable):
-            return f"FROM ENV {print_string(variable)}"
+            return f"FROM ENV {s.print_string(variable)}"
         case SecretFromFile(path):
-            return f"FROM FILE {print_string(path)}"
+            return f"FROM FILE {s.print_string(path)}"
         case _:
             assert_never(node)

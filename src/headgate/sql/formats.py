@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from headgate.sql.options import Options, options, print_options
+from headgate.sql import options as o
+from headgate.sql import statement as s
 from headgate.sql.registry_formats import (
     FormatOptions,
     FrozenSchema,
@@ -17,28 +18,23 @@ from headgate.sql.registry_formats import (
     print_registry_format,
     registry_format,
 )
-from headgate.sql.statement import (
-    print_identifiers,
-    print_string,
-    words,
-)
 from headgate.text.cursor import Cursor, Identifier
 from headgate.text.lexer import TokenKind
 
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    pass
+    """The bytes are one UTF-8 text."""
 
 
 @dataclass(frozen=True, slots=True)
 class BytesFormat:
-    pass
+    """The bytes are taken as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonFormat:
-    pass
+    """The bytes are one JSON text, without a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +48,8 @@ class CsvFormat:
 
 @dataclass(frozen=True, slots=True)
 class RegexFormat:
+    """The bytes are a text that the pattern matches. Its groups are the columns."""
+
     pattern: str
 
 
@@ -65,6 +63,8 @@ class AvroInline:
 
 @dataclass(frozen=True, slots=True)
 class ProtobufInline:
+    """Protobuf with a .proto text in the statement, and the message of it that is used."""
+
     message: str
     schema: str
 
@@ -82,6 +82,7 @@ class Formats:
     key: Format | None = None
 
     def each(self) -> tuple[Format, ...]:
+        """The formats of the value and, if it has one of its own, of the key."""
         return (self.value,) if self.key is None else (self.value, self.key)
 
 
@@ -105,15 +106,7 @@ def with_frozen_schemas(formats: Formats, side: Side, schemas: Sequence[FrozenSc
     return replace(formats, key=changed) if format_ is formats.key else replace(formats, value=changed)
 
 
-def without_frozen_schemas(formats: Formats) -> Formats:
-    return Formats(_without_frozen(formats.value), _without_frozen(formats.key) if formats.key else None)
-
-
-def _without_frozen(format_: Format) -> Format:
-    return replace(format_, frozen=()) if isinstance(format_, RegistryFormat) else format_
-
-
-OPTION_LISTS: dict[str, type[Options]] = {
+OPTION_LISTS: dict[str, type[o.Options]] = {
     "inline option": InlineFormatOptions,
     "plain write format option": WriteFormatOptions,
 }
@@ -149,6 +142,7 @@ def formats(cursor: Cursor, cls: type[FormatOptions]) -> Formats:
 
 
 def format_(cursor: Cursor, cls: type[FormatOptions]) -> Format:
+    """Read one format. ``cls`` says whether it is one for reading or for writing."""
     match cursor.choose("TEXT", "BYTES", "JSON SCHEMA", "JSON", "CSV", "REGEX", "AVRO", "PROTOBUF"):
         case "TEXT":
             return TextFormat()
@@ -195,6 +189,7 @@ def _at_csv_with(cursor: Cursor) -> bool:
 
 
 def _csv_columns(cursor: Cursor) -> tuple[int | None, tuple[Identifier, ...] | None]:
+    """Read the number of the columns, or their names."""
     if cursor.take("HEADER"):
         return None, cursor.identifiers()
     count = cursor.whole_number()
@@ -212,13 +207,15 @@ def _delimiter(cursor: Cursor, enclosed: bool = False) -> str | None:
 
 
 def _avro(cursor: Cursor, cls: type[FormatOptions]) -> Format:
+    """Read a schema in the statement, or where the registry is."""
     if not cursor.take("USING SCHEMA"):
         return registry_format(cursor, "AVRO", cls)
     schema = cursor.string()
-    return AvroInline(schema, options(cursor, InlineFormatOptions) if cursor.at("(") else InlineFormatOptions())
+    return AvroInline(schema, o.options(cursor, InlineFormatOptions) if cursor.at("(") else InlineFormatOptions())
 
 
 def _protobuf(cursor: Cursor, cls: type[FormatOptions]) -> Format:
+    """Read a .proto text in the statement, or where the registry is."""
     message = cursor.string() if cursor.take("MESSAGE") else None
     if message is not None and cursor.take("USING SCHEMA"):
         return ProtobufInline(message, cursor.string())
@@ -242,11 +239,11 @@ def print_format(node: Format) -> str:
         case CsvFormat():
             return _print_csv(node)
         case RegexFormat(pattern):
-            return f"REGEX {print_string(pattern)}"
+            return f"REGEX {s.print_string(pattern)}"
         case AvroInline(schema, given):
-            return words(f"AVRO USING SCHEMA {print_string(schema)}", print_options(given))
+            return s.words(f"AVRO USING SCHEMA {s.print_string(schema)}", o.print_options(given))
         case ProtobufInline(message, schema):
-            return f"PROTOBUF MESSAGE {print_string(message)} USING SCHEMA {print_string(schema)}"
+            return f"PROTOBUF MESSAGE {s.print_string(message)} USING SCHEMA {s.print_string(schema)}"
         case RegistryFormat():
             return print_registry_format(node)
         case _:
@@ -255,6 +252,6 @@ def print_format(node: Format) -> str:
 
 def _print_csv(node: CsvFormat) -> str:
     columns = f"WITH {node.columns} COLUMNS" if node.columns is not None else ""
-    header = f"WITH HEADER {print_identifiers(node.header)}" if node.header is not None else ""
-    delimiter = f"DELIMITED BY {print_string(node.delimiter)}" if node.delimiter is not None else ""
-    return words("CSV", columns, header, delimiter)
+    header = f"WITH HEADER {s.print_identifiers(node.header)}" if node.header is not None else ""
+    delimiter = f"DELIMITED BY {s.print_string(node.delimiter)}" if node.delimiter is not None else ""
+    return s.words("CSV", columns, header, delimiter)

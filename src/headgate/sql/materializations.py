@@ -3,81 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from headgate.schema.types import Type
+from headgate.sql import options as o
+from headgate.sql import statement as s
 from headgate.sql.errors import NestedTooDeep, RepeatedClause
-from headgate.sql.objects import Target
-from headgate.sql.options import (
-    ChangeOptions,
-    OnError,
-    Options,
-    items,
-    option,
-    options,
-    print_options,
-    print_with_options,
-    with_options,
-)
-from headgate.sql.statement import (
-    RELATIONS,
-    Alter,
-    Create,
-    Kind,
-    ObjectName,
-    block,
-    clauses,
-    column_type,
-    if_not_exists,
-    names,
-    object_name,
-    print_identifier,
-    print_name,
-    print_string,
-    words,
-)
-from headgate.sql.types import print_full_type
+from headgate.sql.objects import Target, print_full_type
 from headgate.text.cursor import Cursor, Identifier
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions(Options):
-    owner: ClassVar[str] = "the postgres target"
-    table: str | None = option()
+class TableOptions(o.Options, owner="the postgres target"):
+    """The table that is written."""
+
+    table: str | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
-class IndexOptions(Options):
-    owner: ClassVar[str] = "the elasticsearch target"
-    index: str | None = option()
+class IndexOptions(o.Options, owner="the elasticsearch target"):
+    """The index that is written."""
+
+    index: str | None = o.option()
 
 
 @dataclass(frozen=True, slots=True)
-class MaterializationOptions(Options):
-    owner: ClassVar[str] = "the materialization"
-    on_incompatible_schema_change: Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"] | None = option()
-    on_error: OnError = option("HALT", aliases=("ON INVALID",))
-    nested: Literal["FLATTEN", "TABLES", "JSON"] | None = option()
-    delta_updates: bool = option(False)
-    adopt: bool = option(False)
-    confirm: bool = option(False)
+class MaterializationOptions(o.Options, owner="the materialization"):
+    """Options of CREATE MATERIALIZATION. ADOPT allows it to write an existing table or index."""
+
+    on_incompatible_schema_change: Literal["BACKFILL", "DISABLE BINDING", "DISABLE TASK", "ABORT"] | None = o.option()
+    on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
+    nested: Literal["FLATTEN", "TABLES", "JSON"] | None = o.option()
+    delta_updates: bool = o.option(False)
+    adopt: bool = o.option(False)
+    confirm: bool = o.option(False)
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresTarget:
-    connection: ObjectName
+    """The rows are written to a table."""
+
+    connection: s.ObjectName
     options: TableOptions
 
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchTarget:
-    connection: ObjectName
+    """The rows are written to an index."""
+
+    connection: s.ObjectName
     options: IndexOptions
 
 
 @dataclass(frozen=True, slots=True)
 class OnDemandTarget:
-    pass
+    """The rows are computed when a client asks for them."""
 
 
 MaterializationTarget: TypeAlias = PostgresTarget | ElasticsearchTarget | OnDemandTarget
@@ -92,7 +72,8 @@ class ObjectType:
 
 @dataclass(frozen=True, slots=True)
 class MaterializedField:
-    """``pointer``: where the value is in the row; by default the field's name. ``native``: a type in the target's words."""
+    """``pointer``: where the value is in the row; by default the field's name. ``native``: a type in the target's
+    words."""
 
     name: Identifier
     type: Type | ObjectType
@@ -104,6 +85,8 @@ class MaterializedField:
 
 @dataclass(frozen=True, slots=True)
 class FieldList:
+    """The fields are listed in the statement."""
+
     fields: tuple[MaterializedField, ...]
 
 
@@ -119,49 +102,55 @@ class RecommendedFields:
     """All columns, and the fields of records down to ``depth`` or to the leaves, without those in ``exclude``."""
 
     depth: int | None = None
-    exclude: tuple[ObjectName | Pointer, ...] = ()
+    exclude: tuple[s.ObjectName | Pointer, ...] = ()
 
 
 Fields: TypeAlias = FieldList | RecommendedFields
 
 
 @dataclass(frozen=True, slots=True)
-class CreateMaterialization(Create):
-    kind = Kind.MATERIALIZATION
-    relation: ObjectName = field(metadata=names(*RELATIONS))
+class CreateMaterialization(s.Create):
+    """CREATE MATERIALIZATION … FROM relation INTO target."""
+
+    kind = s.Kind.MATERIALIZATION
+    relation: s.ObjectName = field(metadata=s.names(*s.RELATIONS))
     target: MaterializationTarget
     fields: Fields | None = None
     with_options: MaterializationOptions = MaterializationOptions()
 
     def sql(self) -> str:
-        return clauses(
+        return s.clauses(
             self.head(),
-            f"FROM {print_name(self.relation)}",
+            f"FROM {s.print_name(self.relation)}",
             f"INTO {_print_target(self.target)}",
             f"FIELDS {_print_fields(self.fields)}" if self.fields is not None else "",
-            print_with_options(self.with_options),
+            o.print_with_options(self.with_options),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class BackfillMaterialization(Alter):
+class BackfillMaterialization(s.Alter):
+    """ALTER MATERIALIZATION … BACKFILL: bring the target in step with all rows of the relation."""
+
     def sql(self) -> str:
         return f"{self.head()} BACKFILL"
 
 
 @dataclass(frozen=True, slots=True)
-class SetMaterializationFields(Alter):
+class SetMaterializationFields(s.Alter):
+    """ALTER MATERIALIZATION … SET FIELDS."""
+
     fields: Fields
-    with_options: ChangeOptions = ChangeOptions()
+    with_options: o.ChangeOptions = o.ChangeOptions()
 
     def sql(self) -> str:
-        given = print_with_options(self.with_options)
-        return words(self.head(), f"SET FIELDS {_print_fields(self.fields)}", given)
+        given = o.print_with_options(self.with_options)
+        return s.words(self.head(), f"SET FIELDS {_print_fields(self.fields)}", given)
 
 
 MAX_DEPTH = 64  # levels of OBJECT in OBJECT; the parser recurses once per level
 
-OPTION_LISTS: dict[str, type[Options]] = {
+OPTION_LISTS: dict[str, type[o.Options]] = {
     "materialization option": MaterializationOptions,
     "table option": TableOptions,
     "index option": IndexOptions,
@@ -174,37 +163,35 @@ RULES = {
     " [FROM <pointer>] [NULL] [REQUIRED] [AS <string>]",
 }
 SYNOPSES = {
-    "CREATE MATERIALIZATION": (
-        "CREATE MATERIALIZATION [IF NOT EXISTS] <name> FROM <name> INTO <materialization target> [FIELDS <fields>]"
-        " [WITH (<materialization option> [, ...])]"
-    ),
-    "ALTER MATERIALIZATION": (
-        "ALTER MATERIALIZATION [IF EXISTS] <name> {BACKFILL | <task state>"
-        " | SET FIELDS <fields> [WITH (<change option>)] | RENAME TO <new name>}"
-    ),
+    "CREATE MATERIALIZATION": "CREATE MATERIALIZATION"
+    " [IF NOT EXISTS] <name> FROM <name> INTO <materialization target> [FIELDS <fields>]"
+    " [WITH (<materialization option> [, ...])]",
+    "ALTER MATERIALIZATION": "ALTER MATERIALIZATION [IF EXISTS] <name> {BACKFILL | <task state>"
+    " | SET FIELDS <fields> [WITH (<change option>)] | RENAME TO <new name>}",
 }
 
 
 def create_materialization(cursor: Cursor) -> CreateMaterialization:
-    exists = if_not_exists(cursor)
-    name = object_name(cursor)
+    exists = s.if_not_exists(cursor)
+    name = s.object_name(cursor)
     cursor.expect("FROM")
-    relation = object_name(cursor)
+    relation = s.object_name(cursor)
     cursor.expect("INTO")
     target = _target(cursor)
     fields = _fields(cursor) if cursor.take("FIELDS") else None
-    given = with_options(cursor, MaterializationOptions)
+    given = o.with_options(cursor, MaterializationOptions)
     return CreateMaterialization(name, relation, target, fields, given, if_not_exists=exists)
 
 
 def _target(cursor: Cursor) -> MaterializationTarget:
+    """Read where the rows are written."""
     match cursor.choose("POSTGRES", "ELASTICSEARCH", "ON DEMAND"):
         case "POSTGRES":
             cursor.expect("CONNECTION")
-            return PostgresTarget(object_name(cursor), options(cursor, TableOptions))
+            return PostgresTarget(s.object_name(cursor), o.options(cursor, TableOptions))
         case "ELASTICSEARCH":
             cursor.expect("CONNECTION")
-            return ElasticsearchTarget(object_name(cursor), options(cursor, IndexOptions))
+            return ElasticsearchTarget(s.object_name(cursor), o.options(cursor, IndexOptions))
         case "ON DEMAND":
             return OnDemandTarget()
         case _:
@@ -212,44 +199,49 @@ def _target(cursor: Cursor) -> MaterializationTarget:
 
 
 def _fields(cursor: Cursor) -> Fields:
+    """Read a list of fields, or RECOMMENDED."""
     if not cursor.take("RECOMMENDED"):
         return FieldList(_field_list(cursor, 1))
     depth = cursor.whole_number() if cursor.take("DEPTH") else None
-    exclude = tuple(_excluded(cursor) for _ in items(cursor)) if cursor.take("EXCLUDE") else ()
+    exclude = tuple(_excluded(cursor) for _ in cursor.items()) if cursor.take("EXCLUDE") else ()
     return RecommendedFields(depth, exclude)
 
 
-def _excluded(cursor: Cursor) -> ObjectName | Pointer:
+def _excluded(cursor: Cursor) -> s.ObjectName | Pointer:
     pointer = cursor.take_string()
-    return Pointer(pointer) if pointer is not None else object_name(cursor)
+    return Pointer(pointer) if pointer is not None else s.object_name(cursor)
 
 
 def _field_list(cursor: Cursor, depth: int) -> tuple[MaterializedField, ...]:
+    """Read fields in parentheses. ``depth`` counts the levels of OBJECT around them."""
     if depth > MAX_DEPTH:
         raise NestedTooDeep(MAX_DEPTH).at(cursor.token.span)
-    return tuple(_field(cursor, depth) for _ in items(cursor))
+    return tuple(_field(cursor, depth) for _ in cursor.items())
 
 
 def _field(cursor: Cursor, depth: int) -> MaterializedField:
+    """Read one field. The clauses after its type may come in any order, each once."""
     name = cursor.identifier()
     type_ = _field_type(cursor, depth)
-    said: dict[str, str] = {}
+    clauses: dict[str, str] = {}
     while True:
         start = cursor.token
         word = cursor.choose("FROM", "NOT NULL", "NULL", "REQUIRED", "AS")
         if word is None:
             break
-        if word in said or {word, *said} >= {"NULL", "NOT NULL"}:
+        if word in clauses or {word, *clauses} >= {"NULL", "NOT NULL"}:
             raise RepeatedClause(word).at(start.span)
-        said[word] = cursor.string() if word in ("FROM", "AS") else word
-    return MaterializedField(name, type_, said.get("FROM"), "NULL" in said, "REQUIRED" in said, said.get("AS"))
+        clauses[word] = cursor.string() if word in ("FROM", "AS") else word
+    return MaterializedField(
+        name, type_, clauses.get("FROM"), "NULL" in clauses, "REQUIRED" in clauses, clauses.get("AS")
+    )
 
 
 def _field_type(cursor: Cursor, depth: int) -> Type | ObjectType:
     if cursor.at("OBJECT", "("):
         cursor.expect("OBJECT")
         return ObjectType(_field_list(cursor, depth + 1))
-    return column_type(cursor)
+    return s.column_type(cursor)
 
 
 def backfill(cursor: Cursor, target: Target) -> BackfillMaterialization | None:
@@ -262,16 +254,16 @@ def set_fields(cursor: Cursor, target: Target) -> SetMaterializationFields | Non
     if not cursor.take("SET FIELDS"):
         return None
     fields = _fields(cursor)
-    change = with_options(cursor, ChangeOptions)
+    change = o.with_options(cursor, o.ChangeOptions)
     return SetMaterializationFields(target.kind, target.name, fields, change, if_exists=target.if_exists)
 
 
 def _print_target(node: MaterializationTarget) -> str:
     match node:
         case PostgresTarget(connection, given):
-            return f"POSTGRES CONNECTION {print_name(connection)} {print_options(given)}"
+            return f"POSTGRES CONNECTION {s.print_name(connection)} {o.print_options(given)}"
         case ElasticsearchTarget(connection, given):
-            return f"ELASTICSEARCH CONNECTION {print_name(connection)} {print_options(given)}"
+            return f"ELASTICSEARCH CONNECTION {s.print_name(connection)} {o.print_options(given)}"
         case OnDemandTarget():
             return "ON DEMAND"
         case _:
@@ -281,26 +273,28 @@ def _print_target(node: MaterializationTarget) -> str:
 def _print_fields(node: Fields) -> str:
     match node:
         case FieldList(fields):
-            return block([_print_field(field) for field in fields])
+            return s.block([_print_field(field) for field in fields])
         case RecommendedFields(depth, exclude):
-            excluded = [print_string(item.text) if isinstance(item, Pointer) else print_name(item) for item in exclude]
-            return words(
+            excluded = [
+                s.print_string(item.text) if isinstance(item, Pointer) else s.print_name(item) for item in exclude
+            ]
+            return s.words(
                 "RECOMMENDED",
                 f"DEPTH {depth}" if depth is not None else "",
-                f"EXCLUDE {block(excluded)}" if excluded else "",
+                f"EXCLUDE {s.block(excluded)}" if excluded else "",
             )
         case _:
             assert_never(node)
 
 
 def _print_field(node: MaterializedField) -> str:
-    return words(
-        print_identifier(node.name),
+    return s.words(
+        s.print_identifier(node.name),
         _print_field_type(node),
-        f"FROM {print_string(node.pointer)}" if node.pointer is not None else "",
+        f"FROM {s.print_string(node.pointer)}" if node.pointer is not None else "",
         "NULL" if node.nullable else "",
         "REQUIRED" if node.required else "",
-        f"AS {print_string(node.native)}" if node.native is not None else "",
+        f"AS {s.print_string(node.native)}" if node.native is not None else "",
     )
 
 

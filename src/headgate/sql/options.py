@@ -1,9 +1,9 @@
 """Options: ``NAME [=] value``, separated by commas, in parentheses.
 
-The options of one list are declared once, as the fields of a frozen dataclass below ``Options``. The declaration gives the
-parser, the printer, the synopsis in the docs, and typed access. The name of a field is the name of its option
-(``on_error`` is ``ON ERROR``), its annotation says how the value is read, and its default is what holds if the option is
-not given. An option with its default is not printed.
+The options of one list are declared once, as the fields of a frozen dataclass below ``Options``. The declaration gives
+the parser, the printer, the synopsis in the docs, and typed access. The name of a field is the name of its option
+(``on_error`` is ``ON ERROR``), its annotation says how the value is read, and its default is what holds if the option
+is not given. An option with its default is not printed.
 
 In a statement ``_`` and a blank are the same in a name, and the longest name that matches counts.
 """
@@ -13,47 +13,24 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import NoneType
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    NewType,
-    NoReturn,
-    TypeAlias,
-    TypeVar,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, ClassVar, Literal, NewType, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from headgate.errors import HeadgateError, InternalError, Span, similar_names
-from headgate.sql.errors import (
-    InvalidOptionValue,
-    RepeatedOption,
-    UnknownChoice,
-    UnknownOption,
-)
+from headgate.sql import errors
+from headgate.sql import statement as s
 from headgate.sql.queries import read_expression
-from headgate.sql.statement import (
-    Expression,
-    Kind,
-    ObjectName,
-    block,
-    names,
-    object_name,
-    print_name,
-    print_string,
-)
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import TokenKind, describe_token, shortened
 
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    name: ObjectName = dataclasses.field(metadata=names(Kind.SECRET))
+    """``SECRET name`` as the value of an option."""
+
+    name: s.ObjectName = dataclasses.field(metadata=s.names(s.Kind.SECRET))
 
 
 Interval = NewType("Interval", str)
@@ -74,20 +51,23 @@ def option(default: Any = None, *, aliases: tuple[str, ...] = (), sensitive: boo
 class Options:
     """The base of all lists of options.
 
-    ``owner`` is the list's name in errors, ``also`` are other items that the list can hold, and ``upper`` says whether names
-    are printed as keywords or as they are declared.
+    ``owner`` is the list's name in errors, ``also`` are other items that the list can hold, and ``upper`` says whether
+    names are printed as keywords or as they are declared.
     """
 
     owner: ClassVar[str]
     also: ClassVar[tuple[str, ...]] = ()
     upper: ClassVar[bool] = True
 
+    def __init_subclass__(cls, *, owner: str = "") -> None:
+        # A dataclass with slots is made twice, the second time without arguments.
+        cls.owner = owner or cls.owner
+
 
 @dataclass(frozen=True, slots=True)
-class ChangeOptions(Options):
+class ChangeOptions(Options, owner="the change"):
     """A change that narrows a type or rewrites data needs CONFIRM."""
 
-    owner: ClassVar[str] = "the change"
     confirm: bool = option(False)
 
 
@@ -135,7 +115,7 @@ _KINDS: dict[object, ValueKind] = {
     frozenset({int}): ValueKind.INTEGER,
     frozenset({bool}): ValueKind.BOOLEAN,
     frozenset({Interval}): ValueKind.INTERVAL,
-    frozenset({Expression}): ValueKind.EXPRESSION,
+    frozenset({s.Expression}): ValueKind.EXPRESSION,
     frozenset({tuple[str, ...]}): ValueKind.STRINGS,
     frozenset({tuple[int, ...]}): ValueKind.SEED_OFFSETS,
     frozenset({Map}): ValueKind.MAP,
@@ -157,6 +137,7 @@ def rules(cls: type[Options]) -> tuple[OptionRule, ...]:
 
 
 def _rule(cls: type[Options], field: dataclasses.Field[Any], annotation: object) -> OptionRule:
+    """The rule of one field. Its annotation decides how the value is read."""
     name = field.name.replace("_", " ").upper() if cls.upper else field.name
     members = frozenset({annotation}) if get_origin(annotation) in (tuple, Literal) else _members(annotation)
     [first, *others] = members
@@ -172,33 +153,24 @@ def _rule(cls: type[Options], field: dataclasses.Field[Any], annotation: object)
 
 
 def _by_words(cls: type[Options]) -> dict[tuple[str, ...], OptionRule]:
+    """The rules by the words of their names and aliases."""
     return {_words(name): rule for rule in rules(cls) for name in (rule.name, *rule.aliases)}
 
 
 def find_rule(cls: type[Options], name: str) -> OptionRule | None:
+    """The rule of an option by its name or alias; None if the list has no such option."""
     return _by_words(cls).get(_words(name))
 
 
 def option_names(cls: type[Options]) -> tuple[str, ...]:
+    """All names that the list can hold, for errors."""
     return tuple(rule.name for rule in rules(cls)) + cls.also
-
-
-def items(cursor: Cursor) -> Iterator[None]:
-    """Yield once for each item of a list in parentheses; the caller reads the item. A trailing comma is allowed."""
-    cursor.expect("(")
-    while True:
-        yield
-        if not cursor.take(","):
-            cursor.expect(")")
-            return
-        if cursor.take(")"):
-            return
 
 
 def options(cursor: Cursor, cls: type[Given]) -> Given:
     """Read the options in parentheses that must come next."""
     found: dict[str, Any] = {}
-    for _ in items(cursor):
+    for _ in cursor.items():
         take_option(cursor, cls, found)
     return cls(**found)
 
@@ -215,7 +187,7 @@ def take_option(cursor: Cursor, cls: type[Options], found: dict[str, Any]) -> No
     cursor.take("=")
     value = _Value(cursor, cls.owner, rule).read()
     if rule.field in found:
-        raise RepeatedOption(rule.name, cls.owner).at(span)
+        raise errors.RepeatedOption(rule.name, cls.owner).at(span)
     found[rule.field] = value
 
 
@@ -235,10 +207,11 @@ def take_option_name(cursor: Cursor, cls: type[Options]) -> OptionRule:
     written = cursor.tokens[cursor.index : cursor.index + length]
     name, names = shortened(" ".join(token.value for token in written)), option_names(cls)
     similar = similar_names(name, names) or similar_names(written[0].value, names)
-    raise UnknownOption(name, cls.owner, names, similar).at(Span(written[0].start, written[-1].end))
+    raise errors.UnknownOption(name, cls.owner, names, similar).at(Span(written[0].start, written[-1].end))
 
 
 def _count_words(cursor: Cursor, most: int) -> int:
+    """How many words stand from the position on, at most so many."""
     count = 0
     while count < most and cursor.tokens[cursor.index + count].kind is TokenKind.WORD:
         count += 1
@@ -246,11 +219,13 @@ def _count_words(cursor: Cursor, most: int) -> int:
 
 
 def _words(name: str) -> tuple[str, ...]:
+    """The words of a name. ``_`` separates words too."""
     return tuple(name.upper().replace("_", " ").split())
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}\Z")  # Python refuses to read longer numbers
 _LARGEST_OFFSET = 2**63 - 1
+_ENDS: tuple[Literal["EARLIEST", "LATEST"], ...] = ("EARLIEST", "LATEST")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +237,7 @@ class _Value:
     rule: OptionRule
 
     def read(self) -> object:
+        """Read the value in the way of its kind."""
         match self.rule.kind:
             case ValueKind.STRING:
                 return self._string()
@@ -278,7 +254,7 @@ class _Value:
                 return self._choice()
             case ValueKind.SECRET:
                 taken = self.cursor.take("SECRET")
-                return SecretReference(object_name(self.cursor)) if taken else self._string()
+                return SecretReference(s.object_name(self.cursor)) if taken else self._string()
             case ValueKind.STRINGS:
                 return self._strings()
             case ValueKind.OFFSETS:
@@ -291,6 +267,7 @@ class _Value:
                 return read_expression(self.cursor)
 
     def _string(self) -> str:
+        """Read a string. If the option has choices, the string must be one of them, in any case."""
         start = self.cursor.token
         value = self.cursor.take_string()
         if value is None:
@@ -301,11 +278,12 @@ class _Value:
         folded = value.casefold()
         if folded not in choices:
             quoted = tuple(f"'{choice}'" for choice in choices)
-            problem = UnknownChoice(self.rule.name, self.owner, quoted, similar_names(folded, choices))
+            problem = errors.UnknownChoice(self.rule.name, self.owner, quoted, similar_names(folded, choices))
             raise problem.at(start.span)
         return folded
 
     def _timestamp(self) -> int | str:
+        """Read milliseconds, or the text of a time, which is parsed when the statement is planned."""
         token = self.cursor.token
         if token.kind is TokenKind.STRING and not _WHOLE.match(token.value):
             return self.cursor.string()
@@ -336,33 +314,34 @@ class _Value:
         raise self._wrong()
 
     def _choice(self) -> str:
+        """Read a keyword. ksqlDB writes some of them as strings, so these are accepted too."""
         token, choices = self.cursor.token, self.rule.choices
         if token.kind is TokenKind.STRING and token.value.upper().replace("-", "_") in choices:
             return self.cursor.step().value.upper().replace("-", "_")
         chosen = self.cursor.choose(*choices)
         if chosen is None:
             written = token.value if token.kind is TokenKind.WORD else ""
-            problem = UnknownChoice(self.rule.name, self.owner, choices, similar_names(written, choices))
+            problem = errors.UnknownChoice(self.rule.name, self.owner, choices, similar_names(written, choices))
             raise problem.at(token.span)
         return chosen
 
     def _strings(self) -> tuple[str, ...]:
+        """Read a list of strings, or one string without brackets."""
         return self._list(self._name) if self._opens_list() else (self._name(),)
 
     def _name(self) -> str:
         """A list of strings may also contain names without quotes: ``SCHEMAS (public, sales)``."""
-        return str(object_name(self.cursor)) if self.cursor.at_name() else self._string()
+        return str(s.object_name(self.cursor)) if self.cursor.at_name() else self._string()
 
     def _offsets(self) -> Offsets:
-        match self.cursor.choose("EARLIEST", "LATEST"):
-            case "EARLIEST":
-                return "EARLIEST"
-            case "LATEST":
-                return "LATEST"
+        found = self.cursor.choose(*_ENDS)
+        if found is not None:
+            return found
         return self._list(self._offset) if self._opens_list() else self._offset()
 
     def _offset(self) -> int:
-        """Read an offset from 0 on. Kafka's -1 and -2 are written LATEST and EARLIEST; as numbers they would silently mean the start."""
+        """Read an offset from 0 on. Kafka's -1 and -2 are written LATEST and EARLIEST; as numbers they would silently
+        mean the start."""
         start = self.cursor.token
         number = self._number()
         if not 0 <= number <= _LARGEST_OFFSET:
@@ -373,17 +352,17 @@ class _Value:
         return self.cursor.token.word in ("(", "[")
 
     def _list(self, item: Callable[[], Item]) -> tuple[Item, ...]:
+        """Read items in parentheses or square brackets."""
         close = ")" if self.cursor.step().word == "(" else "]"
-        found = [item()]
-        while self.cursor.take(","):
-            found.append(item())
+        found = self.cursor.several(lambda _: item())
         self.cursor.expect(close)
-        return tuple(found)
+        return found
 
     def _refuse(self) -> NoReturn:
         raise self._wrong()
 
     def _wrong(self) -> HeadgateError:
+        """The error for a value of the wrong kind at the position."""
         # The token may be the password itself, without quotes.
         token, sensitive = self.cursor.token, self.rule.sensitive
         found = "something else" if sensitive else describe_token(token)
@@ -391,19 +370,18 @@ class _Value:
         return self._invalid(found, shortened(token.value) if named and not sensitive else None).at(token.span)
 
     def _invalid(self, found: str, unquoted: str | None = None) -> HeadgateError:
-        return InvalidOptionValue(self.rule.name, self.owner, self.rule.kind.value, found, unquoted)
+        return errors.InvalidOptionValue(self.rule.name, self.owner, self.rule.kind.value, found, unquoted)
 
 
 def read_map(cursor: Cursor) -> Map:
+    """Read ``MAP['key' => 'value', ...]``."""
     cursor.expect("MAP")
     cursor.expect("[")
     if cursor.take("]"):
         return ()
-    entries = [_entry(cursor)]
-    while cursor.take(","):
-        entries.append(_entry(cursor))
+    entries = cursor.several(_entry)
     cursor.expect("]")
-    return tuple(entries)
+    return entries
 
 
 def _entry(cursor: Cursor) -> tuple[str, str]:
@@ -419,19 +397,20 @@ def given_options(node: Options) -> list[tuple[OptionRule, object]]:
 
 
 def _print_value(rule: OptionRule, value: Any) -> str:
+    """The value as SQL that is read back as the same value."""
     match rule.kind:
         case ValueKind.STRING | ValueKind.INTERVAL:
-            return print_string(value)
+            return s.print_string(value)
         case ValueKind.TIMESTAMP:
-            return print_string(value) if isinstance(value, str) else str(value)
+            return s.print_string(value) if isinstance(value, str) else str(value)
         case ValueKind.INTEGER | ValueKind.CHOICE:
             return str(value)
         case ValueKind.BOOLEAN:
             return "TRUE" if value else "FALSE"
         case ValueKind.SECRET:
-            return f"SECRET {print_name(value.name)}" if isinstance(value, SecretReference) else print_string(value)
+            return f"SECRET {s.print_name(value.name)}" if isinstance(value, SecretReference) else s.print_string(value)
         case ValueKind.STRINGS:
-            return "(" + ", ".join([print_string(item) for item in value]) + ")"
+            return "(" + ", ".join([s.print_string(item) for item in value]) + ")"
         case ValueKind.OFFSETS | ValueKind.SEED_OFFSETS:
             return "(" + ", ".join(map(str, value)) + ")" if isinstance(value, tuple) else str(value)
         case ValueKind.MAP:
@@ -441,7 +420,7 @@ def _print_value(rule: OptionRule, value: Any) -> str:
 
 
 def print_map(entries: Iterable[tuple[str, str]]) -> str:
-    return "MAP[" + ", ".join([f"{print_string(key)} => {print_string(text)}" for key, text in entries]) + "]"
+    return "MAP[" + ", ".join([f"{s.print_string(key)} => {s.print_string(text)}" for key, text in entries]) + "]"
 
 
 def print_each_option(node: Options) -> list[str]:
@@ -451,7 +430,7 @@ def print_each_option(node: Options) -> list[str]:
 def print_options(node: Options) -> str:
     """``(…)``, or nothing if all options have their defaults."""
     given = print_each_option(node)
-    return block(given) if given else ""
+    return s.block(given) if given else ""
 
 
 def print_with_options(node: Options) -> str:

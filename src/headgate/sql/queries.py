@@ -1,6 +1,7 @@
 """SELECT, SUBSCRIBE, INSERT and SET search_path, and where the body of a query ends.
 
-The statement parser does not read a query, it only finds its end. It counts brackets, so ten thousand of them need no stack.
+The statement parser does not read a query, it only finds its end. It counts brackets, so ten thousand of them need no
+stack.
 """
 
 from __future__ import annotations
@@ -8,87 +9,88 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.errors import similar_names
+from headgate.sql import statement as s
 from headgate.sql.errors import UnclosedBracket, UnknownSetting, UnopenedBracket
-from headgate.sql.statement import (
-    Expression,
-    ObjectName,
-    Query,
-    Statement,
-    clauses,
-    object_name,
-    print_identifiers,
-    print_name,
-    words,
-)
 from headgate.text.cursor import Cursor, Identifier
 from headgate.text.errors import EmptyIdentifier
 from headgate.text.lexer import Token, TokenKind, shortened
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Statement):
-    """A query that runs once or, with ``emit_changes``, until ``limit`` changes have been returned or the client stops."""
+class Select(s.Statement):
+    """A query that runs once or, with ``emit_changes``, until ``limit`` changes have been returned or the client
+    stops."""
 
     words = "SELECT"
-    query: Query
+    query: s.Query
     emit_changes: bool = False
     limit: int | None = None
 
     def sql(self) -> str:
         emit = (
-            words("EMIT CHANGES", f"LIMIT {self.limit}" if self.limit is not None else "") if self.emit_changes else ""
+            s.words("EMIT CHANGES", f"LIMIT {self.limit}" if self.limit is not None else "")
+            if self.emit_changes
+            else ""
         )
-        return clauses(self.query.text, emit)
+        return s.clauses(self.query.text, emit)
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribe(Statement):
+class Subscribe(s.Statement):
+    """SUBSCRIBE TO relation: its changes, until the client stops."""
+
     words = "SUBSCRIBE"
-    relation: ObjectName
+    relation: s.ObjectName
 
     def sql(self) -> str:
-        return f"SUBSCRIBE TO {print_name(self.relation)}"
+        return f"SUBSCRIBE TO {s.print_name(self.relation)}"
 
 
 @dataclass(frozen=True, slots=True)
-class InsertValues(Statement):
+class InsertValues(s.Statement):
+    """INSERT INTO relation VALUES rows."""
+
     words = "INSERT INTO"
-    relation: ObjectName
-    rows: tuple[tuple[Expression, ...], ...]
+    relation: s.ObjectName
+    rows: tuple[tuple[s.Expression, ...], ...]
     columns: tuple[Identifier, ...] = ()
 
     def sql(self) -> str:
-        columns = print_identifiers(self.columns) if self.columns else ""
+        columns = s.print_identifiers(self.columns) if self.columns else ""
         rows = ["(" + ", ".join([expression.text for expression in row]) + ")" for row in self.rows]
-        return clauses(words("INSERT INTO", print_name(self.relation), columns), "VALUES " + ",\n    ".join(rows))
+        return s.clauses(s.words("INSERT INTO", s.print_name(self.relation), columns), "VALUES " + ",\n    ".join(rows))
 
 
 @dataclass(frozen=True, slots=True)
-class InsertQuery(Statement):
+class InsertQuery(s.Statement):
+    """INSERT INTO relation query: runs once over the rows that are there."""
+
     words = "INSERT INTO"
-    relation: ObjectName
-    query: Query
+    relation: s.ObjectName
+    query: s.Query
     columns: tuple[Identifier, ...] = ()
 
     def sql(self) -> str:
-        columns = print_identifiers(self.columns) if self.columns else ""
-        return clauses(words("INSERT INTO", print_name(self.relation), columns), self.query.text)
+        columns = s.print_identifiers(self.columns) if self.columns else ""
+        return s.clauses(s.words("INSERT INTO", s.print_name(self.relation), columns), self.query.text)
 
 
 @dataclass(frozen=True, slots=True)
-class SetSearchPath(Statement):
+class SetSearchPath(s.Statement):
     """The schemas in their order. No schema means DEFAULT."""
 
     words = "SET"
-    path: tuple[ObjectName, ...]
+    path: tuple[s.ObjectName, ...]
 
     def sql(self) -> str:
-        path = ", ".join([print_name(schema) for schema in self.path])
+        path = ", ".join([s.print_name(schema) for schema in self.path])
         return f"SET search_path = {path or 'DEFAULT'}"
 
 
 @dataclass(frozen=True, slots=True)
-class ShowSearchPath(Statement):
+class ShowSearchPath(s.Statement):
+    """SHOW search_path."""
+
     words = "SHOW"
 
     def sql(self) -> str:
@@ -104,16 +106,18 @@ _ITEM_ENDS = frozenset({",", ")"})
 STARTS = ("SELECT", "WITH", "VALUES", "(")
 
 
-def read_query(cursor: Cursor, *, before_partition_by: bool = False) -> Query:
-    """Read the query that begins here. It ends with the statement, before EMIT CHANGES, or before an outer PARTITION BY."""
+def read_query(cursor: Cursor, *, before_partition_by: bool = False) -> s.Query:
+    """Read the query that begins here. It ends with the statement, before EMIT CHANGES, or before an outer PARTITION
+    BY."""
     if not at_query(cursor):
         raise cursor.unexpected()
     first = _skip(cursor, stop_at=_PARTITION if before_partition_by else _NOTHING)
     span = cursor.span_from(cursor.tokens[first].start)
-    return Query(cursor.text[span.start : span.end], span=span)
+    return s.Query(cursor.text[span.start : span.end], span=span)
 
 
 def at_query(cursor: Cursor) -> bool:
+    """Whether a query begins here."""
     if cursor.token.word in STARTS:
         return True
     for start in STARTS[:3]:
@@ -121,17 +125,19 @@ def at_query(cursor: Cursor) -> bool:
     return False
 
 
-def read_expression(cursor: Cursor) -> Expression:
-    """Read the expression that begins here. It ends before a comma, a closing bracket, EMIT CHANGES or the statement's end."""
+def read_expression(cursor: Cursor) -> s.Expression:
+    """Read the expression that begins here. It ends before a comma, a closing bracket, EMIT CHANGES or the statement's
+    end."""
     first = _skip(cursor, stop_at=_ITEM_ENDS)
     if cursor.index == first:
         cursor.expecting("an expression")
         raise cursor.unexpected()
     span = cursor.span_from(cursor.tokens[first].start)
-    return Expression(cursor.text[span.start : span.end], span=span)
+    return s.Expression(cursor.text[span.start : span.end], span=span)
 
 
 def take_emit_changes(cursor: Cursor) -> bool:
+    """Step over EMIT CHANGES if it comes next. Many statements accept it for users of ksqlDB."""
     return cursor.take("EMIT CHANGES")
 
 
@@ -177,7 +183,8 @@ def _ends(tokens: list[Token], index: int, stop_at: frozenset[str], open_: list[
 
 
 def _at_emit_changes(tokens: list[Token], index: int) -> bool:
-    """Whether EMIT CHANGES here is the clause: the statement's end or LIMIT must follow. Otherwise the words are names."""
+    """Whether EMIT CHANGES here is the clause: the statement's end or LIMIT must follow. Otherwise the words are
+    names."""
     if tokens[index + 1].word != "CHANGES":
         return False
     after = tokens[index + 2]
@@ -185,11 +192,13 @@ def _at_emit_changes(tokens: list[Token], index: int) -> bool:
 
 
 def _refuse_open(open_: list[Token]) -> None:
+    """Raise for the innermost bracket that is still open."""
     if open_:
         raise UnclosedBracket(open_[-1].word).at(open_[-1].span)
 
 
 def _close(open_: list[Token], token: Token) -> None:
+    """Close the innermost bracket. Raises if it is one of another kind."""
     opened = open_.pop()
     if _OPENING[opened.word] != token.word:
         raise UnclosedBracket(opened.word).at(opened.span)
@@ -214,21 +223,19 @@ def subscribe(cursor: Cursor) -> Subscribe:
     cursor.expect("SUBSCRIBE")
     if cursor.at("TO") and cursor.at_name(1):
         cursor.step()
-    return Subscribe(object_name(cursor))
+    return Subscribe(s.object_name(cursor))
 
 
 RULES = {"row": "(<expression> [, ...])"}
 
 
 def insert(cursor: Cursor) -> InsertValues | InsertQuery:
+    """Read INSERT INTO with rows or with a query."""
     cursor.expect("INSERT INTO")
-    relation = object_name(cursor)
+    relation = s.object_name(cursor)
     columns = _columns(cursor)
     if cursor.take("VALUES"):
-        rows = [_row(cursor)]
-        while cursor.take(","):
-            rows.append(_row(cursor))
-        return InsertValues(relation, tuple(rows), columns)
+        return InsertValues(relation, cursor.several(_row), columns)
     query = read_query(cursor)
     take_emit_changes(cursor)
     return InsertQuery(relation, query, columns)
@@ -242,16 +249,12 @@ def _columns(cursor: Cursor) -> tuple[Identifier, ...]:
     return ()
 
 
-def _row(cursor: Cursor) -> tuple[Expression, ...]:
-    cursor.expect("(")
-    values = [read_expression(cursor)]
-    while cursor.take(","):
-        values.append(read_expression(cursor))
-    cursor.expect(")")
-    return tuple(values)
+def _row(cursor: Cursor) -> tuple[s.Expression, ...]:
+    return cursor.in_parentheses(read_expression)
 
 
 def set_(cursor: Cursor) -> SetSearchPath:
+    """Read SET search_path, which is the only setting."""
     cursor.expect("SET")
     if not cursor.at("SEARCH_PATH"):
         _unknown(cursor)
@@ -260,24 +263,22 @@ def set_(cursor: Cursor) -> SetSearchPath:
         cursor.expect("TO")
     if cursor.take("DEFAULT"):
         return SetSearchPath(())
-    path = [_schema(cursor)]
-    while cursor.take(","):
-        path.append(_schema(cursor))
-    return SetSearchPath(tuple(path))
+    return SetSearchPath(cursor.several(_schema))
 
 
-def _schema(cursor: Cursor) -> ObjectName:
+def _schema(cursor: Cursor) -> s.ObjectName:
     """Read the name of a schema. As in PostgreSQL, it may be a string."""
     start = cursor.token.start
     text = cursor.take_string()
     if text is None:
-        return object_name(cursor, most=2)
+        return s.object_name(cursor, most=2)
     if not text:
         raise EmptyIdentifier().at(cursor.span_from(start))
-    return ObjectName((Identifier(text, quoted=True),), span=cursor.span_from(start))
+    return s.ObjectName((Identifier(text, quoted=True),), span=cursor.span_from(start))
 
 
 def _unknown(cursor: Cursor) -> None:
+    """Raise for another setting than search_path."""
     if cursor.token.kind is not TokenKind.WORD:
         cursor.expecting("search_path")
         raise cursor.unexpected()

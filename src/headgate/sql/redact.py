@@ -1,8 +1,8 @@
 """Hide secrets in the text of statements before it is logged, stored as history or shown in an error.
 
-A statement that is wrong may hold a secret at any position: behind a misspelt SECRET or PASWORD, or without quotes. So text
-is shown only where it is known to be harmless: in statements that hold no secrets, and in well-formed options that are not
-sensitive. Everything else is replaced by stars.
+A statement that is wrong may hold a secret at any position: behind a misspelt SECRET or PASWORD, or without quotes. So
+text is shown only where it is known to be harmless: in statements that hold no secrets, and in well-formed options that
+are not sensitive. Everything else is replaced by stars.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HARMLESS = frozenset(
     {"(", "COMMENT", "DESCRIBE", "DROP", "INSERT", "REPLAY", "SELECT", "SET", "SHOW", "SUBSCRIBE", "VALIDATE"}
     | {"VALUES", "WITH"}
 )
-# Of these, statements that may well hold texts which are shown.
+# Those of them that hold texts which may be shown.
 _WITH_TEXTS = frozenset({"(", "COMMENT", "INSERT", "SELECT", "SET", "VALUES", "WITH"})
 _VERBS = sorted(_HARMLESS | {"CREATE", "ALTER", "EXPLAIN", "REPLACE"})
 _EXPLAINED = (["CHANGE"], ["KEY"], ["VALUE"])
@@ -69,7 +69,7 @@ def redacted_text(text: str) -> str:
 
 
 def redacted_diagnostic(error: HeadgateError, text: str) -> Diagnostic:
-    """The error with its place in the script. Neither the excerpt nor the message shows a secret of the script."""
+    """The error with its position in the script. Neither the excerpt nor the message shows a secret of the script."""
     hidden = sorted(_hidden_values(error, text), key=len, reverse=True)
     found = error.diagnostic(redacted_text(text))
 
@@ -104,6 +104,7 @@ def _replacements(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _replaced_tokens(text: str, tokens: list[Token]) -> Iterator[tuple[int, int, str]]:
+    """The tokens that are shown in another form, each with its offsets."""
     for token, is_hidden in _judged(tokens):
         written = text[token.start : token.end]
         shown = _masked(written) if is_hidden else _without_credentials(token, written)
@@ -130,6 +131,7 @@ def _may_hold_secrets(text: str, tokens: list[Token]) -> bool:
 
 @functools.lru_cache(10_000)
 def _resembles_a_secret(word: str) -> bool:
+    """Whether a word may be a misspelt SECRET or PASSWORD."""
     return 4 <= len(word) <= 12 and bool(difflib.get_close_matches(word.upper(), _SECRET_WORDS, 1, 0.7))
 
 
@@ -142,6 +144,7 @@ def _judged(tokens: list[Token]) -> Iterator[tuple[Token, bool]]:
 
 
 def _statements(tokens: list[Token]) -> Iterator[list[Token]]:
+    """The tokens of each statement, without the semicolons."""
     found: list[Token] = []
     for token in tokens:
         if token.word == ";" or token.kind is TokenKind.END:
@@ -155,8 +158,8 @@ def _statements(tokens: list[Token]) -> Iterator[list[Token]]:
 def _hidden(statement: Sequence[Token], start: int) -> set[int]:
     """The positions of the tokens that are hidden, of a statement that begins at ``start``.
 
-    A word that is not known at the beginning, or behind CREATE and ALTER, may be misspelt: it is shown, and what follows
-    it is not.
+    A word that is not known at the beginning, or behind CREATE and ALTER, may be misspelt: it is shown, and what
+    follows it is not.
     """
     at, words = start, [token.word for token in statement]
     while words[at : at + 1] == ["EXPLAIN"]:
@@ -189,6 +192,7 @@ def _kind(words: list[str], at: int) -> Words:
 
 
 def _hidden_behind_unknown(statement: Sequence[Token], at: int) -> set[int]:
+    """All that follows a word that is not known."""
     is_word = at < len(statement) and statement[at].kind is TokenKind.WORD
     return set(range(at + is_word, len(statement)))
 
@@ -196,18 +200,15 @@ def _hidden_behind_unknown(statement: Sequence[Token], at: int) -> set[int]:
 def _hidden_of_harmless(statement: Sequence[Token], start: int, *, texts: bool = True) -> set[int]:
     """What looks like a secret in a statement that should hold none: a semicolon may be missing before another one.
 
-    A text behind AS is hidden, because CREATE and SECRET may both be misspelt before it. ``texts`` is false for statements
-    that hold no texts, or whose first word is misspelt: then every text is hidden.
+    A text behind AS is hidden, because CREATE and SECRET may both be misspelt before it. ``texts`` is false for
+    statements that hold no texts, or whose first word is misspelt: then every text is hidden.
     """
     hidden: set[int] = set()
     for at in range(start - 1, len(statement) - 1):
         token, following = statement[at], statement[at + 1]
         if token.word in ("CREATE", "ALTER") and following.kind is TokenKind.WORD:
             return hidden | _hidden(statement, at)
-        if _resembles_a_secret(token.word) and [one.word for one in statement[at + 2 : at + 3]] in (
-            ["AS"],
-            ["="],
-        ):
+        if _resembles_a_secret(token.word) and [one.word for one in statement[at + 2 : at + 3]] in (["AS"], ["="]):
             return hidden | _hidden_of_secret(statement, at + 1)
         if following.kind is TokenKind.STRING and (
             not texts or token.word == "AS" or _stands_near_a_secret(statement, start, at + 1)
@@ -224,8 +225,7 @@ def _stands_near_a_secret(statement: Sequence[Token], start: int, at: int) -> bo
 def _hidden_of_secret(statement: Sequence[Token], start: int) -> set[int]:
     """All but keywords, and the name if it stands before the value."""
     value = next(
-        (at for at in range(start, len(statement)) if statement[at].word in ("AS", "FROM", "=")),
-        len(statement),
+        (at for at in range(start, len(statement)) if statement[at].word in ("AS", "FROM", "=")), len(statement)
     )
     return {
         at
@@ -319,6 +319,7 @@ def _is_value(value: Sequence[Token]) -> bool:
 
 
 def _without_credentials(token: Token, written: str) -> str:
+    """The literal with stars instead of the passwords that addresses may hold."""
     if token.kind is not TokenKind.STRING:
         return written
     # Behind the last @ only parameters can match. The other patterns would try every colon there, in quadratic time.

@@ -6,47 +6,33 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 from headgate.errors import Span
+from headgate.sql import options as o
+from headgate.sql import statement as s
 from headgate.sql.errors import MissingRegistry, RegistryGivenTwice, RepeatedClause, RepeatedOption
-from headgate.sql.options import (
-    Options,
-    items,
-    option,
-    print_each_option,
-    print_map,
-    read_map,
-    take_option,
-)
-from headgate.sql.statement import (
-    Kind,
-    ObjectName,
-    block,
-    column_name,
-    names,
-    object_name,
-    print_name,
-    print_string,
-    words,
-)
 from headgate.text.cursor import Cursor
 
 Side: TypeAlias = Literal["KEY", "VALUE"]
-
-
 RegistryKind: TypeAlias = Literal["AVRO", "PROTOBUF", "JSON SCHEMA"]
+SIDES: tuple[Side, ...] = ("KEY", "VALUE")
+REGISTRY_KINDS: tuple[RegistryKind, ...] = ("AVRO", "PROTOBUF", "JSON SCHEMA")
 
 
 @dataclass(frozen=True, slots=True)
 class LatestStrategy:
-    pass
+    """The latest schema of the subject at the time of the statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdStrategy:
+    """The schema with this id."""
+
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class InlineStrategy:
+    """A schema that is written in the statement."""
+
     schema: str
 
 
@@ -71,9 +57,9 @@ class PendingId:
 class FrozenSchema:
     """A schema as the registry returned it: ``SEED KEY SCHEMA ID 3 '…'``.
 
-    ``references`` are pairs of name and schema. A schema comes after those that it needs. ``past`` marks an earlier version
-    than the one that the source was created with; it is kept for the defaults of its fields. The id is pending only
-    between planning and doing; the catalog never stores a pending one.
+    ``references`` are pairs of name and schema. A schema comes after those that it needs. ``past`` marks an earlier
+    version than the one that the source was created with; it is kept for the defaults of its fields. The id is pending
+    only between planning and doing; the catalog never stores a pending one.
     """
 
     side: Side
@@ -84,6 +70,7 @@ class FrozenSchema:
 
     @property
     def known_id(self) -> int | None:
+        """The id; None while it is pending."""
         return self.id if isinstance(self.id, int) else None
 
 
@@ -93,11 +80,13 @@ class DocTarget:
 
     side: Side | None
     on: Literal["TYPE", "COLUMN"]
-    name: ObjectName
+    name: s.ObjectName
 
 
 @dataclass(frozen=True, slots=True)
 class DocOn:
+    """The doc of one type or column in the schema that a sink publishes."""
+
     target: DocTarget
     doc: str
 
@@ -109,31 +98,35 @@ Level: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class InlineFormatOptions(Options):
-    owner: ClassVar[str] = "the format"
-    confluent_wire_format: bool = option(True)
+class InlineFormatOptions(o.Options, owner="the format"):
+    """CONFLUENT WIRE FORMAT says whether values begin with the id of a schema."""
+
+    confluent_wire_format: bool = o.option(True)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFormatOptions(InlineFormatOptions):
+    """Options of a source's format."""
+
     also: ClassVar[tuple[str, ...]] = ("KEY STRATEGY", "VALUE STRATEGY", *_SEEDS)
 
 
 @dataclass(frozen=True, slots=True)
-class WriteFormatOptions(Options):
-    owner: ClassVar[str] = "the format"
+class WriteFormatOptions(o.Options, owner="the format"):
+    """Options of a sink's format, for the schemas that it publishes."""
+
     also: ClassVar[tuple[str, ...]] = (
         "DOC ON TYPE", "DOC ON COLUMN", "KEY DOC ON TYPE", "KEY DOC ON COLUMN", "VALUE DOC ON TYPE",
         "VALUE DOC ON COLUMN", *_SEEDS,
     )  # fmt: skip
-    avro_key_fullname: str | None = option(aliases=("KEY FULLNAME",))
-    avro_value_fullname: str | None = option(aliases=("VALUE FULLNAME",))
-    null_defaults: bool = option(False)
-    key_compatibility_level: Level | None = option()
-    value_compatibility_level: Level | None = option()
-    key_schema_id: int | None = option()
-    value_schema_id: int | None = option()
-    ignore_comments: bool = option(False)
+    avro_key_fullname: str | None = o.option(aliases=("KEY FULLNAME",))
+    avro_value_fullname: str | None = o.option(aliases=("VALUE FULLNAME",))
+    null_defaults: bool = o.option(False)
+    key_compatibility_level: Level | None = o.option()
+    value_compatibility_level: Level | None = o.option()
+    key_schema_id: int | None = o.option()
+    value_schema_id: int | None = o.option()
+    ignore_comments: bool = o.option(False)
 
 
 FormatOptions: TypeAlias = ReadFormatOptions | WriteFormatOptions
@@ -141,15 +134,18 @@ FormatOptions: TypeAlias = ReadFormatOptions | WriteFormatOptions
 
 @dataclass(frozen=True, slots=True)
 class RegistryUrl:
+    """A registry without a connection object."""
+
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryFormat:
-    """A format whose schemas are in a registry, given by connection or URL. ``message`` picks one of a Protobuf file."""
+    """A format whose schemas are in a registry, given by connection or URL. ``message`` picks one of a Protobuf
+    file."""
 
     kind: RegistryKind
-    registry: ObjectName | RegistryUrl = field(metadata=names(Kind.CONNECTION))
+    registry: s.ObjectName | RegistryUrl = field(metadata=s.names(s.Kind.CONNECTION))
     options: FormatOptions
     strategies: tuple[SchemaStrategy, ...] = ()
     docs: tuple[DocOn, ...] = ()
@@ -157,6 +153,7 @@ class RegistryFormat:
     message: str | None = None
 
     def strategy(self, side: Side) -> LatestStrategy | IdStrategy | InlineStrategy | None:
+        """The strategy of a side; None if the statement gives none."""
         return next((given.strategy for given in self.strategies if given.side == side), None)
 
     @property
@@ -167,27 +164,17 @@ class RegistryFormat:
 
 
 def registry_kind(cursor: Cursor) -> RegistryKind:
-    match cursor.choose("AVRO", "PROTOBUF", "JSON SCHEMA"):
-        case "AVRO":
-            return "AVRO"
-        case "PROTOBUF":
-            return "PROTOBUF"
-        case "JSON SCHEMA":
-            return "JSON SCHEMA"
-        case _:
-            raise cursor.unexpected()
+    return cursor.one_of(REGISTRY_KINDS)
 
 
 def side(cursor: Cursor) -> Side:
-    if cursor.take("KEY"):
-        return "KEY"
-    cursor.expect("VALUE")
-    return "VALUE"
+    return cursor.one_of(SIDES)
 
 
 def registry_format(
     cursor: Cursor, kind: RegistryKind, cls: type[FormatOptions], message: str | None = None
 ) -> RegistryFormat:
+    """Read what follows the kind of the format: the registry, after USING or among the options, and the options."""
     start = cursor.tokens[cursor.index - 1].start
     registry = _registry(cursor, listed=False) if cursor.take("USING CONFLUENT SCHEMA REGISTRY") else None
     if registry is None and not cursor.at("("):
@@ -207,7 +194,7 @@ def registry_format(
     return listed.format(kind, registry, message)
 
 
-def _registry(cursor: Cursor, listed: bool) -> ObjectName | RegistryUrl:
+def _registry(cursor: Cursor, listed: bool) -> s.ObjectName | RegistryUrl:
     """Read a connection or a URL. In an option list the word CONNECTION is optional."""
     url = cursor.take_string()
     if url is not None:
@@ -216,7 +203,7 @@ def _registry(cursor: Cursor, listed: bool) -> ObjectName | RegistryUrl:
         cursor.expect("CONNECTION")
     elif cursor.at("CONNECTION") and cursor.at_name(1):
         cursor.step()
-    return object_name(cursor)
+    return s.object_name(cursor)
 
 
 class _FormatOptions:
@@ -224,12 +211,13 @@ class _FormatOptions:
 
     def __init__(self, cls: type[FormatOptions]) -> None:
         self.cls = cls
-        self.registry: ObjectName | RegistryUrl | None = None
+        self.registry: s.ObjectName | RegistryUrl | None = None
         self.options: dict[str, Any] = {}
         self.others: list[SchemaStrategy | DocOn | FrozenSchema] = []
 
     def read(self, cursor: Cursor) -> None:
-        for _ in items(cursor):
+        """Read the list in parentheses."""
+        for _ in cursor.items():
             start = cursor.token.start
             if cursor.take("CONFLUENT SCHEMA REGISTRY"):
                 cursor.take("=")
@@ -239,9 +227,10 @@ class _FormatOptions:
             elif (other := self._other(cursor)) is not None:
                 self.add(other, cursor.span_from(start))
             else:
-                take_option(cursor, self.cls, self.options)
+                o.take_option(cursor, self.cls, self.options)
 
     def _other(self, cursor: Cursor) -> SchemaStrategy | DocOn | FrozenSchema | None:
+        """Read an item that is no plain option; None if a plain option comes next."""
         if cursor.at("SEED"):
             return _seed(cursor)
         if self.cls is WriteFormatOptions and at_doc(cursor):
@@ -251,11 +240,13 @@ class _FormatOptions:
         return None
 
     def add(self, item: SchemaStrategy | DocOn | FrozenSchema, span: Span) -> None:
+        """Add a strategy, a doc or a frozen schema."""
         if any(self._clash(item, other) for other in self.others):
             raise RepeatedOption(_item_name(item), self.cls.owner).at(span)
         self.others.append(item)
 
     def _clash(self, item: object, other: object) -> bool:
+        """Whether only one of the two items may be in the list."""
         match item, other:
             case DocOn(target), DocOn(same):
                 return target == same
@@ -268,19 +259,20 @@ class _FormatOptions:
             case _:
                 return False
 
-    def format(self, kind: RegistryKind, registry: ObjectName | RegistryUrl, message: str | None) -> RegistryFormat:
+    def format(self, kind: RegistryKind, registry: s.ObjectName | RegistryUrl, message: str | None) -> RegistryFormat:
         return RegistryFormat(
             kind,
             registry,
             self.cls(**self.options),
-            tuple(o for o in self.others if isinstance(o, SchemaStrategy)),
-            tuple(o for o in self.others if isinstance(o, DocOn)),
-            tuple(o for o in self.others if isinstance(o, FrozenSchema)),
+            tuple(one for one in self.others if isinstance(one, SchemaStrategy)),
+            tuple(one for one in self.others if isinstance(one, DocOn)),
+            tuple(one for one in self.others if isinstance(one, FrozenSchema)),
             message,
         )
 
 
 def _item_name(item: SchemaStrategy | DocOn | FrozenSchema) -> str:
+    """The item as an error names it."""
     match item:
         case DocOn(target):
             prefix = f"{target.side} " if target.side else ""
@@ -294,6 +286,7 @@ def _item_name(item: SchemaStrategy | DocOn | FrozenSchema) -> str:
 
 
 def _strategy(cursor: Cursor) -> SchemaStrategy:
+    """Read KEY or VALUE STRATEGY and the strategy."""
     of = side(cursor)
     cursor.expect("STRATEGY")
     cursor.take("=")
@@ -309,13 +302,15 @@ def _strategy(cursor: Cursor) -> SchemaStrategy:
 
 
 def _seed(cursor: Cursor) -> FrozenSchema:
+    """Read a frozen schema. Users do not write SEED; SHOW CREATE prints it, so that the text creates the same
+    source."""
     cursor.expect("SEED")
     of = side(cursor)
     past = bool(cursor.take("PAST"))
     cursor.expect("SCHEMA ID")
     number = cursor.whole_number()
     schema = cursor.string()
-    references = read_map(cursor) if cursor.take("REFERENCES") else ()
+    references = o.read_map(cursor) if cursor.take("REFERENCES") else ()
     return FrozenSchema(of, number, schema, references, past)
 
 
@@ -330,35 +325,36 @@ def doc_on(cursor: Cursor) -> DocOn:
 
 
 def doc_target(cursor: Cursor) -> DocTarget:
+    """Read what a doc is about."""
     of = None if cursor.at("DOC") else side(cursor)
     cursor.expect("DOC ON")
     if cursor.take("COLUMN"):
-        return DocTarget(of, "COLUMN", column_name(cursor))
+        return DocTarget(of, "COLUMN", s.column_name(cursor))
     cursor.expect("TYPE")
-    return DocTarget(of, "TYPE", object_name(cursor))
+    return DocTarget(of, "TYPE", s.object_name(cursor))
 
 
 def print_registry_format(node: RegistryFormat) -> str:
-    message = f"MESSAGE {print_string(node.message)}" if node.message is not None else ""
+    message = f"MESSAGE {s.print_string(node.message)}" if node.message is not None else ""
     registry = (
-        print_string(node.registry.url)
+        s.print_string(node.registry.url)
         if isinstance(node.registry, RegistryUrl)
-        else f"CONNECTION {print_name(node.registry)}"
+        else f"CONNECTION {s.print_name(node.registry)}"
     )
     listed = [
-        *print_each_option(node.options),
+        *o.print_each_option(node.options),
         *(f"{given.side} STRATEGY = {_print_strategy(given.strategy)}" for given in node.strategies),
         *map(print_doc_on, node.docs),
         *map(_print_seed, node.frozen),
     ]
-    shown = block(listed) if listed else ""
-    return words(node.kind, message, "USING CONFLUENT SCHEMA REGISTRY", registry, shown)
+    shown = s.block(listed) if listed else ""
+    return s.words(node.kind, message, "USING CONFLUENT SCHEMA REGISTRY", registry, shown)
 
 
 def _print_seed(node: FrozenSchema) -> str:
     past = " PAST" if node.past else ""
-    seed = f"SEED {node.side}{past} SCHEMA ID {node.known_id or 0} {print_string(node.schema)}"
-    return words(seed, f"REFERENCES {print_map(node.references)}" if node.references else "")
+    seed = f"SEED {node.side}{past} SCHEMA ID {node.known_id or 0} {s.print_string(node.schema)}"
+    return s.words(seed, f"REFERENCES {o.print_map(node.references)}" if node.references else "")
 
 
 def _print_strategy(node: LatestStrategy | IdStrategy | InlineStrategy) -> str:
@@ -368,14 +364,14 @@ def _print_strategy(node: LatestStrategy | IdStrategy | InlineStrategy) -> str:
         case IdStrategy(number):
             return f"ID {number}"
         case InlineStrategy(schema):
-            return f"INLINE {print_string(schema)}"
+            return f"INLINE {s.print_string(schema)}"
         case _:
             assert_never(node)
 
 
 def print_doc_on(node: DocOn) -> str:
-    return f"{print_doc_target(node.target)} = {print_string(node.doc)}"
+    return f"{print_doc_target(node.target)} = {s.print_string(node.doc)}"
 
 
 def print_doc_target(node: DocTarget) -> str:
-    return words(node.side or "", f"DOC ON {node.on} {print_name(node.name)}")
+    return s.words(node.side or "", f"DOC ON {node.on} {s.print_name(node.name)}")

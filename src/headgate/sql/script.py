@@ -1,34 +1,25 @@
 """The entry of this package: bytes and text in, statements out.
 
-The first words of a statement say which function reads it; the tables below hold those functions.
+The first words of a statement say which function reads it; the tables below hold those functions. The grammar for
+the docs is at the end. A test generates statements from it and reads them with the parser. In it, ``[…]`` is optional,
+``{… | …}`` a choice, ``<…>`` a rule or a name of the user's, and ``[, ...]`` repeats what stands before it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
-from headgate.errors import Span, similar_names
-from headgate.sql import (
-    captures,
-    collections,
-    connections,
-    materializations,
-    objects,
-    queries,
-    show,
-    sinks,
-    sources,
-    streams,
-    types,
-    views,
-)
+from headgate.errors import similar_names
+from headgate.sql import captures, connections, formats, materializations, objects, queries, show, sinks, sources, views
 from headgate.sql.errors import EmptyStatement, ReplaceNotSupported, SeveralStatements, UnknownStatement
 from headgate.sql.objects import Action, alter, change_state, kind, rename
+from headgate.sql.options import OptionRule, Options, ValueKind, rules
 from headgate.sql.statement import Kind, Statement
 from headgate.text.cursor import Cursor
 from headgate.text.errors import InvalidUtf8
-from headgate.text.lexer import Token, TokenKind, describe_token, tokenize
+from headgate.text.lexer import TokenKind, describe_token, tokenize
 
 
 def decode_source(source: bytes) -> str:
@@ -66,22 +57,8 @@ def parse_statement(text: str) -> Statement:
     return found
 
 
-def statement_spans(text: str) -> tuple[Span, ...]:
-    """The spans of the statements of a script, without semicolons. Does not parse them: it is for shells and editors."""
-    spans: list[Span] = []
-    first: Token | None = None
-    last: Token | None = None
-    for token in tokenize(text):
-        if token.word == ";" or token.kind is TokenKind.END:
-            if first is not None and last is not None:
-                spans.append(Span(first.start, last.end))
-            first = None
-        else:
-            first, last = first or token, token
-    return tuple(spans)
-
-
 def _one_statement(cursor: Cursor) -> Statement:
+    """Read a statement that must end with a semicolon or with the text."""
     found = read_statement(cursor)
     if not cursor.at_end():
         raise cursor.unexpected()
@@ -96,18 +73,18 @@ CREATE: dict[Kind, Parse] = {
     Kind.SECRET: connections.create_secret,
     Kind.CONNECTION: connections.create_connection,
     Kind.SOURCE: sources.create_source,
-    Kind.TYPE: types.create_type,
+    Kind.TYPE: objects.create_type,
     Kind.SINK: sinks.create_sink,
     Kind.SINK_POLICY: sinks.create_sink_policy,
-    Kind.COLLECTION: collections.create_collection,
+    Kind.COLLECTION: captures.create_collection,
     Kind.CAPTURE: captures.create_capture,
     Kind.MATERIALIZATION: materializations.create_materialization,
 }
 CREATE_OR_REPLACE: dict[Kind, Callable[[Cursor, bool], Statement]] = {
     Kind.VIEW: views.create_view,
     Kind.MATERIALIZED_VIEW: views.create_materialized_view,
-    Kind.STREAM: streams.create_stream,
-    Kind.TABLE: streams.create_table,
+    Kind.STREAM: views.create_stream,
+    Kind.TABLE: views.create_table,
 }
 _STREAM_ACTIONS: tuple[Action, ...] = (sources.accept_schema_change, change_state, rename)
 ALTER: dict[Kind, tuple[Action, ...]] = {
@@ -123,7 +100,7 @@ ALTER: dict[Kind, tuple[Action, ...]] = {
     Kind.SINK_POLICY: (sinks.alter_sink_policy, rename),
     Kind.STREAM: _STREAM_ACTIONS,
     Kind.TABLE: _STREAM_ACTIONS,
-    Kind.COLLECTION: (collections.reset_collection, collections.set_schema, rename),
+    Kind.COLLECTION: (captures.reset_collection, captures.set_schema, rename),
     Kind.CAPTURE: (change_state, captures.discover_capture, rename),
     Kind.MATERIALIZATION: (materializations.backfill, change_state, materializations.set_fields, rename),
 }
@@ -142,6 +119,7 @@ def read_statement(cursor: Cursor) -> Statement:
 
 
 def _create(cursor: Cursor) -> Statement:
+    """Read CREATE and go on by the kind."""
     cursor.expect("CREATE")
     or_replace = cursor.take("OR REPLACE")
     start = cursor.token
@@ -155,6 +133,7 @@ def _create(cursor: Cursor) -> Statement:
 
 
 def _alter(cursor: Cursor) -> Statement:
+    """Read ALTER and go on by the kind."""
     cursor.expect("ALTER")
     kind_ = kind(cursor)
     return alter(cursor, kind_, ALTER[kind_])
@@ -182,3 +161,92 @@ STATEMENTS: dict[str, Parse] = {
     "REPLAY": show.replay_quarantine,
     "SET": queries.set_,
 }
+
+
+# The grammar for the docs
+
+
+# The families of statements, in the order of the docs. A family may have SYNOPSES, RULES that these refer to, and
+# OPTION_LISTS, whose rules are made from the declarations of the options.
+_FAMILIES = (
+    objects, connections, sources, views, sinks, captures, materializations, queries, show, formats,
+)  # fmt: skip
+
+# Placeholders for what the user writes; everything else in angle brackets is a rule.
+TERMINALS = (
+    "name", "new name", "column", "schema", "database", "string", "number", "boolean", "interval", "map", "type",
+    "pointer", "query", "expression", "option name", "create statement", "create or replace statement",
+    "create sink statement", "alter statement", "insert statement",
+)  # fmt: skip
+
+_PLACEHOLDERS = {
+    ValueKind.STRING: "<string>",
+    ValueKind.INTEGER: "<number>",
+    ValueKind.TIMESTAMP: "{<number> | <string>}",
+    ValueKind.BOOLEAN: "<boolean>",
+    ValueKind.SECRET: "{<string> | SECRET <name>}",
+    ValueKind.INTERVAL: "<interval>",
+    ValueKind.STRINGS: "(<string> [, ...])",
+    ValueKind.OFFSETS: "{<number> | (<number> [, ...]) | EARLIEST | LATEST}",
+    ValueKind.SEED_OFFSETS: "(<number> [, ...])",
+    ValueKind.MAP: "<map>",
+    ValueKind.EXPRESSION: "<expression>",
+}
+
+
+def all_synopses() -> dict[str, str]:
+    """The synopsis of each statement, by its name, with line breaks."""
+    return {name: wrapped(synopsis) for name, synopsis in _gathered("SYNOPSES").items()}
+
+
+def all_rules() -> dict[str, str]:
+    """The rules that synopses and other rules refer to. Those for lists of options are made from their declarations."""
+    return _gathered("RULES") | {name: _options_rule(cls) for name, cls in all_option_lists().items()}
+
+
+def all_option_lists() -> dict[str, type[Options]]:
+    """The lists of options, by the name of their rule."""
+    return _gathered("OPTION_LISTS")
+
+
+def _gathered(table: str) -> dict[str, Any]:
+    """The entries of one table of all families."""
+    return {name: each for family in _FAMILIES for name, each in getattr(family, table, {}).items()}
+
+
+def _options_rule(cls: type[Options]) -> str:
+    return "{" + " | ".join(f"{rule.name} = {_placeholder(rule)}" for rule in rules(cls)) + "}"
+
+
+def _placeholder(rule: OptionRule) -> str:
+    """The value of an option as a synopsis shows it."""
+    if rule.kind is ValueKind.CHOICE:
+        return "{" + " | ".join(rule.choices) + "}"
+    if rule.choices:
+        return "{" + " | ".join(f"'{choice}'" for choice in rule.choices) + "}"
+    return _PLACEHOLDERS[rule.kind]
+
+
+def wrapped(synopsis: str, width: int = 100) -> str:
+    """The synopsis with line breaks before outer brackets and in long choices."""
+    lines: list[str] = [""]
+    for part in _split(synopsis, " "):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("   ")
+        if len(part) > width - 4 and part.startswith("{"):
+            part = "\n    | ".join(alternative.strip() for alternative in _split(part[1:-1], "|")).join("{}")
+        lines[-1] += (" " if lines[-1] else "") + part
+    return "\n".join(lines)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split the text at separators that are outside of all brackets."""
+    parts, depth = [""], 0
+    for before, character in zip(" " + text, text, strict=False):
+        if before + character != "->":
+            depth += (character in "[{(<") - (character in "]})>")
+        if character == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

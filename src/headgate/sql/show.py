@@ -8,20 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from headgate.sql import statement as s
 from headgate.sql.errors import NotExplainable
 from headgate.sql.objects import kind, kind_before_name, longest_first
 from headgate.sql.queries import STARTS, ShowSearchPath
 from headgate.sql.registry_formats import Side, side
 from headgate.sql.sinks import CreateSink, create_sink
-from headgate.sql.statement import (
-    Kind,
-    ObjectName,
-    Statement,
-    object_name,
-    print_name,
-    print_string,
-    words,
-)
 from headgate.text.cursor import Cursor
 
 Listing: TypeAlias = Literal[
@@ -30,12 +22,12 @@ Listing: TypeAlias = Literal[
     "DEPENDENCIES", "TASKS", "EVENTS", "HISTORY", "QUARANTINE",
 ]  # fmt: skip
 # The kind of objects that a listing shows; the other listings show system tables.
-LISTED_KINDS = {re.sub("Y$", "IE", kind.words) + "S": kind for kind in Kind}
+LISTED_KINDS = {re.sub("Y$", "IE", kind.words) + "S": kind for kind in s.Kind}
 CollectionSchema: TypeAlias = Literal["WRITE", "READ", "INFERRED"]
 
 
 @dataclass(frozen=True, slots=True)
-class ShowObjects(Statement):
+class ShowObjects(s.Statement):
     """Lists objects or rows of a system table.
 
     ``within``: only those of this schema. ``subject``: only those about this object. ``like``: a pattern for the name.
@@ -43,132 +35,140 @@ class ShowObjects(Statement):
 
     words = "SHOW"
     what: Listing
-    within: ObjectName | None = None
-    subject: ObjectName | None = None
+    within: s.ObjectName | None = None
+    subject: s.ObjectName | None = None
     like: str | None = None
 
     def sql(self) -> str:
-        return words(
+        return s.words(
             f"SHOW {self.what}",
-            f"FROM {print_name(self.within)}" if self.within is not None else "",
-            f"FOR {print_name(self.subject)}" if self.subject is not None else "",
-            f"LIKE {print_string(self.like)}" if self.like is not None else "",
+            f"FROM {s.print_name(self.within)}" if self.within is not None else "",
+            f"FOR {s.print_name(self.subject)}" if self.subject is not None else "",
+            f"LIKE {s.print_string(self.like)}" if self.like is not None else "",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class ShowCreate(Statement):
+class ShowCreate(s.Statement):
+    """SHOW CREATE kind name: the statement that creates the object as it is now."""
+
     words = "SHOW CREATE"
-    kind: Kind
-    name: ObjectName
+    kind: s.Kind
+    name: s.ObjectName
 
     def sql(self) -> str:
-        return f"SHOW CREATE {self.kind.words} {print_name(self.name)}"
+        return f"SHOW CREATE {self.kind.words} {s.print_name(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ShowLineage(Statement):
+class AboutObject(s.Statement):
+    """A statement of the form ``… FOR [kind] name``."""
+
+    name: s.ObjectName
+    kind: s.Kind | None = None
+
+    def sql(self) -> str:
+        return s.words(f"{self.words} FOR", self.kind.words if self.kind else "", s.print_name(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class ShowLineage(AboutObject):
+    """SHOW LINEAGE FOR name: the dependencies of the object."""
+
     words = "SHOW LINEAGE"
-    name: ObjectName
-    kind: Kind | None = None
-
-    def sql(self) -> str:
-        return words("SHOW LINEAGE FOR", self.kind.words if self.kind else "", print_name(self.name))
 
 
 @dataclass(frozen=True, slots=True)
-class ShowCollectionSchema(Statement):
+class ShowSchemaHistory(AboutObject):
+    """SHOW SCHEMA HISTORY FOR name: the versions of its schema."""
+
+    words = "SHOW SCHEMA HISTORY"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayQuarantine(AboutObject):
+    """REPLAY QUARANTINE FOR name: process again the records that were set aside."""
+
+    words = "REPLAY QUARANTINE"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCollectionSchema(s.Statement):
+    """SHOW WRITE, READ or INFERRED SCHEMA FOR COLLECTION name."""
+
     which: CollectionSchema
-    name: ObjectName
+    name: s.ObjectName
 
     @property
     def words(self) -> str:
         return f"SHOW {self.which} SCHEMA"
 
     def sql(self) -> str:
-        return f"SHOW {self.which} SCHEMA FOR COLLECTION {print_name(self.name)}"
+        return f"SHOW {self.which} SCHEMA FOR COLLECTION {s.print_name(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ShowSchemaHistory(Statement):
-    words = "SHOW SCHEMA HISTORY"
-    name: ObjectName
-    kind: Kind | None = None
+class Describe(s.Statement):
+    """DESCRIBE name: its columns and, with EXTENDED, all that is known of the object."""
 
-    def sql(self) -> str:
-        return words("SHOW SCHEMA HISTORY FOR", self.kind.words if self.kind else "", print_name(self.name))
-
-
-@dataclass(frozen=True, slots=True)
-class Describe(Statement):
     words = "DESCRIBE"
-    name: ObjectName
-    kind: Kind | None = None
+    name: s.ObjectName
+    kind: s.Kind | None = None
     extended: bool = False
 
     def sql(self) -> str:
-        return words(
+        return s.words(
             "DESCRIBE",
             "EXTENDED" if self.extended else "",
             self.kind.words if self.kind else "",
-            print_name(self.name),
+            s.print_name(self.name),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayQuarantine(Statement):
-    words = "REPLAY QUARANTINE"
-    name: ObjectName
-    kind: Kind | None = None
-
-    def sql(self) -> str:
-        return words("REPLAY QUARANTINE FOR", self.kind.words if self.kind else "", print_name(self.name))
-
-
-@dataclass(frozen=True, slots=True)
-class Explain(Statement):
+class Explain(s.Statement):
     """Shows how a query, or the query of a statement, would run."""
 
     words = "EXPLAIN"
-    statement: Statement
+    statement: s.Statement
 
     def sql(self) -> str:
         return f"EXPLAIN {self.statement.sql()}"
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainObject(Statement):
+class ExplainObject(s.Statement):
     """Shows how an existing object runs."""
 
-    kind: Kind
-    name: ObjectName
+    kind: s.Kind
+    name: s.ObjectName
 
     @property
     def words(self) -> str:
         return f"EXPLAIN {self.kind.words}"
 
     def sql(self) -> str:
-        return f"EXPLAIN {self.kind.words} {print_name(self.name)}"
+        return f"EXPLAIN {self.kind.words} {s.print_name(self.name)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainSchema(Statement):
+class ExplainSchema(s.Statement):
     """Shows the schema that a sink publishes or would publish."""
 
     words = "EXPLAIN SCHEMA"
     side: Side
-    sink: ObjectName | CreateSink
+    sink: s.ObjectName | CreateSink
 
     def sql(self) -> str:
-        target = f"SINK {print_name(self.sink)}" if isinstance(self.sink, ObjectName) else self.sink.sql()
+        target = f"SINK {s.print_name(self.sink)}" if isinstance(self.sink, s.ObjectName) else self.sink.sql()
         return f"EXPLAIN {self.side} SCHEMA FOR {target}"
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainChange(Statement):
+class ExplainChange(s.Statement):
     """Shows what ALTER or CREATE OR REPLACE would do to all objects that depend on this one."""
 
-    statement: Statement
+    statement: s.Statement
 
     @property
     def words(self) -> str:
@@ -179,7 +179,7 @@ class ExplainChange(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainSubjectChange(Statement):
+class ExplainSubjectChange(s.Statement):
     """Shows what a new schema of a registry's subject would do."""
 
     words = "EXPLAIN CHANGE SUBJECT"
@@ -187,7 +187,7 @@ class ExplainSubjectChange(Statement):
     schema: str
 
     def sql(self) -> str:
-        return f"EXPLAIN CHANGE SUBJECT {print_string(self.subject)} TO {print_string(self.schema)}"
+        return f"EXPLAIN CHANGE SUBJECT {s.print_string(self.subject)} TO {s.print_string(self.schema)}"
 
 
 _SCHEMAS: tuple[CollectionSchema, ...] = ("WRITE", "READ", "INFERRED")
@@ -208,44 +208,47 @@ SYNOPSES = {
     "REPLAY QUARANTINE": "REPLAY QUARANTINE FOR [<kind>] <name>",
     "EXPLAIN": "EXPLAIN {<query> | <create statement> | <insert statement> | <kind> <name>}",
     "EXPLAIN SCHEMA": "EXPLAIN {KEY | VALUE} SCHEMA [AS JSON] FOR {SINK <name> | <create sink statement>}",
-    "EXPLAIN CHANGE": (
-        "EXPLAIN CHANGE {<alter statement> | <create or replace statement> | SUBJECT <string> TO <string>}"
-    ),
+    "EXPLAIN CHANGE": "EXPLAIN CHANGE {<alter statement> | <create or replace statement>"
+    " | SUBJECT <string> TO <string>}",
 }
 
 
-def show(cursor: Cursor) -> Statement:
+def show(cursor: Cursor) -> s.Statement:
+    """Read SHOW. The longer forms are tried before the listings."""
     cursor.expect("SHOW")
     if cursor.take("CREATE"):
         kind_ = kind(cursor)
-        return ShowCreate(kind_, object_name(cursor))
+        return ShowCreate(kind_, s.object_name(cursor))
     if cursor.take("LINEAGE FOR"):
         kind_or_none = kind_before_name(cursor)
-        return ShowLineage(object_name(cursor), kind_or_none)
+        return ShowLineage(s.object_name(cursor), kind_or_none)
     if cursor.take("SCHEMA HISTORY FOR"):
         kind_or_none = kind_before_name(cursor)
-        return ShowSchemaHistory(object_name(cursor), kind_or_none)
+        return ShowSchemaHistory(s.object_name(cursor), kind_or_none)
     if cursor.take("SEARCH_PATH"):
         return ShowSearchPath()
-    for which in _SCHEMAS:
-        if cursor.take(which):
-            cursor.expect("SCHEMA FOR COLLECTION")
-            return ShowCollectionSchema(which, object_name(cursor))
+    which = cursor.choose(*_SCHEMAS)
+    if which is not None:
+        cursor.expect("SCHEMA FOR COLLECTION")
+        return ShowCollectionSchema(which, s.object_name(cursor))
     return _show_objects(cursor)
 
 
-def _show_objects(cursor: Cursor) -> Statement:
+def _show_objects(cursor: Cursor) -> s.Statement:
+    """Read a listing. SHOW SINK POLICY with a name shows one policy, without a name all of them."""
     listing = cursor.choose(*_LISTING_PHRASES)
     if listing is not None:
         return _listing(cursor, _LISTINGS[listing])
     if cursor.take("SINK POLICY"):
-        return ShowObjects("SINK POLICIES") if cursor.at_end() else ShowCreate(Kind.SINK_POLICY, object_name(cursor))
+        return (
+            ShowObjects("SINK POLICIES") if cursor.at_end() else ShowCreate(s.Kind.SINK_POLICY, s.object_name(cursor))
+        )
     raise cursor.unexpected()
 
 
 def _listing(cursor: Cursor, listing: Listing) -> ShowObjects:
-    within = object_name(cursor, most=2) if cursor.take("FROM") or cursor.take("IN") else None
-    subject = object_name(cursor) if cursor.take("FOR") else None
+    within = s.object_name(cursor, most=2) if cursor.take("FROM") or cursor.take("IN") else None
+    subject = s.object_name(cursor) if cursor.take("FOR") else None
     like = cursor.string() if cursor.take("LIKE") else None
     return ShowObjects(listing, within, subject, like)
 
@@ -258,21 +261,22 @@ def describe(cursor: Cursor) -> Describe:
     kind_ = kind_before_name(cursor)
     if kind_ is None and not extended:
         cursor.expecting("EXTENDED")
-    name = object_name(cursor)
+    name = s.object_name(cursor)
     return Describe(name, kind_, cursor.take("EXTENDED") or extended)
 
 
 def replay_quarantine(cursor: Cursor) -> ReplayQuarantine:
     cursor.expect("REPLAY QUARANTINE FOR")
     kind_ = kind_before_name(cursor)
-    return ReplayQuarantine(object_name(cursor), kind_)
+    return ReplayQuarantine(s.object_name(cursor), kind_)
 
 
-ParseStatement = Callable[[Cursor], Statement]
+ParseStatement = Callable[[Cursor], s.Statement]
 
 
-def explain(cursor: Cursor, statement: ParseStatement) -> Statement:
-    """Read EXPLAIN. ``statement`` is the parser of a nested statement; it is passed in, because that module imports this one."""
+def explain(cursor: Cursor, statement: ParseStatement) -> s.Statement:
+    """Read EXPLAIN. ``statement`` is the parser of a nested statement; it is passed in, because that module imports
+    this one."""
     cursor.expect("EXPLAIN")
     if cursor.at("KEY", "SCHEMA") or cursor.at("VALUE", "SCHEMA"):
         return _schema(cursor)
@@ -282,7 +286,7 @@ def explain(cursor: Cursor, statement: ParseStatement) -> Statement:
         return Explain(statement(cursor))
     for start in ("SELECT", "CREATE", "INSERT", "KEY SCHEMA", "VALUE SCHEMA"):
         cursor.expecting(start)
-    return ExplainObject(kind(cursor), object_name(cursor))
+    return ExplainObject(kind(cursor), s.object_name(cursor))
 
 
 def _schema(cursor: Cursor) -> ExplainSchema:
@@ -291,7 +295,7 @@ def _schema(cursor: Cursor) -> ExplainSchema:
     cursor.take("AS JSON")
     cursor.expect("FOR")
     if cursor.take("SINK"):
-        return ExplainSchema(of, object_name(cursor))
+        return ExplainSchema(of, s.object_name(cursor))
     return ExplainSchema(of, _create_sink(cursor))
 
 
@@ -302,7 +306,8 @@ def _create_sink(cursor: Cursor) -> CreateSink:
     return dataclasses.replace(sink, span=cursor.span_from(start))
 
 
-def _change(cursor: Cursor, statement: ParseStatement) -> Statement:
+def _change(cursor: Cursor, statement: ParseStatement) -> s.Statement:
+    """Read what EXPLAIN CHANGE explains."""
     if cursor.take("SUBJECT"):
         subject = cursor.string()
         cursor.expect("TO")

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
+from headgate.sql import options as o
+from headgate.sql import statement as s
+from headgate.sql.connections import Kafka, WriteOptions, kafka, print_kafka
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Formats, formats, print_formats
-from headgate.sql.kafka import Kafka, WriteOptions, kafka, print_kafka
 from headgate.sql.objects import Target
-from headgate.sql.options import (
-    ChangeOptions,
-    OnError,
-    Options,
-    items,
-    option,
-    print_with_options,
-    with_options,
-)
 from headgate.sql.registry_formats import (
     DocOn,
     DocTarget,
@@ -29,22 +22,6 @@ from headgate.sql.registry_formats import (
     print_doc_target,
     registry_kind,
 )
-from headgate.sql.statement import (
-    RELATIONS,
-    Alter,
-    Create,
-    Kind,
-    ObjectName,
-    block,
-    clauses,
-    if_not_exists,
-    names,
-    object_name,
-    print_identifier,
-    print_identifiers,
-    print_name,
-    words,
-)
 from headgate.text.cursor import Cursor, Identifier
 
 SinkEnvelope: TypeAlias = Literal["UPSERT", "DEBEZIUM", "NONE"]
@@ -53,26 +30,29 @@ Documented: TypeAlias = Literal["FIELDS", "TYPES"]
 
 @dataclass(frozen=True, slots=True)
 class SinkKey:
+    """The columns of the key. NOT ENFORCED accepts a key that is not known to be unique."""
+
     columns: tuple[Identifier, ...]
     enforced: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class SinkOptions(Options):
-    owner: ClassVar[str] = "the sink"
-    key_in_value: bool = option(True)
-    snapshot: bool = option(True)
-    delivery: Literal["at least once", "exactly once"] = option("at least once")
-    latency: Literal["real time"] | None = option()
-    on_error: OnError = option("HALT", aliases=("ON INVALID",))
+class SinkOptions(o.Options, owner="the sink"):
+    """Options of CREATE SINK."""
+
+    key_in_value: bool = o.option(True)
+    snapshot: bool = o.option(True)
+    delivery: Literal["at least once", "exactly once"] = o.option("at least once")
+    latency: Literal["real time"] | None = o.option()
+    on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSink(Create):
+class CreateSink(s.Create):
     """CREATE SINK. The parser gives a sink without a name the name of its relation and ``_sink``."""
 
-    kind = Kind.SINK
-    relation: ObjectName = field(metadata=names(*RELATIONS))
+    kind = s.Kind.SINK
+    relation: s.ObjectName = field(metadata=s.names(*s.RELATIONS))
     kafka: Kafka[WriteOptions]
     formats: Formats
     key: SinkKey | None = None
@@ -81,92 +61,102 @@ class CreateSink(Create):
     with_options: SinkOptions = SinkOptions()
 
     def sql(self) -> str:
-        return clauses(
+        return s.clauses(
             self.head(),
-            f"FROM {print_name(self.relation)}",
+            f"FROM {s.print_name(self.relation)}",
             f"INTO {print_kafka(self.kafka)}",
             _print_key(self.key) if self.key is not None else "",
-            f"HEADERS {print_identifier(self.headers)}" if self.headers is not None else "",
+            f"HEADERS {s.print_identifier(self.headers)}" if self.headers is not None else "",
             print_formats(self.formats),
             f"ENVELOPE {self.envelope}" if self.envelope is not None else "",
-            print_with_options(self.with_options),
+            o.print_with_options(self.with_options),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class AddDoc:
+    """ADD: another doc for the schema that the sink publishes."""
+
     doc: DocOn
 
 
 @dataclass(frozen=True, slots=True)
 class DropDoc:
+    """DROP: one doc less."""
+
     target: DocTarget
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshDocs:
-    pass
+    """REFRESH DOCS: take the comments of the catalog as they are now."""
 
 
 DocChange: TypeAlias = AddDoc | DropDoc | RefreshDocs
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSinkDocs(Alter):
+class AlterSinkDocs(s.Alter):
+    """ALTER SINK … FORMAT kind (doc changes)."""
+
     format: RegistryKind
     changes: tuple[DocChange, ...]
 
     def sql(self) -> str:
-        changes = block([_print_doc_change(change) for change in self.changes])
-        return words(self.head(), "FORMAT", self.format, changes)
+        changes = s.block([_print_doc_change(change) for change in self.changes])
+        return s.words(self.head(), "FORMAT", self.format, changes)
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSinkFrom(Alter):
-    relation: ObjectName = field(metadata=names(*RELATIONS))
-    with_options: ChangeOptions = ChangeOptions()
+class AlterSinkFrom(s.Alter):
+    """ALTER SINK … SET FROM another relation."""
+
+    relation: s.ObjectName = field(metadata=s.names(*s.RELATIONS))
+    with_options: o.ChangeOptions = o.ChangeOptions()
 
     def sql(self) -> str:
-        return words(self.head(), f"SET FROM {print_name(self.relation)}", print_with_options(self.with_options))
+        return s.words(self.head(), f"SET FROM {s.print_name(self.relation)}", o.print_with_options(self.with_options))
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyScope:
     """The schema or database that a policy applies to. Without one it is the current database."""
 
-    kind: Kind
-    name: ObjectName
+    kind: s.Kind
+    name: s.ObjectName
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSinkPolicy(Create):
-    kind = Kind.SINK_POLICY
+class CreateSinkPolicy(s.Create):
+    """CREATE SINK POLICY: what the schemas of sinks must document."""
+
+    kind = s.Kind.SINK_POLICY
     format: RegistryKind
     requires: tuple[Documented, ...]
     scope: PolicyScope | None = None
 
     def sql(self) -> str:
-        return clauses(
+        return s.clauses(
             self.head(),
             _print_requirements(self.format, self.requires),
-            f"ON {self.scope.kind.words} {print_name(self.scope.name)}" if self.scope is not None else "",
+            f"ON {self.scope.kind.words} {s.print_name(self.scope.name)}" if self.scope is not None else "",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class AlterSinkPolicy(Alter):
+class AlterSinkPolicy(s.Alter):
     """Replaces the requirements of the policy."""
 
     format: RegistryKind
     requires: tuple[Documented, ...]
 
     def sql(self) -> str:
-        return words(self.head(), _print_requirements(self.format, self.requires))
+        return s.words(self.head(), _print_requirements(self.format, self.requires))
 
 
 _ENVELOPES: tuple[SinkEnvelope, ...] = ("UPSERT", "DEBEZIUM", "NONE")
 
-OPTION_LISTS: dict[str, type[Options]] = {"sink option": SinkOptions}
+OPTION_LISTS: dict[str, type[o.Options]] = {"sink option": SinkOptions}
 RULES = {
     "kafka target": "KAFKA {CONNECTION <name> (<write option> [, ...])"
     " | BROKER <string> TOPIC <string> [(<write option> [, ...])]}",
@@ -175,30 +165,23 @@ RULES = {
     "requirement": "REQUIRE DOCUMENTATION FOR ALL {FIELDS | TYPES}",
 }
 SYNOPSES = {
-    "CREATE SINK": (
-        "CREATE SINK [IF NOT EXISTS] [<name>] FROM <name> INTO <kafka target>"
-        " [KEY (<column> [, ...]) [NOT ENFORCED]] [HEADERS <column>] <write formats>"
-        " [ENVELOPE {UPSERT | DEBEZIUM | NONE}] [WITH (<sink option> [, ...])]"
-    ),
-    "ALTER SINK": (
-        "ALTER SINK [IF EXISTS] <name> {FORMAT <schema format> (<doc change> [, ...])"
-        " | SET FROM <name> [WITH (<change option>)] | <task state> | RENAME TO <new name>}"
-    ),
-    "CREATE SINK POLICY": (
-        "CREATE SINK POLICY [IF NOT EXISTS] <name> FORMAT <schema format> (<requirement> [, ...])"
-        " [ON {SCHEMA <schema> | DATABASE <database>}]"
-    ),
-    "ALTER SINK POLICY": (
-        "ALTER SINK POLICY [IF EXISTS] <name> {FORMAT <schema format> (<requirement> [, ...]) | RENAME TO <new name>}"
-    ),
+    "CREATE SINK": "CREATE SINK [IF NOT EXISTS] [<name>] FROM <name> INTO <kafka target>"
+    " [KEY (<column> [, ...]) [NOT ENFORCED]] [HEADERS <column>] <write formats>"
+    " [ENVELOPE {UPSERT | DEBEZIUM | NONE}] [WITH (<sink option> [, ...])]",
+    "ALTER SINK": "ALTER SINK [IF EXISTS] <name> {FORMAT <schema format> (<doc change> [, ...])"
+    " | SET FROM <name> [WITH (<change option>)] | <task state> | RENAME TO <new name>}",
+    "CREATE SINK POLICY": "CREATE SINK POLICY [IF NOT EXISTS] <name> FORMAT <schema format> (<requirement> [, ...])"
+    " [ON {SCHEMA <schema> | DATABASE <database>}]",
+    "ALTER SINK POLICY": "ALTER SINK POLICY [IF EXISTS] <name> {FORMAT <schema format> (<requirement> [, ...])"
+    " | RENAME TO <new name>}",
 }
 
 
 def create_sink(cursor: Cursor) -> CreateSink:
-    exists = if_not_exists(cursor)
-    name = None if cursor.at("FROM") else object_name(cursor)
+    exists = s.if_not_exists(cursor)
+    name = None if cursor.at("FROM") else s.object_name(cursor)
     cursor.expect("FROM")
-    relation = object_name(cursor)
+    relation = s.object_name(cursor)
     cursor.expect("INTO KAFKA")
     return CreateSink(
         name=name or _default_name(relation),
@@ -207,18 +190,20 @@ def create_sink(cursor: Cursor) -> CreateSink:
         key=_key(cursor),
         headers=cursor.identifier() if cursor.take("HEADERS") else None,
         formats=formats(cursor, WriteFormatOptions),
-        envelope=_envelope(cursor),
-        with_options=with_options(cursor, SinkOptions),
+        envelope=cursor.one_of(_ENVELOPES) if cursor.take("ENVELOPE") else None,
+        with_options=o.with_options(cursor, SinkOptions),
         if_not_exists=exists,
     )
 
 
-def _default_name(relation: ObjectName) -> ObjectName:
+def _default_name(relation: s.ObjectName) -> s.ObjectName:
+    """The name of a sink that is created without one: ``orders_sink`` for the relation ``orders``."""
     *above, last = relation.parts
-    return ObjectName((*above, Identifier(f"{last.name}_sink", last.quoted)), span=relation.span)
+    return s.ObjectName((*above, Identifier(f"{last.name}_sink", last.quoted)), span=relation.span)
 
 
 def _key(cursor: Cursor) -> SinkKey | None:
+    """Read ``KEY (columns)``. KEY alone begins the formats."""
     if not cursor.at("KEY", "("):
         cursor.expecting("KEY")
         return None
@@ -226,20 +211,11 @@ def _key(cursor: Cursor) -> SinkKey | None:
     return SinkKey(cursor.identifiers(), not cursor.take("NOT ENFORCED"))
 
 
-def _envelope(cursor: Cursor) -> SinkEnvelope | None:
-    if not cursor.take("ENVELOPE"):
-        return None
-    for envelope in _ENVELOPES:
-        if cursor.take(envelope):
-            return envelope
-    raise cursor.unexpected()
-
-
 def alter_sink_docs(cursor: Cursor, target: Target) -> AlterSinkDocs | None:
     if not cursor.take("FORMAT"):
         return None
     format_ = registry_kind(cursor)
-    changes = tuple(_doc_change(cursor) for _ in items(cursor))
+    changes = tuple(_doc_change(cursor) for _ in cursor.items())
     return AlterSinkDocs(target.kind, target.name, format_, changes, if_exists=target.if_exists)
 
 
@@ -258,14 +234,14 @@ def _doc_change(cursor: Cursor) -> DocChange:
 def alter_sink_from(cursor: Cursor, target: Target) -> AlterSinkFrom | None:
     if not cursor.take("SET FROM"):
         return None
-    relation = object_name(cursor)
-    change = with_options(cursor, ChangeOptions)
+    relation = s.object_name(cursor)
+    change = o.with_options(cursor, o.ChangeOptions)
     return AlterSinkFrom(target.kind, target.name, relation, change, if_exists=target.if_exists)
 
 
 def create_sink_policy(cursor: Cursor) -> CreateSinkPolicy:
-    exists = if_not_exists(cursor)
-    name = object_name(cursor)
+    exists = s.if_not_exists(cursor)
+    name = s.object_name(cursor)
     cursor.expect("FORMAT")
     format_ = registry_kind(cursor)
     requires = _requirements(cursor)
@@ -281,8 +257,9 @@ def alter_sink_policy(cursor: Cursor, target: Target) -> AlterSinkPolicy | None:
 
 
 def _requirements(cursor: Cursor) -> tuple[Documented, ...]:
+    """Read what must be documented, each once."""
     found: list[Documented] = []
-    for _ in items(cursor):
+    for _ in cursor.items():
         start = cursor.token
         cursor.expect("REQUIRE DOCUMENTATION FOR ALL")
         what: Documented = "FIELDS" if cursor.take("FIELDS") else "TYPES"
@@ -295,16 +272,17 @@ def _requirements(cursor: Cursor) -> tuple[Documented, ...]:
 
 
 def _scope(cursor: Cursor) -> PolicyScope | None:
+    """Read the schema or database that the policy applies to."""
     if not cursor.take("ON"):
         return None
     if cursor.take("DATABASE"):
-        return PolicyScope(Kind.DATABASE, object_name(cursor, most=1))
+        return PolicyScope(s.Kind.DATABASE, s.object_name(cursor, most=1))
     cursor.expect("SCHEMA")
-    return PolicyScope(Kind.SCHEMA, object_name(cursor, most=2))
+    return PolicyScope(s.Kind.SCHEMA, s.object_name(cursor, most=2))
 
 
 def _print_key(node: SinkKey) -> str:
-    return words("KEY", print_identifiers(node.columns), "" if node.enforced else "NOT ENFORCED")
+    return s.words("KEY", s.print_identifiers(node.columns), "" if node.enforced else "NOT ENFORCED")
 
 
 def _print_doc_change(node: DocChange) -> str:
@@ -320,4 +298,4 @@ def _print_doc_change(node: DocChange) -> str:
 
 
 def _print_requirements(format_: RegistryKind, requires: tuple[Documented, ...]) -> str:
-    return f"FORMAT {format_} " + block([f"REQUIRE DOCUMENTATION FOR ALL {what}" for what in requires])
+    return f"FORMAT {format_} " + s.block([f"REQUIRE DOCUMENTATION FOR ALL {what}" for what in requires])

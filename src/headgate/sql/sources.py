@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never
 
+from headgate.sql import options as o
+from headgate.sql import statement as s
+from headgate.sql.connections import Kafka, ReadOptions, kafka, print_kafka
 from headgate.sql.errors import RepeatedClause
 from headgate.sql.formats import Formats, formats, print_formats
-from headgate.sql.kafka import Kafka, ReadOptions, kafka, print_kafka
 from headgate.sql.objects import Target
-from headgate.sql.options import (
-    ChangeOptions,
-    OnError,
-    OnSchemaChange,
-    Options,
-    items,
-    option,
-    print_with_options,
-    with_options,
-)
 from headgate.sql.registry_formats import ReadFormatOptions
-from headgate.sql.statement import (
-    Alter,
-    Create,
-    Kind,
-    block,
-    clauses,
-    if_not_exists,
-    object_name,
-    optional_columns,
-    print_identifier,
-    print_identifiers,
-    print_string,
-    words,
-)
 from headgate.text.cursor import Cursor, Identifier
 
 Metadata: TypeAlias = Literal["KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC", "HEADERS"]
@@ -41,6 +19,8 @@ Metadata: TypeAlias = Literal["KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC"
 
 @dataclass(frozen=True, slots=True)
 class IncludeMetadata:
+    """A column with metadata of the record."""
+
     what: Metadata
     alias: Identifier | None = None
 
@@ -59,12 +39,13 @@ Include: TypeAlias = IncludeMetadata | IncludeHeader
 
 @dataclass(frozen=True, slots=True)
 class NoneEnvelope:
-    pass
+    """Every record is a new row."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpsertEnvelope:
-    """``key``: columns of the value that form the key instead of the record's key. ``inline_errors_as`` needs ``inline_errors``."""
+    """``key``: columns of the value that form the key instead of the record's key. ``inline_errors_as`` needs
+    ``inline_errors``."""
 
     key: tuple[Identifier, ...] = ()
     inline_errors: bool = False
@@ -73,24 +54,25 @@ class UpsertEnvelope:
 
 @dataclass(frozen=True, slots=True)
 class DebeziumEnvelope:
-    pass
+    """Every record is a change that Debezium captured: a row before and after it."""
 
 
 SourceEnvelope: TypeAlias = NoneEnvelope | UpsertEnvelope | DebeziumEnvelope
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOptions(Options):
+class SourceOptions(o.Options, owner="the source"):
     """Without ON SCHEMA CHANGE, the format decides."""
 
-    owner: ClassVar[str] = "the source"
-    on_schema_change: OnSchemaChange | None = option()
-    on_error: OnError = option("HALT", aliases=("ON INVALID",))
+    on_schema_change: o.OnSchemaChange | None = o.option()
+    on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
 
 
 @dataclass(frozen=True, slots=True)
-class CreateSource(Create):
-    kind = Kind.SOURCE
+class CreateSource(s.Create):
+    """CREATE SOURCE … FROM KAFKA."""
+
+    kind = s.Kind.SOURCE
     kafka: Kafka[ReadOptions]
     formats: Formats
     columns: tuple[Identifier, ...] = ()
@@ -99,39 +81,41 @@ class CreateSource(Create):
     with_options: SourceOptions = SourceOptions()
 
     def sql(self) -> str:
-        return clauses(
-            words(self.head(), print_identifiers(self.columns) if self.columns else ""),
+        return s.clauses(
+            s.words(self.head(), s.print_identifiers(self.columns) if self.columns else ""),
             f"FROM {print_kafka(self.kafka)}",
             print_formats(self.formats),
             "INCLUDE " + ", ".join([_print_include(item) for item in self.include]) if self.include else "",
             f"ENVELOPE {_print_envelope(self.envelope)}" if self.envelope is not None else "",
-            print_with_options(self.with_options),
+            o.print_with_options(self.with_options),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptSchemaChange(Alter):
-    with_options: ChangeOptions = ChangeOptions()
+class AcceptSchemaChange(s.Alter):
+    """ALTER SOURCE … ACCEPT SCHEMA CHANGE: follow a schema that FOLLOW would not follow by itself."""
+
+    with_options: o.ChangeOptions = o.ChangeOptions()
 
     def sql(self) -> str:
-        return words(self.head(), "ACCEPT SCHEMA CHANGE", print_with_options(self.with_options))
+        return s.words(self.head(), "ACCEPT SCHEMA CHANGE", o.print_with_options(self.with_options))
 
 
 @dataclass(frozen=True, slots=True)
-class RenameColumn(Alter):
+class RenameColumn(s.Alter):
     """ALTER SOURCE … RENAME COLUMN a TO b."""
 
     column: Identifier
     new_name: Identifier
 
     def sql(self) -> str:
-        column, new = print_identifier(self.column), print_identifier(self.new_name)
-        return words(self.head(), f"RENAME COLUMN {column} TO {new}")
+        column, new = s.print_identifier(self.column), s.print_identifier(self.new_name)
+        return s.words(self.head(), f"RENAME COLUMN {column} TO {new}")
 
 
 _METADATA: tuple[Metadata, ...] = ("KEY", "PARTITION", "OFFSET", "TIMESTAMP", "TOPIC", "HEADERS")
 
-OPTION_LISTS: dict[str, type[Options]] = {"source option": SourceOptions, "change option": ChangeOptions}
+OPTION_LISTS: dict[str, type[o.Options]] = {"source option": SourceOptions, "change option": o.ChangeOptions}
 RULES = {
     "kafka origin": "KAFKA {CONNECTION <name> (<read option> [, ...])"
     " | BROKER <string> TOPIC <string> [(<read option> [, ...])]}",
@@ -141,21 +125,17 @@ RULES = {
     "upsert option": "{KEY (<column> [, ...]) | VALUE DECODING ERRORS = INLINE [AS <column>]}",
 }
 SYNOPSES = {
-    "CREATE SOURCE": (
-        "CREATE SOURCE [IF NOT EXISTS] <name> [(<column> [, ...])] FROM <kafka origin> <read formats>"
-        " [INCLUDE <include> [, ...]] [ENVELOPE <source envelope>] [WITH (<source option> [, ...])]"
-    ),
-    "ALTER SOURCE": (
-        "ALTER SOURCE [IF EXISTS] <name> {ACCEPT SCHEMA CHANGE [WITH (<change option>)]"
-        " | RENAME COLUMN <column> TO <column> | RENAME TO <new name>}"
-    ),
+    "CREATE SOURCE": "CREATE SOURCE [IF NOT EXISTS] <name> [(<column> [, ...])] FROM <kafka origin> <read formats>"
+    " [INCLUDE <include> [, ...]] [ENVELOPE <source envelope>] [WITH (<source option> [, ...])]",
+    "ALTER SOURCE": "ALTER SOURCE [IF EXISTS] <name> {ACCEPT SCHEMA CHANGE [WITH (<change option>)]"
+    " | RENAME COLUMN <column> TO <column> | RENAME TO <new name>}",
 }
 
 
 def create_source(cursor: Cursor) -> CreateSource:
-    exists = if_not_exists(cursor)
-    name = object_name(cursor)
-    columns = optional_columns(cursor)
+    exists = s.if_not_exists(cursor)
+    name = s.object_name(cursor)
+    columns = s.optional_columns(cursor)
     cursor.expect("FROM KAFKA")
     return CreateSource(
         name=name,
@@ -164,12 +144,13 @@ def create_source(cursor: Cursor) -> CreateSource:
         formats=formats(cursor, ReadFormatOptions),
         include=_include(cursor),
         envelope=_envelope(cursor),
-        with_options=with_options(cursor, SourceOptions),
+        with_options=o.with_options(cursor, SourceOptions),
         if_not_exists=exists,
     )
 
 
 def _include(cursor: Cursor) -> tuple[Include, ...]:
+    """Read the metadata columns. Only KEY may not be repeated, because it decides the columns of the key."""
     if not cursor.take("INCLUDE"):
         return ()
     found: list[Include] = []
@@ -188,9 +169,10 @@ def _has_key(found: list[Include]) -> bool:
 
 
 def _include_item(cursor: Cursor) -> Include:
-    for what in _METADATA:
-        if cursor.take(what):
-            return IncludeMetadata(what, cursor.identifier() if cursor.take("AS") else None)
+    """Read one metadata column."""
+    what = cursor.choose(*_METADATA)
+    if what is not None:
+        return IncludeMetadata(what, cursor.identifier() if cursor.take("AS") else None)
     cursor.expect("HEADER")
     header = cursor.string()
     cursor.expect("AS")
@@ -212,9 +194,10 @@ def _envelope(cursor: Cursor) -> SourceEnvelope | None:
 
 
 def _upsert(cursor: Cursor) -> UpsertEnvelope:
+    """Read the options of ENVELOPE UPSERT."""
     key: tuple[Identifier, ...] = ()
     inline, alias = False, None
-    for _ in items(cursor):
+    for _ in cursor.items():
         start = cursor.token
         if not key and cursor.take("KEY"):
             key = cursor.identifiers()
@@ -241,7 +224,7 @@ def _inline(cursor: Cursor) -> Identifier | None:
 def accept_schema_change(cursor: Cursor, target: Target) -> AcceptSchemaChange | None:
     if not cursor.take("ACCEPT SCHEMA CHANGE"):
         return None
-    change = with_options(cursor, ChangeOptions)
+    change = o.with_options(cursor, o.ChangeOptions)
     return AcceptSchemaChange(target.kind, target.name, change, if_exists=target.if_exists)
 
 
@@ -256,9 +239,11 @@ def rename_column(cursor: Cursor, target: Target) -> RenameColumn | None:
 def _print_include(node: Include) -> str:
     match node:
         case IncludeMetadata(what, alias):
-            return words(what, f"AS {print_identifier(alias)}" if alias is not None else "")
+            return s.words(what, f"AS {s.print_identifier(alias)}" if alias is not None else "")
         case IncludeHeader(header, alias, as_bytes):
-            return words(f"HEADER {print_string(header)} AS {print_identifier(alias)}", "BYTES" if as_bytes else "")
+            return s.words(
+                f"HEADER {s.print_string(header)} AS {s.print_identifier(alias)}", "BYTES" if as_bytes else ""
+            )
         case _:
             assert_never(node)
 
@@ -278,8 +263,8 @@ def _print_envelope(node: SourceEnvelope) -> str:
 def _print_upsert(node: UpsertEnvelope) -> str:
     items = []
     if node.key:
-        items.append(f"KEY {print_identifiers(node.key)}")
+        items.append(f"KEY {s.print_identifiers(node.key)}")
     if node.inline_errors:
-        alias = f"AS {print_identifier(node.inline_errors_as)}" if node.inline_errors_as is not None else ""
-        items.append(words("VALUE DECODING ERRORS = INLINE", alias))
-    return words("UPSERT", block(items) if items else "")
+        alias = f"AS {s.print_identifier(node.inline_errors_as)}" if node.inline_errors_as is not None else ""
+        items.append(s.words("VALUE DECODING ERRORS = INLINE", alias))
+    return s.words("UPSERT", s.block(items) if items else "")

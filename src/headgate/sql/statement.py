@@ -1,15 +1,17 @@
-"""What all statements share: the base class, kinds of objects, names, slices of the text, and how these are printed.
+"""What all statements share: the base class, kinds of objects, names, slices of the text, and how these are printed;
+and `rewrite`, which changes parts of a statement wherever they are.
 
-All nodes of statements are frozen dataclasses. Two statements are equal if they mean the same: spans are kept for errors
-but not compared.
+All nodes of statements are frozen dataclasses. Two statements are equal if they mean the same: spans are kept for
+errors but not compared.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 from headgate.errors import Span
 from headgate.schema.names import force_quotes, quote_literal
@@ -41,6 +43,7 @@ class ObjectName:
         return hash(self._meaning())
 
     def _meaning(self) -> object:
+        """What equality compares."""
         return self.parts if self.id is None else self.id
 
     def __str__(self) -> str:
@@ -95,7 +98,8 @@ class Expression:
 
 
 class Kind(enum.StrEnum):
-    """The kinds of objects, for statements and for the catalog. The value is used in messages, ``words`` in statements."""
+    """The kinds of objects, for statements and for the catalog. The value is used in messages, ``words`` in
+    statements."""
 
     DATABASE = "database"
     SCHEMA = "schema"
@@ -219,6 +223,7 @@ def column_name(cursor: Cursor) -> ObjectName:
 
 
 def if_not_exists(cursor: Cursor, or_replace: bool = False) -> bool:
+    """Read IF NOT EXISTS. It contradicts OR REPLACE."""
     start = cursor.token.start
     found = cursor.take("IF NOT EXISTS")
     if found and or_replace:
@@ -236,12 +241,7 @@ def optional_columns(cursor: Cursor) -> tuple[Identifier, ...]:
 
 def strings(cursor: Cursor) -> tuple[str, ...]:
     """Read strings in parentheses."""
-    cursor.expect("(")
-    found = [cursor.string()]
-    while cursor.take(","):
-        found.append(cursor.string())
-    cursor.expect(")")
-    return tuple(found)
+    return cursor.in_parentheses(Cursor.string)
 
 
 def column_type(cursor: Cursor) -> Type:
@@ -256,6 +256,7 @@ _LINE = 80  # characters; a longer list is printed with one item per line
 
 
 def print_identifier(node: Identifier) -> str:
+    """The name as SQL. A name that was written in quotes keeps them."""
     # Without quotes, DROP SINK policy … would be read as a sink policy.
     return force_quotes(node.name) if node.quoted or node.name.upper() == "POLICY" else node.name
 
@@ -298,3 +299,45 @@ def words(*parts: str) -> str:
 
 def print_if_exists(flag: bool) -> str:
     return "IF EXISTS" if flag else ""
+
+
+Part = TypeVar("Part")
+DataField = Field[Any]
+Rewriting = Callable[[Any, DataField | None], Any]
+
+TYPES = get_args(Type)
+
+
+def rewrite(node: Part, change: Rewriting) -> Part:
+    """A copy of the tree in which values are replaced by what ``change`` returns for them.
+
+    ``change`` gets each value and the field that holds it. What it replaces is not searched further. A part in which
+    nothing changes is the same object as before. Spans are not visited.
+    """
+    changed: Part = _rewritten_fields(node, change)
+    return changed
+
+
+def _rewritten_fields(node: Any, change: Rewriting) -> Any:
+    """The node with the fields that ``change`` replaces; the same object if there are none."""
+    new: dict[str, Any] = {}
+    for declared in dataclasses.fields(node):
+        if declared.compare and declared.init:
+            value = getattr(node, declared.name)
+            found = _rewritten_value(value, declared, change)
+            if found is not value:
+                new[declared.name] = found
+    return dataclasses.replace(node, **new) if new else node
+
+
+def _rewritten_value(value: Any, field: DataField | None, change: Rewriting) -> Any:
+    """What ``change`` makes of a value, or of the values inside it."""
+    found = change(value, field)
+    if found is not value or isinstance(value, TYPES):
+        return found
+    if isinstance(value, tuple):
+        items = tuple(_rewritten_value(item, field, change) for item in value)
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    if dataclasses.is_dataclass(value):
+        return _rewritten_fields(value, change)
+    return value

@@ -1,97 +1,185 @@
-"""CREATE VIEW and CREATE MATERIALIZED VIEW."""
+"""Relations that are defined in SQL: CREATE VIEW, MATERIALIZED VIEW, STREAM and TABLE."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
-from headgate.sql.options import (
-    ChangeOptions,
-    OnError,
-    Options,
-    find_rule,
-    items,
-    option,
-    print_each_option,
-    print_with_options,
-    take_option,
-    with_options,
-)
-from headgate.sql.queries import read_query, take_emit_changes
-from headgate.sql.statement import (
-    Create,
-    Kind,
-    Query,
-    block,
-    clauses,
-    if_not_exists,
-    object_name,
-    optional_columns,
-    print_identifier,
-    print_identifiers,
-    words,
-)
+from headgate.schema.types import Type
+from headgate.sql import options as o
+from headgate.sql import statement as s
+from headgate.sql.objects import print_full_type
+from headgate.sql.queries import read_expression, read_query, take_emit_changes
 from headgate.text.cursor import Cursor, Identifier
 
 
 @dataclass(frozen=True, slots=True)
-class MaterializedViewOptions(Options):
-    owner: ClassVar[str] = "the materialized view"
+class MaterializedViewOptions(o.Options, owner="the materialized view"):
+    """Options of CREATE MATERIALIZED VIEW. CONFIRM is for a replacement that rewrites data."""
+
     also: ClassVar[tuple[str, ...]] = ("ASSERT NOT NULL",)
-    on_error: OnError = option("HALT", aliases=("ON INVALID",))
-    confirm: bool = option(False)
+    on_error: o.OnError = o.option("HALT", aliases=("ON INVALID",))
+    confirm: bool = o.option(False)
 
 
 @dataclass(frozen=True, slots=True)
-class CreateView(Create):
-    kind = Kind.VIEW
-    query: Query
+class CreateView(s.Create):
+    """CREATE VIEW … AS query."""
+
+    kind = s.Kind.VIEW
+    query: s.Query
     columns: tuple[Identifier, ...] = ()
-    with_options: ChangeOptions = ChangeOptions()
+    with_options: o.ChangeOptions = o.ChangeOptions()
 
     def sql(self) -> str:
-        columns = print_identifiers(self.columns) if self.columns else ""
-        return clauses(words(self.head(), columns, print_with_options(self.with_options), "AS"), self.query.text)
+        columns = s.print_identifiers(self.columns) if self.columns else ""
+        return s.clauses(s.words(self.head(), columns, o.print_with_options(self.with_options), "AS"), self.query.text)
 
 
 @dataclass(frozen=True, slots=True)
-class CreateMaterializedView(Create):
-    kind = Kind.MATERIALIZED_VIEW
-    query: Query
+class CreateMaterializedView(s.Create):
+    """CREATE MATERIALIZED VIEW … AS query. ``assert_not_null`` are columns in which NULL is an error."""
+
+    kind = s.Kind.MATERIALIZED_VIEW
+    query: s.Query
     columns: tuple[Identifier, ...] = ()
     assert_not_null: tuple[Identifier, ...] = ()
     with_options: MaterializedViewOptions = MaterializedViewOptions()
 
     def sql(self) -> str:
-        head = words(self.head(), print_identifiers(self.columns) if self.columns else "")
-        given = [f"ASSERT NOT NULL {print_identifier(column)}" for column in self.assert_not_null]
-        given += print_each_option(self.with_options)
+        head = s.words(self.head(), s.print_identifiers(self.columns) if self.columns else "")
+        given = [f"ASSERT NOT NULL {s.print_identifier(column)}" for column in self.assert_not_null]
+        given += o.print_each_option(self.with_options)
         if not given:
-            return clauses(f"{head} AS", self.query.text)
-        return clauses(head, f"WITH {block(given)} AS", self.query.text)
+            return s.clauses(f"{head} AS", self.query.text)
+        return s.clauses(head, f"WITH {s.block(given)} AS", self.query.text)
 
 
-OPTION_LISTS: dict[str, type[Options]] = {"plain view option": MaterializedViewOptions}
-RULES = {"view option": "{ASSERT NOT NULL <column> | <plain view option>}"}
+ColumnRole: TypeAlias = Literal["PRIMARY KEY", "KEY", "HEADERS", "HEADER"]
+_ROLES: tuple[ColumnRole, ...] = ("PRIMARY KEY", "KEY", "HEADERS", "HEADER")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamColumn:
+    """``header`` is the key of the header, if the role is HEADER."""
+
+    name: Identifier
+    type: Type
+    role: ColumnRole | None = None
+    header: str | None = None
+
+
+StreamFormat: TypeAlias = Literal["avro", "protobuf", "json_sr", "json", "kafka", "delimited", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProperties(o.Options, owner="the stream or table"):
+    """The properties of a stream or table, with the names of ksqlDB."""
+
+    upper: ClassVar[bool] = False
+    kafka_topic: str | None = o.option()
+    partitions: int | None = o.option()
+    replicas: int | None = o.option()
+    retention_ms: int | None = o.option()
+    format: StreamFormat | None = o.option()
+    key_format: StreamFormat | None = o.option()
+    value_format: StreamFormat | None = o.option()
+    key_schema_id: int | None = o.option()
+    value_schema_id: int | None = o.option()
+    key_schema_full_name: str | None = o.option()
+    value_schema_full_name: str | None = o.option(aliases=("value_avro_schema_full_name",))
+    wrap_single_value: bool | None = o.option()
+    key_delimiter: str | None = o.option()
+    value_delimiter: str | None = o.option()
+    timestamp: str | None = o.option()
+    timestamp_format: str | None = o.option()
+    on_error: Literal["halt", "quarantine", "skip"] = o.option("halt", aliases=("on_invalid",))
+    on_schema_change: Literal["pin", "follow", "halt"] | None = o.option()
+    connection: str | None = o.option()
+    registry: str | None = o.option()
+    confirm: bool = o.option(False)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream(s.Create):
+    """CREATE STREAM (columns): a topic whose records are rows that are only added."""
+
+    kind = s.Kind.STREAM
+    columns: tuple[StreamColumn, ...] = ()
+    properties: StreamProperties = StreamProperties()
+
+    def sql(self) -> str:
+        columns = s.block([_print_column(column) for column in self.columns]) if self.columns else ""
+        return s.clauses(s.words(self.head(), columns), o.print_with_options(self.properties))
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable(CreateStream):
+    """CREATE TABLE (columns): a topic whose records are rows by their key."""
+
+    kind = s.Kind.TABLE
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStreamAs(s.Create):
+    """CREATE STREAM … AS query: a topic that the query fills."""
+
+    kind = s.Kind.STREAM
+    query: s.Query
+    properties: StreamProperties = StreamProperties()
+    partition_by: tuple[s.Expression, ...] = ()
+
+    def sql(self) -> str:
+        given = o.print_with_options(self.properties)
+        partition_by = ", ".join([expression.text for expression in self.partition_by])
+        return s.clauses(
+            self.head() if given else f"{self.head()} AS",
+            f"{given} AS" if given else "",
+            self.query.text,
+            f"PARTITION BY {partition_by}" if partition_by else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs(CreateStreamAs):
+    """CREATE TABLE … AS query."""
+
+    kind = s.Kind.TABLE
+
+
+OPTION_LISTS: dict[str, type[o.Options]] = {"plain view option": MaterializedViewOptions, "property": StreamProperties}
+RULES = {
+    "view option": "{ASSERT NOT NULL <column> | <plain view option>}",
+    "stream column": "<column> <type> [KEY | HEADERS | HEADER (<string>)]",
+    "table column": "<column> <type> [PRIMARY KEY | HEADERS | HEADER (<string>)]",
+}
+_AS = " [WITH (<property> [, ...])] AS <query> [PARTITION BY <expression>] [EMIT CHANGES]"
+_ALTER = "{ACCEPT SCHEMA CHANGE [WITH (<change option>)] | <task state> | RENAME TO <new name>}"
 SYNOPSES = {
-    "CREATE VIEW": (
-        "CREATE {VIEW [IF NOT EXISTS] | OR REPLACE VIEW} <name> [(<column> [, ...])] [WITH (<change option>)]"
-        " AS <query> [EMIT CHANGES]"
-    ),
-    "CREATE MATERIALIZED VIEW": (
-        "CREATE {MATERIALIZED VIEW [IF NOT EXISTS] | OR REPLACE MATERIALIZED VIEW} <name> [(<column> [, ...])]"
-        " [WITH (<view option> [, ...])] AS <query> [EMIT CHANGES]"
-    ),
+    "CREATE VIEW": "CREATE {VIEW [IF NOT EXISTS] | OR REPLACE VIEW} <name> [(<column> [, ...])]"
+    " [WITH (<change option>)]"
+    " AS <query> [EMIT CHANGES]",
+    "CREATE MATERIALIZED VIEW": "CREATE {MATERIALIZED VIEW [IF NOT EXISTS]"
+    " | OR REPLACE MATERIALIZED VIEW} <name> [(<column> [, ...])]"
+    " [WITH (<view option> [, ...])] AS <query> [EMIT CHANGES]",
     "ALTER VIEW": "ALTER VIEW [IF EXISTS] <name> RENAME TO <new name>",
     "ALTER MATERIALIZED VIEW": "ALTER MATERIALIZED VIEW [IF EXISTS] <name> {<task state> | RENAME TO <new name>}",
+    "CREATE STREAM": "CREATE {STREAM [IF NOT EXISTS] | OR REPLACE STREAM} <name> [(<stream column> [, ...])]"
+    " [WITH (<property> [, ...])]",
+    "CREATE STREAM AS SELECT": "CREATE {STREAM [IF NOT EXISTS] | OR REPLACE STREAM} <name>" + _AS,
+    "CREATE TABLE": "CREATE {TABLE [IF NOT EXISTS] | OR REPLACE TABLE} <name> [(<table column> [, ...])]"
+    " [WITH (<property> [, ...])]",
+    "CREATE TABLE AS SELECT": "CREATE {TABLE [IF NOT EXISTS] | OR REPLACE TABLE} <name>" + _AS,
+    "ALTER STREAM": "ALTER STREAM [IF EXISTS] <name> " + _ALTER,
+    "ALTER TABLE": "ALTER TABLE [IF EXISTS] <name> " + _ALTER,
 }
 
 
 def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
-    exists = if_not_exists(cursor, or_replace)
-    name = object_name(cursor)
-    columns = optional_columns(cursor)
-    options = with_options(cursor, ChangeOptions)
+    exists = s.if_not_exists(cursor, or_replace)
+    name = s.object_name(cursor)
+    columns = s.optional_columns(cursor)
+    options = o.with_options(cursor, o.ChangeOptions)
     cursor.expect("AS")
     query = read_query(cursor)
     take_emit_changes(cursor)
@@ -99,9 +187,9 @@ def create_view(cursor: Cursor, or_replace: bool) -> CreateView:
 
 
 def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterializedView:
-    exists = if_not_exists(cursor, or_replace)
-    name = object_name(cursor)
-    columns = optional_columns(cursor)
+    exists = s.if_not_exists(cursor, or_replace)
+    name = s.object_name(cursor)
+    columns = s.optional_columns(cursor)
     asserted, options = _view_options(cursor) if cursor.take("WITH") else ((), MaterializedViewOptions())
     cursor.expect("AS")
     query = read_query(cursor)
@@ -110,19 +198,70 @@ def create_materialized_view(cursor: Cursor, or_replace: bool) -> CreateMaterial
 
 
 def _view_options(cursor: Cursor) -> tuple[tuple[Identifier, ...], MaterializedViewOptions]:
-    """Read ``ASSERT NOT NULL c`` any number of times. After the first, further column names may follow without the words."""
+    """Read ``ASSERT NOT NULL c`` any number of times. After the first, further column names may follow without the
+    words."""
     asserted: list[Identifier] = []
     found: dict[str, Any] = {}
-    for _ in items(cursor):
+    for _ in cursor.items():
         if cursor.take("ASSERT NOT NULL"):
             asserted.extend(cursor.identifiers() if cursor.at("(") else (cursor.identifier(),))
         elif asserted and not found and _at_lone_column(cursor):
             asserted.append(cursor.identifier())
         else:
-            take_option(cursor, MaterializedViewOptions, found)
+            o.take_option(cursor, MaterializedViewOptions, found)
     return tuple(asserted), MaterializedViewOptions(**found)
 
 
 def _at_lone_column(cursor: Cursor) -> bool:
-    is_option = find_rule(MaterializedViewOptions, cursor.token.word) is not None
+    """Whether a name stands here that is no option and is followed by a comma or a parenthesis."""
+    is_option = o.find_rule(MaterializedViewOptions, cursor.token.word) is not None
     return cursor.at_name() and not is_option and cursor.tokens[cursor.index + 1].word in (",", ")")
+
+
+def create_stream(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStreamAs:
+    return _create_stream(cursor, or_replace, CreateStream, CreateStreamAs)
+
+
+def create_table(cursor: Cursor, or_replace: bool) -> CreateStream | CreateStreamAs:
+    return _create_stream(cursor, or_replace, CreateTable, CreateTableAs)
+
+
+def _create_stream(
+    cursor: Cursor, or_replace: bool, plain: type[CreateStream], as_select: type[CreateStreamAs]
+) -> CreateStream | CreateStreamAs:
+    """Read what follows the kind. Columns and AS exclude each other."""
+    exists = s.if_not_exists(cursor, or_replace)
+    name = s.object_name(cursor)
+    columns = _columns(cursor)
+    properties = o.with_options(cursor, StreamProperties)
+    if columns or not cursor.take("AS"):
+        return plain(name, columns, properties, or_replace=or_replace, if_not_exists=exists)
+    query = read_query(cursor, before_partition_by=True)
+    partition_by = cursor.several(read_expression) if cursor.take("PARTITION BY") else ()
+    take_emit_changes(cursor)
+    return as_select(name, query, properties, partition_by, or_replace=or_replace, if_not_exists=exists)
+
+
+def _columns(cursor: Cursor) -> tuple[StreamColumn, ...]:
+    if cursor.at("("):
+        return cursor.in_parentheses(_column)
+    cursor.expecting("(")
+    return ()
+
+
+def _column(cursor: Cursor) -> StreamColumn:
+    """Read a column of a stream or table."""
+    name = cursor.identifier()
+    type_ = s.column_type(cursor)
+    role = cursor.choose(*_ROLES)
+    header: str | None = None
+    if role == "HEADER":
+        cursor.expect("(")
+        header = cursor.string()
+        cursor.expect(")")
+    return StreamColumn(name, type_, role, header)
+
+
+def _print_column(node: StreamColumn) -> str:
+    header = f"({s.print_string(node.header)})" if node.header is not None else ""
+    return s.words(s.print_identifier(node.name), print_full_type(node.type), (node.role or "") + header)

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias, TypeVar
 
-from headgate.serve.protocol import Column, Row, Value
-from headgate.serve.result_table import value_text
+from headgate.serve.protocol import Column, Row, Value, value_text
 from headgate.testing.errors import MalformedSpec, Mismatch
 from headgate.testing.notation import canonical, read_json
 from headgate.testing.parse import end_of_brackets, read_quoted

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 
 from headgate.errors import Diagnostic, HeadgateError
 from headgate.serve.client import EngineClient
-from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows
-from headgate.serve.result_table import table_lines, value_text
+from headgate.serve.protocol import Column, Columns, Done, Failed, Notice, Progress, Row, Rows, table_lines, value_text
 from headgate.testing.compare import ExpectedRows, Result, check_rows, read_rows
-from headgate.testing.context import SpecContext
+from headgate.testing.context import SETTLED, Deadline, GiveUp, SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.parse import Fails, Prints, Succeeds
-from headgate.testing.retry import SETTLED, Deadline, GiveUp
 from headgate.text.lexer import tokenize
 
 _READ_ONLY = ("SELECT", "WITH", "VALUES", "SHOW", "DESCRIBE", "EXPLAIN", "(")

@@ -1,6 +1,6 @@
 """The cursor: the position in the tokens, what a parser looked for there, and the error that lists it.
 
-Every ``take_…`` that finds something else remembers what it looked for at this place. So when a parse function has
+Every ``take_…`` that finds something else remembers what it looked for at this position. So when a parse function has
 tried all its alternatives and raises ``unexpected()``, the error lists exactly what could have stood here.
 """
 
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from headgate.errors import HeadgateError, Span, similar_names
 from headgate.text.errors import InvalidNumber, ReservedWord, UnexpectedToken
@@ -21,6 +23,8 @@ RESERVED = frozenset(
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 _A_NAME = "a name"
+Item = TypeVar("Item")
+Word = TypeVar("Word", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,8 @@ class Identifier:
 
 
 class Cursor:
+    """A position in the tokens of a text, and the methods that read from it."""
+
     def __init__(self, text: str, tokens: list[Token], index: int = 0) -> None:
         self.text = text
         self.tokens = tokens
@@ -43,6 +49,7 @@ class Cursor:
 
     @property
     def token(self) -> Token:
+        """The token at the position. At the end it is of kind END."""
         return self.tokens[self.index]
 
     def at(self, *words: str) -> bool:
@@ -90,23 +97,33 @@ class Cursor:
                 raise self.unexpected()
             self.index += 1
 
-    def choose(self, *phrases: str) -> str | None:
+    def choose(self, *phrases: Word) -> Word | None:
         """Step over the first phrase that comes next and return it. List a longer phrase before its own
         beginning: SINK POLICY before SINK."""
         return next((phrase for phrase in phrases if self.take(phrase)), None)
 
+    def one_of(self, phrases: Iterable[Word]) -> Word:
+        """Like ``choose``, but one of the phrases must come next."""
+        found = self.choose(*phrases)
+        if found is None:
+            raise self.unexpected()
+        return found
+
     def step(self) -> Token:
+        """Step over one token, whatever it is, and return it."""
         token = self.token
         self.index += 1
         return token
 
     def take_string(self) -> str | None:
+        """The value of the string that comes next; None if something else does."""
         if self.token.kind is TokenKind.STRING:
             return self.step().value
         self._remember("a string")
         return None
 
     def string(self) -> str:
+        """The value of the string that must come next."""
         found = self.take_string()
         if found is None:
             raise self.unexpected()
@@ -124,6 +141,7 @@ class Cursor:
     # Names
 
     def identifier(self) -> Identifier:
+        """Read a name. A reserved word is an error of its own, because quotes make it a name."""
         token = self.token
         if token.kind is TokenKind.QUOTED or (token.kind is TokenKind.WORD and token.word not in RESERVED):
             self.index += 1
@@ -135,12 +153,34 @@ class Cursor:
 
     def identifiers(self) -> tuple[Identifier, ...]:
         """Read names in parentheses."""
-        self.expect("(")
-        names = [self.identifier()]
+        return self.in_parentheses(Cursor.identifier)
+
+    # Lists
+
+    def several(self, read: Callable[[Cursor], Item]) -> tuple[Item, ...]:
+        """Read one item or more, with commas between them."""
+        found = [read(self)]
         while self.take(","):
-            names.append(self.identifier())
+            found.append(read(self))
+        return tuple(found)
+
+    def in_parentheses(self, read: Callable[[Cursor], Item]) -> tuple[Item, ...]:
+        """Read one item or more in parentheses. A trailing comma is not allowed, unlike in a list of options."""
+        self.expect("(")
+        found = self.several(read)
         self.expect(")")
-        return tuple(names)
+        return found
+
+    def items(self) -> Iterator[None]:
+        """Yield once for each item of a list in parentheses; the caller reads the item. A trailing comma is allowed."""
+        self.expect("(")
+        while True:
+            yield
+            if not self.take(","):
+                self.expect(")")
+                return
+            if self.take(")"):
+                return
 
     # Spans
 
@@ -168,6 +208,7 @@ class Cursor:
         self._tried = []
 
     def _tried_here(self) -> list[str]:
+        """What was looked for at this position. What was looked for before the last step does not count."""
         return self._tried if self._tried_at == self.index else []
 
     def _remember(self, what: str) -> None:
@@ -179,7 +220,8 @@ class Cursor:
 
 @functools.cache
 def _words(phrase: str) -> tuple[str, ...]:
-    """The words of a phrase of the grammar. Cached, because there are a few hundred phrases and every step asks for some."""
+    """The words of a phrase of the grammar. Cached, because there are a few hundred phrases and every step asks for
+    some."""
     return tuple(phrase.split(" "))
 
 

@@ -1,4 +1,5 @@
-"""What can be wrong with a text before its grammar is known: SQL-01xx from the lexer, and three of SQL-02xx from the cursor.
+"""What can be wrong with a text before its grammar is known: SQL-01xx from the lexer, and three of SQL-02xx from the
+cursor.
 
 The texts of string literals never appear in an error, because any of them may be a secret.
 """

@@ -1,8 +1,8 @@
 """Tokens, and the lexer that makes them from text in one linear pass.
 
-It knows all that Headgate's SQL contains: "x" and `x` identifiers, '…' and E'…' strings, $$x$$ and $tag$x$tag$ quotes, nested
-comments. Every token has its offsets, so that a query body can be cut out of the text exactly. Blanks and comments are not
-tokens.
+It knows all that Headgate's SQL contains: "x" and `x` identifiers, '…' and E'…' strings, $$x$$ and $tag$x$tag$ quotes,
+nested comments. Every token has its offsets, so that a query body can be cut out of the text exactly. Blanks and
+comments are not tokens.
 """
 
 from __future__ import annotations
@@ -12,19 +12,12 @@ import re
 from typing import NamedTuple
 
 from headgate.errors import HeadgateError, Span
-from headgate.text.errors import (
-    EmptyIdentifier,
-    InvalidEscape,
-    NulCharacter,
-    UnexpectedCharacter,
-    UnterminatedComment,
-    UnterminatedDollarQuote,
-    UnterminatedIdentifier,
-    UnterminatedString,
-)
+from headgate.text import errors
 
 
 class TokenKind(enum.Enum):
+    """The kinds of tokens. Keywords are words: which words are keywords depends on the grammar around them."""
+
     WORD = "word"
     QUOTED = "quoted identifier"
     STRING = "string"
@@ -48,6 +41,7 @@ class Token(NamedTuple):
 
     @property
     def span(self) -> Span:
+        """Where the token stands in the text."""
         return Span(self.start, self.end)
 
 
@@ -131,25 +125,28 @@ def tokenize(text: str, *, foreign: bool = False) -> list[Token]:
         else:
             token = _literal(text, kind or "", start, position)
             if not token.value and token.kind is TokenKind.QUOTED and not foreign:
-                raise EmptyIdentifier().at(token.span)
+                raise errors.EmptyIdentifier().at(token.span)
             tokens.append(token)
             position = token.end
 
 
 def _unexpected_character(text: str, position: int) -> HeadgateError:
+    """The error for the first character that begins no token. The blanks before it are skipped."""
     blank = _BLANK.match(text, position)
     at = blank.end() if blank else position
-    return UnexpectedCharacter(text[at]).at(Span(at, at + 1))
+    return errors.UnexpectedCharacter(text[at]).at(Span(at, at + 1))
 
 
 def _refuse_what_is_no_text(text: str) -> None:
+    """Refuse NUL characters and halves of surrogate pairs, which no target can store."""
     bad = _NOT_TEXT.search(text)
     if bad is not None:
-        problem = NulCharacter() if bad[0] == "\x00" else UnexpectedCharacter(bad[0])
+        problem = errors.NulCharacter() if bad[0] == "\x00" else errors.UnexpectedCharacter(bad[0])
         raise problem.at(Span(bad.start(), bad.end()))
 
 
 def _literal(text: str, kind: str, start: int, end: int) -> Token:
+    """The token of a literal or a quoted name, without quotes and escapes. Raises for one that is not closed."""
     raw = text[start:end]
     match kind:
         case "string":
@@ -163,9 +160,9 @@ def _literal(text: str, kind: str, start: int, end: int) -> Token:
         case "dollar":
             return _dollar_quoted(text, raw, start, end)
         case "open_escaped":
-            raise UnterminatedString().at(Span(start, end))
+            raise errors.UnterminatedString().at(Span(start, end))
         case _:
-            problem = UnterminatedString() if raw == "'" else UnterminatedIdentifier(raw)
+            problem = errors.UnterminatedString() if raw == "'" else errors.UnterminatedIdentifier(raw)
             raise problem.at(Span(start, end))
 
 
@@ -176,19 +173,21 @@ def _quoted_identifier(raw: str, start: int, end: int) -> Token:
 
 
 def _dollar_quoted(text: str, tag: str, start: int, after: int) -> Token:
+    """The string between two equal tags. Nothing inside it is an escape."""
     close = text.find(tag, after)
     if close < 0:
-        raise UnterminatedDollarQuote(tag).at(Span(start, after))
+        raise errors.UnterminatedDollarQuote(tag).at(Span(start, after))
     return Token(TokenKind.STRING, text[after:close], "", start, close + len(tag))
 
 
 def _end_of_comment(text: str, start: int) -> int:
+    """The offset behind a comment. Comments nest, as in PostgreSQL."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(text, start):
         depth += 1 if edge[0] == "/*" else -1
         if depth == 0:
             return edge.end()
-    raise UnterminatedComment().at(Span(start, start + 2))
+    raise errors.UnterminatedComment().at(Span(start, start + 2))
 
 
 def _unescape(body: str, offset: int) -> str:
@@ -213,14 +212,15 @@ def _unescape(body: str, offset: int) -> str:
         return plain.encode("utf-16", "surrogatepass").decode("utf-16") if _NOT_TEXT.search(plain) else plain
     except UnicodeDecodeError as problem:
         start = offset + body.lower().find("\\u")
-        raise InvalidEscape(body[start - offset : start - offset + 6]).at(Span(start, start + 6)) from problem
+        raise errors.InvalidEscape(body[start - offset : start - offset + 6]).at(Span(start, start + 6)) from problem
 
 
 def _other_escape(found: re.Match[str], character: str, offset: int) -> str:
+    """The character of an escape that is a letter. As in PostgreSQL, an unknown letter stands for itself."""
     if character in "uUx":
         raise _bad_escape(found, offset)
     return _NAMED_ESCAPES.get(character, character)
 
 
 def _bad_escape(found: re.Match[str], offset: int) -> HeadgateError:
-    return InvalidEscape(found[0]).at(Span(offset + found.start(), offset + found.end()))
+    return errors.InvalidEscape(found[0]).at(Span(offset + found.start(), offset + found.end()))

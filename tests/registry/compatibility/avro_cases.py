@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 
 
 class Case(NamedTuple):

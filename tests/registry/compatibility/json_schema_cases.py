@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema"

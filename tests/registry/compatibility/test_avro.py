@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headgate.registry.compatibility.avro import incompatibilities
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, avro_types, parse
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 from tests.laws import examples as law
 from tests.registry.compatibility.avro_cases import CASES, Case, field, record
 from tests.registry.strategies import Pair, avro_pairs, avro_schemas, avro_values

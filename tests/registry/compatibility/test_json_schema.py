@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.registry.compatibility.json_schema.compare import differences, incompatibilities
+from headgate.registry.compatibility.json_compare import differences, incompatibilities
 from headgate.registry.schemas import ParsedSchema, Reference, Schema, parse
-from headgate.schema.formats.documents import Json
-from headgate.schema.written import SchemaFormat
+from headgate.schema.written import Json, SchemaFormat
 from tests.laws import examples as law
 from tests.registry.compatibility.json_schema_cases import CASES, Case, at_2020, closed, opened, text
 from tests.registry.strategies import Pair, json_instances, json_pairs, json_schemas

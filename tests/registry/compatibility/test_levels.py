@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from headgate.registry.compatibility.levels import check
+from headgate.registry.compatibility import check
 from headgate.registry.schemas import ParsedSchema, Schema, parse
-from headgate.schema.formats.documents import Json
-from headgate.schema.written import CompatibilityLevel, SchemaFormat
+from headgate.schema.written import CompatibilityLevel, Json, SchemaFormat
 from tests.registry.compatibility.avro_cases import field, record
 
 pytestmark = pytest.mark.unit

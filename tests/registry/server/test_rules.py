@@ -183,7 +183,7 @@ class History(RuleBasedStateMachine):
         self._registration = Registration(check_level)
         self._meaning: dict[int, str] = {}
         with self._store.writing() as tables:
-            tables.settings.put_config(None, CompatibilityLevel.NONE, None)
+            tables.put_config(None, CompatibilityLevel.NONE, None)
 
     def teardown(self) -> None:
         self._store.close()

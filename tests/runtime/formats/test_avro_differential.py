@@ -23,7 +23,7 @@ from headgate.runtime.decode import evaluate_once
 from headgate.runtime.formats.readers import side_reader
 from headgate.runtime.formats.side import MALFORMED, WriterSchemas
 from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type, needed_past
-from headgate.schema.evolve.arriving import arriving
+from headgate.schema.evolve.verdicts import arriving
 from headgate.schema.types import Array, Map, Record, Type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from tests.laws import examples

@@ -16,13 +16,12 @@ from google.protobuf.message import Message
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headgate.schema.casts import from_json
 from headgate.schema.encodings import SchemaEncoding, decoded_type
 from headgate.schema.errors import UnsupportedType, ValueDoesNotFit
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.formats.protobuf import to_protobuf
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
-from headgate.schema.values import dumps, to_json
+from headgate.schema.values import dumps, from_json, to_json
 from headgate.schema.written import SchemaFormat, WrittenSchema
 from tests.laws import examples
 from tests.runtime.formats.decoding import Bad, decoded, framed, written

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from headgate.schema.docs import DocumentedPart
 from headgate.schema.evolve import changes as c
-from headgate.schema.paths import Path, Step
+from headgate.schema.names import Path, Step
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.changes import diff
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.types import Array, Enum, Field, Map, Record, Type
 from tests.schema import strategies as s

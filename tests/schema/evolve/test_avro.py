@@ -12,7 +12,7 @@ from fastavro.read import SchemaResolutionError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.changes import diff
 from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.avro.write import to_avro

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from headgate.schema.evolve.changes import FieldMoved, FieldRenamed
-from headgate.schema.evolve.diff import diff
-from headgate.schema.paths import print_path
+from headgate.schema.evolve.changes import FieldMoved, FieldRenamed, diff
+from headgate.schema.names import print_path
 from headgate.schema.types import Record
 from tests.laws import examples
 from tests.schema import strategies as s

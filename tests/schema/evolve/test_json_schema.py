@@ -7,20 +7,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headgate.schema.casts import from_json, widen_value
 from headgate.schema.errors import ValueDoesNotFit
-from headgate.schema.evolve.changes import TypeWidened
-from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.changes import TypeWidened, diff
 from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.jsonschema import to_json_schema
 from headgate.schema.parse import parse_type
 from headgate.schema.types import Decimal, Field, Record, Type
-from headgate.schema.values import to_json
+from headgate.schema.values import from_json, to_json
 from tests.laws import examples
 from tests.schema import strategies as s
 from tests.schema.evolve.evolutions import changed_records, follows
 from tests.schema.records import record_type
+from tests.schema.values import widen_value
 
 pytestmark = pytest.mark.unit
 

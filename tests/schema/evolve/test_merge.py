@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from headgate.schema.evolve.changes import FieldRemoved
-from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.changes import FieldRemoved, diff
 from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.render import print_type

@@ -18,7 +18,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headgate.schema.errors import UnsupportedType
-from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.changes import diff
 from headgate.schema.evolve.merge import merge
 from headgate.schema.evolve.verdicts import Level, Target, verdict
 from headgate.schema.formats.protobuf import to_protobuf

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from headgate.schema.encodings import SchemaEncoding, decoded_type, known_fields, needed_past, past_fields
-from headgate.schema.evolve.arriving import arriving
 from headgate.schema.evolve.renames import present_name
-from headgate.schema.evolve.verdicts import Target
+from headgate.schema.evolve.verdicts import Target, arriving
 from headgate.schema.render import print_type
 from headgate.schema.written import SchemaFormat, WrittenSchema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from headgate.schema.evolve.diff import diff
+from headgate.schema.evolve.changes import diff
 from headgate.schema.evolve.verdicts import Level, Target, Verdict, verdict
 from headgate.schema.types import Record
 from tests.laws import examples

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.schema.evolve.widen import widen
+from headgate.schema.evolve.merge import widen
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type

@@ -30,7 +30,8 @@ from headgate.schema.errors import (
     UnresolvedType,
     UnsupportedUnion,
 )
-from headgate.schema.formats.avro import columns_of, from_avro, to_avro
+from headgate.schema.formats.avro import from_avro, to_avro
+from headgate.schema.formats.avro.read import read_schema
 from headgate.schema.names import avro_names
 from headgate.schema.parse import parse_type
 from headgate.schema.render import print_type
@@ -203,20 +204,15 @@ def test_references_give_the_names_that_a_schema_uses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "columns"),
+    ("schema", "type_", "nullable"),
     [
-        ("string", "value text not null"),
-        (["null", "string"], "value text"),
-        (a_record(a_field("a", "int"), a_field("b", ["null", "int"])), "a integer not null, b integer"),
-        (["null", a_record(a_field("a", "int", doc="kept"))], "a integer comment 'kept'"),
+        ("string", "text", False),
+        (["null", "string"], "text", True),
+        (["null", a_record(a_field("a", "int", doc="kept"))], "record \"r\" (a integer not null comment 'kept')", True),
     ],
 )
-def test_the_columns_of_a_value(schema: object, columns: str) -> None:
-    assert Record(columns_of(schema)) == parse_type(f"record({columns})")
-
-
-def test_a_key_that_is_not_a_record_is_called_as_asked() -> None:
-    assert columns_of("long", column="key")[0].name == "key"
+def test_a_whole_value_may_be_null(schema: object, type_: str, nullable: bool) -> None:
+    assert read_schema(schema) == (parse_type(type_), nullable)
 
 
 REFUSED: list[tuple[object, type[HeadgateError], str]] = [

@@ -21,7 +21,7 @@ from headgate.schema.formats.avro.tree import (
     walk,
     without_docs,
 )
-from headgate.schema.formats.documents import Json
+from headgate.schema.written import Json
 from tests.laws import examples
 from tests.registry.strategies import avro_schemas
 

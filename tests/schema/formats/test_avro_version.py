@@ -9,7 +9,7 @@ import pytest
 
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.avro.tree import to_json
-from headgate.schema.formats.avro.version import differs, next_version
+from headgate.schema.formats.avro.write import differs, next_version
 
 pytestmark = pytest.mark.unit
 

@@ -14,6 +14,7 @@ from random import Random
 from headgate.schema.types import Array, Bigint, Integer
 from headgate.sql.query.growth import Append, Growth, Keyed
 from headgate.sql.query.scope import Column, Relation
+from headgate.sql.query.tree import RelationName
 from headgate.text.cursor import Identifier
 
 COLUMNS = (
@@ -35,7 +36,7 @@ Row = tuple[int, int | None, int | None, str | None]
 def find_relation(parts: Sequence[Identifier]) -> Relation:
     name = parts[-1].name
     columns = tuple(Column(c.name, c.type, c.nullable and not (name == "k2" and c.name == "a")) for c in COLUMNS)
-    return Relation(name, name, columns)
+    return Relation(RelationName(name), name, columns)
 
 
 # contents

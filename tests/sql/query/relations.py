@@ -25,19 +25,20 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.sql.query.errors import UnknownAlias, UnsupportedQuery
+from headgate.sql.errors import UnknownAlias, UnsupportedQuery
 from headgate.sql.query.scope import Column, Relation
+from headgate.sql.query.tree import ColumnRef, RelationName
 from headgate.text.cursor import Identifier
 
 POINT = Record((Field("x", Integer()), Field("y", Integer())))
 KEY = Record((Field("f", Integer(), False), Field("g", Record((Field("h", Text(), doc="its height"),)))))
 
 ORDERS = Relation(
-    "orders",
+    RelationName("orders", 1),
     "rel_1",
     (
-        Column("id", Bigint(), False, "the order's number", ("orders", "id")),
-        Column("price", Double(), True, "in EUR", ("orders", "price")),
+        Column("id", Bigint(), False, "the order's number", ColumnRef(1, 1)),
+        Column("price", Double(), True, "in EUR", ColumnRef(1, 2)),
         Column("Name", Text(), False),
         Column("n", Integer()),
         Column("r", Real()),
@@ -56,10 +57,10 @@ ORDERS = Relation(
     hidden=(Column("_meta", Text(), False),),
     hints=(("customer", "The source drops its key: add INCLUDE KEY to it."),),
 )
-CUSTOMERS = Relation("customers", "rel_2", (Column("id", Bigint(), False), Column("city", Text())))
-BOTH_CASES = Relation("cases", "rel_3", (Column("a", Integer()), Column("A", Text())))
+CUSTOMERS = Relation(RelationName("customers", 2), "rel_2", (Column("id", Bigint(), False), Column("city", Text())))
+BOTH_CASES = Relation(RelationName("cases", 3), "rel_3", (Column("a", Integer()), Column("A", Text())))
 
-RELATIONS = {relation.name: relation for relation in (ORDERS, CUSTOMERS, BOTH_CASES)}
+RELATIONS = {relation.name.name: relation for relation in (ORDERS, CUSTOMERS, BOTH_CASES)}
 
 
 def find_relation(parts: Sequence[Identifier]) -> Relation:
@@ -87,4 +88,4 @@ SMALL = (
 def find_small(parts: Sequence[Identifier]) -> Relation:
     """Any relation, with a few columns."""
     name = parts[-1].name
-    return Relation(name, name, SMALL)
+    return Relation(RelationName(name), name, SMALL)

@@ -8,6 +8,7 @@ from headgate.errors import HeadgateError
 from headgate.schema.render import print_type
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.select import analyse
+from headgate.sql.query.tree import ColumnRef, RelationName
 from tests.sql.query.relations import find_relation, resolve
 
 pytestmark = pytest.mark.unit
@@ -59,7 +60,7 @@ def test_a_star_leaves_hidden_columns_out() -> None:
 def test_docs_follow_plain_projections_and_renames_but_not_expressions() -> None:
     columns = analysed("SELECT id AS number, (price), price + 1 AS more FROM orders").columns
     assert [c.doc for c in columns] == ["the order's number", "in EUR", None]
-    assert columns[0].origin == ("orders", "id")
+    assert columns[0].origin == ColumnRef(1, 1)
 
 
 def test_the_doc_of_a_field_follows_what_is_nothing_but_that_field() -> None:
@@ -95,7 +96,7 @@ def test_a_query_is_stateless_if_each_row_comes_from_one(query: str, row_by_row:
 
 def test_relations_are_listed_once_and_common_tables_are_none() -> None:
     query = "WITH a AS (SELECT id FROM orders) SELECT a.id FROM a JOIN orders o ON a.id = o.id"
-    assert analysed(query).relations == ("orders",)
+    assert analysed(query).relations == (RelationName("orders", 1),)
 
 
 def test_a_call_without_signature_has_no_type_until_spark_gives_one() -> None:

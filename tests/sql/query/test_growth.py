@@ -23,7 +23,7 @@ GROWTHS: dict[str, Growth] = {
 def growth(query: str) -> str:
     """`append`, `keyed by` the key's columns, or `changing:` and why."""
     analysed = analyse(query, find_small)
-    match derive(analysed.tree, GROWTHS.__getitem__):
+    match derive(analysed.tree, lambda read: GROWTHS[read.name]):
         case Append():
             return "append"
         case Keyed(key):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.sql.query.select import analyse
-from headgate.sql.query.stability import Stability, Unstable
+from headgate.sql.query.tree import Stability, Unstable
 from tests.sql.query.relations import find_small
 
 pytestmark = pytest.mark.unit
@@ -40,7 +40,7 @@ SELECT x FROM (VALUES (rand()), (1)) AS v(x)                              -> x: 
 def test_what_columns_and_rows_depend_on(case: str) -> None:
     query, _, expected = case.partition("->")
     analysed = analyse(query.strip(), find_small)
-    found = Stability(analysed.tree, RELATIONS.__getitem__).result
+    found = Stability(analysed.tree, lambda read: RELATIONS[read.name]).result
     names = [*(column.name for column in analysed.columns), "rows"]
     sets = [*found.columns, found.rows]
     shown = [f"{name}: {','.join(sorted(each)) or '-'}" for name, each in zip(names, sets, strict=True)]

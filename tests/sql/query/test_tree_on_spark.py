@@ -67,7 +67,7 @@ def test_random_queries_do_as_their_trees_say(session: SparkSession, seed: int) 
     random = Random(seed)
     query, contents = Queries(random).query(), Contents(random)
     analysed = analyse(query.text.ours, lambda parts: _random(find_relation(parts)))
-    claimed = derive(analysed.tree, GROWTHS.__getitem__)
+    claimed = derive(analysed.tree, lambda read: GROWTHS[read.name])
     before: Rows = Counter()
     for _ in range(2):
         contents.change()

@@ -17,10 +17,8 @@ from headgate.schema.render import print_type
 from headgate.schema.types import Type
 from headgate.sql import (
     captures,
-    collections,
     connections,
     formats,
-    kafka,
     materializations,
     objects,
     options,
@@ -30,8 +28,6 @@ from headgate.sql import (
     sinks,
     sources,
     statement,
-    streams,
-    types,
     views,
 )
 from headgate.sql.errors import InvalidStatementJson
@@ -41,8 +37,8 @@ from headgate.text.cursor import Identifier
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _MODULES = (
-    captures, collections, connections, formats, kafka, materializations, objects, options, queries,
-    registry_formats, show, sinks, sources, statement, streams, types, views,
+    captures, connections, formats, materializations, objects, options, queries,
+    registry_formats, show, sinks, sources, statement, views,
 )  # fmt: skip
 _NODES: dict[str, type] = {
     cls.__name__: cls

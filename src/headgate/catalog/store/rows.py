@@ -14,7 +14,6 @@ from headgate.catalog.catalog import Catalog, build_catalog
 from headgate.catalog.objects import (
     NO_COMMENT,
     Column,
-    ColumnRef,
     Comment,
     Dependency,
     DependencyKind,
@@ -24,6 +23,7 @@ from headgate.catalog.objects import (
 )
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource
 from headgate.catalog.store.codec import definition_text, read_definition, read_type, type_text
+from headgate.sql.query.tree import ColumnRef
 from headgate.sql.statement import Kind
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,15 +12,8 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from headgate.embedded import host
 from headgate.embedded.errors import PostgresDataOfOtherVersion, ServiceDidNotStart
-from headgate.embedded.host import (
-    LOOPBACK,
-    accepts_connections,
-    check_readable,
-    is_root,
-    private_file,
-    private_folder,
-)
 from headgate.embedded.jars import cache_folder
 from headgate.embedded.process import Command
 from headgate.embedded.service import Commands, Placement, Requirements, ServiceName
@@ -54,17 +47,17 @@ class Postgres:
     )
 
     def prepare(self, placement: Placement) -> Commands:
-        private_folder(placement.data, placement.user)
+        host.private_folder(placement.data, placement.user)
         check_version(_cluster(placement))
         programs = install() / "bin"
-        check_readable(placement.user, programs / "postgres", "PostgreSQL's programs")
-        check_readable(placement.user, placement.data, "PostgreSQL's data")
+        host.check_readable(placement.user, programs / "postgres", "PostgreSQL's programs")
+        host.check_readable(placement.user, placement.data, "PostgreSQL's data")
         if _is_made(placement):
             return Commands(_server(placement, programs))
         return Commands(_server(placement, programs), setup=_initdb(placement, programs))
 
     def is_ready(self, placement: Placement) -> bool:
-        if not accepts_connections(placement.port):
+        if not host.accepts_connections(placement.port):
             return False
         try:
             with _connect(placement, "postgres"):
@@ -81,15 +74,15 @@ class Postgres:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
 
     def address(self, placement: Placement) -> str:
-        return f"postgresql://{ROLE}:{password(placement)}@{LOOPBACK}:{placement.port}/{DATABASE}"
+        return f"postgresql://{ROLE}:{password(placement)}@{host.LOOPBACK}:{placement.port}/{DATABASE}"
 
     def public_address(self, placement: Placement) -> str:
-        return f"postgresql://{ROLE}@{LOOPBACK}:{placement.port}/{DATABASE}"
+        return f"postgresql://{ROLE}@{host.LOOPBACK}:{placement.port}/{DATABASE}"
 
 
 def _server(placement: Placement, programs: Path) -> Command:
     settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-    options = ("-D", str(_cluster(placement)), "-h", LOOPBACK, "-p", str(placement.port))
+    options = ("-D", str(_cluster(placement)), "-h", host.LOOPBACK, "-p", str(placement.port))
     command = (str(programs / "postgres"), *options, *settings)
     # SIGINT is a fast, orderly shutdown. SIGQUIT ends all backends at once; the next start replays the write-ahead log.
     return Command(command, placement.data, placement.user, stop_signal=signal.SIGINT, death_signal=signal.SIGQUIT)
@@ -97,7 +90,7 @@ def _server(placement: Placement, programs: Path) -> Command:
 
 def _initdb(placement: Placement, programs: Path) -> Command:
     shutil.rmtree(_cluster(placement), ignore_errors=True)  # left by an initdb that was killed
-    password_file = private_file(placement.data / INITIAL_PASSWORD, _new_password(placement), placement.user)
+    password_file = host.private_file(placement.data / INITIAL_PASSWORD, _new_password(placement), placement.user)
     options = (
         *("--pgdata", str(_cluster(placement)), "--username", ROLE, "--pwfile", str(password_file)),
         *("--auth", "scram-sha-256", "--locale", "C", "--encoding", "UTF8", "--no-sync", "--no-instructions"),
@@ -113,7 +106,7 @@ def _is_made(placement: Placement) -> bool:
 
 def _new_password(placement: Placement) -> str:
     path = placement.secrets / "postgres"
-    return private_file(path, secrets.token_hex(24), None).read_text()
+    return host.private_file(path, secrets.token_hex(24), None).read_text()
 
 
 def password(placement: Placement) -> str:
@@ -141,7 +134,7 @@ def install() -> Path:
     Under root it is a copy that other users can read, because the package may be in a folder that only root can enter.
     """
     package = _package()
-    if not is_root():
+    if not host.is_root():
         return package / f"pginstall{MAJOR}"
     home = cache_folder() / f"postgres-{MAJOR}-{_fingerprint(package)}"
     if not home.exists():
@@ -195,6 +188,6 @@ def _cluster(placement: Placement) -> Path:
 
 def _connect(placement: Placement, database: str) -> psycopg.Connection[tuple[object, ...]]:
     return psycopg.connect(
-        host=LOOPBACK, port=placement.port, user=ROLE, password=password(placement), dbname=database,
+        host=host.LOOPBACK, port=placement.port, user=ROLE, password=password(placement), dbname=database,
         connect_timeout=3, autocommit=True,
     )  # fmt: skip

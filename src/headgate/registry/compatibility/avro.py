@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from headgate.registry.compatibility import Incompatibility
+from headgate.registry.errors import Incompatibility
 from headgate.registry.schemas import ParsedSchema, avro_types
 from headgate.schema.formats.avro import tree
 

@@ -14,18 +14,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import cast
 
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    EnumDescriptorProto,
-    FeatureSet,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-)
+from google.protobuf import descriptor_pb2 as pb
 
-from headgate.registry.compatibility import Incompatibility
+from headgate.registry.errors import Incompatibility
 from headgate.registry.schemas import ParsedSchema
 
-_F = FieldDescriptorProto
+_F = pb.FieldDescriptorProto
 
 HARMLESS = frozenset(
     {
@@ -86,7 +80,7 @@ class Member:
 class _Defined:
     """A message: its name without package, and whether it is in the file itself or imported."""
 
-    message: DescriptorProto
+    message: pb.DescriptorProto
     local: str
     own: bool
 
@@ -95,31 +89,31 @@ class _Defined:
 class _Definitions:
     """A file, and by full name all messages that it can use."""
 
-    file: FileDescriptorProto
+    file: pb.FileDescriptorProto
     messages: Mapping[str, _Defined]
 
     @classmethod
     def of(cls, schema: ParsedSchema) -> _Definitions:
-        file, *imported = cast(tuple[FileDescriptorProto, ...], schema.definition)
+        file, *imported = cast(tuple[pb.FileDescriptorProto, ...], schema.definition)
         messages = {name: found for other in imported for name, found in _messages(other, own=False)}
         return cls(file, {**messages, **dict(_messages(file, own=True))})
 
-    def member(self, field: FieldDescriptorProto, owner: DescriptorProto) -> Member:
+    def member(self, field: pb.FieldDescriptorProto, owner: pb.DescriptorProto) -> Member:
         """A field of the message `owner`."""
         shown = field.HasField("oneof_index") and not field.proto3_optional
         oneof = owner.oneof_decl[field.oneof_index].name if shown else None
         shape, parts = self._shape(field)
         return Member(field.name, field.number, self._label(field), oneof, shape, parts)
 
-    def _label(self, field: FieldDescriptorProto) -> Label:
+    def _label(self, field: pb.FieldDescriptorProto) -> Label:
         if field.label == _F.LABEL_REPEATED:
             return Label.REPEATED
-        if field.label == _F.LABEL_REQUIRED or (field.options.features.field_presence == FeatureSet.LEGACY_REQUIRED):
+        if field.label == _F.LABEL_REQUIRED or (field.options.features.field_presence == pb.FeatureSet.LEGACY_REQUIRED):
             return Label.REQUIRED
         written = field.proto3_optional or (not self.file.syntax and not field.HasField("oneof_index"))
         return Label.OPTIONAL if written else Label.NONE
 
-    def _shape(self, field: FieldDescriptorProto) -> tuple[Shape, tuple[Member, ...]]:
+    def _shape(self, field: pb.FieldDescriptorProto) -> tuple[Shape, tuple[Member, ...]]:
         if not field.type_name:
             return Shape(Kind.SCALAR, _F.Type.Name(field.type)[5:].lower(), _WIRE_FORMS[field.type]), ()
         name = field.type_name.removeprefix(".")
@@ -129,11 +123,11 @@ class _Definitions:
         if found is not None and found.message.options.map_entry:
             parts = tuple(self.member(part, found.message) for part in found.message.field)
             return Shape(Kind.MAP, f"map<{parts[0].shape.text}, {parts[1].shape.text}>"), parts
-        delimited = field.options.features.message_encoding == FeatureSet.DELIMITED
+        delimited = field.options.features.message_encoding == pb.FeatureSet.DELIMITED
         return Shape(Kind.GROUP if delimited or field.type == _F.TYPE_GROUP else Kind.MESSAGE, name), ()
 
 
-def _messages(file: FileDescriptorProto, *, own: bool) -> Iterator[tuple[str, _Defined]]:
+def _messages(file: pb.FileDescriptorProto, *, own: bool) -> Iterator[tuple[str, _Defined]]:
     """All messages by full name, nested ones too."""
     prefix = f"{file.package}." if file.package else ""
     waiting = [(message.name, message) for message in file.message_type]
@@ -167,7 +161,7 @@ class _Comparison:
         yield from _enums(reader.enum_type, writer.enum_type, "#")
 
     def _messages(
-        self, reader: Sequence[DescriptorProto], writer: Sequence[DescriptorProto], path: str
+        self, reader: Sequence[pb.DescriptorProto], writer: Sequence[pb.DescriptorProto], path: str
     ) -> Iterator[Incompatibility]:
         """Messages of one level, by name. Those made for maps are compared with their fields."""
         old = {message.name: (index, message) for index, message in enumerate(_declared(writer))}
@@ -183,15 +177,15 @@ class _Comparison:
                     yield _found(here, "MESSAGE_MOVED", f'message "{name}" is at another place in the file')
                 yield from self._message(new[name][1], old[name][1], here)
 
-    def _message(self, reader: DescriptorProto, writer: DescriptorProto, path: str) -> Iterator[Incompatibility]:
+    def _message(self, reader: pb.DescriptorProto, writer: pb.DescriptorProto, path: str) -> Iterator[Incompatibility]:
         new = {field.number: self.reader.member(field, reader) for field in reader.field}
         old = {field.number: self.writer.member(field, writer) for field in writer.field}
         yield from _oneofs(reader, writer, new, old, path)
         for number in sorted({*old, *new}):
             if number not in new:
-                yield from _removed(old[number], {name.name for name in reader.oneof_decl}, path)
+                yield from _removed_or_added(old[number], "REMOVED", {one.name for one in reader.oneof_decl}, path)
             elif number not in old:
-                yield from _added(new[number], {name.name for name in writer.oneof_decl}, path)
+                yield from _removed_or_added(new[number], "ADDED", {one.name for one in writer.oneof_decl}, path)
             else:
                 yield from self._field(new[number], old[number], path)
         yield from self._messages(reader.nested_type, writer.nested_type, path)
@@ -251,39 +245,22 @@ def _labels(new: Member, old: Member, path: str, what: str) -> Iterator[Incompat
     yield _found(path, kind, f"{what} changed from {old.label.value} to {new.label.value}")
 
 
-def _removed(old: Member, kept_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
-    what = f'field "{old.name}" (number {old.number})'
-    if old.oneof is not None:
-        if old.oneof in kept_oneofs:
-            yield _found(
-                f"{path}/{old.oneof}/{old.name}",
-                "ONEOF_FIELD_REMOVED",
-                f'{what} was removed from oneof "{old.oneof}"',
-            )
-    elif old.label is Label.REQUIRED:
-        yield _found(f"{path}/{old.name}", "REQUIRED_FIELD_REMOVED", f"required {what} was removed")
-    else:
-        yield _found(f"{path}/{old.name}", "FIELD_REMOVED", f"{what} was removed")
-
-
-def _added(new: Member, old_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
-    what = f'field "{new.name}" (number {new.number})'
-    if new.oneof is not None:
-        if new.oneof in old_oneofs:
-            yield _found(
-                f"{path}/{new.oneof}/{new.name}",
-                "ONEOF_FIELD_ADDED",
-                f'{what} was added to oneof "{new.oneof}"',
-            )
-    elif new.label is Label.REQUIRED:
-        yield _found(f"{path}/{new.name}", "REQUIRED_FIELD_ADDED", f"required {what} was added")
-    else:
-        yield _found(f"{path}/{new.name}", "FIELD_ADDED", f"{what} was added")
+def _removed_or_added(member: Member, verb: str, other_oneofs: set[str], path: str) -> Iterator[Incompatibility]:
+    """`verb` is REMOVED or ADDED. A oneof that only one of the files has is reported as a whole."""
+    what, done = f'field "{member.name}" (number {member.number})', f"was {verb.lower()}"
+    if member.oneof is None:
+        required = member.label is Label.REQUIRED
+        kind, prefix = ("REQUIRED_FIELD", "required ") if required else ("FIELD", "")
+        yield _found(f"{path}/{member.name}", f"{kind}_{verb}", f"{prefix}{what} {done}")
+    elif member.oneof in other_oneofs:
+        preposition = "from" if verb == "REMOVED" else "to"
+        message = f'{what} {done} {preposition} oneof "{member.oneof}"'
+        yield _found(f"{path}/{member.oneof}/{member.name}", f"ONEOF_FIELD_{verb}", message)
 
 
 def _oneofs(
-    reader: DescriptorProto,
-    writer: DescriptorProto,
+    reader: pb.DescriptorProto,
+    writer: pb.DescriptorProto,
     new: dict[int, Member],
     old: dict[int, Member],
     path: str,
@@ -298,11 +275,8 @@ def _oneofs(
         if single > 1 or (single == 0 and len(shared) > 1):
             yield _found(here, "MULTIPLE_FIELDS_MOVED_TO_ONEOF", f"several fields were moved into {what}")
         elif single == 1 and shared:
-            yield _found(
-                here,
-                "FIELD_MOVED_TO_EXISTING_ONEOF",
-                f"a field was moved into {what}, which had fields already",
-            )
+            message = f"a field was moved into {what}, which had fields already"
+            yield _found(here, "FIELD_MOVED_TO_EXISTING_ONEOF", message)
         if oneof not in shown[1]:
             yield _found(here, "ONEOF_ADDED", f"{what} was added")
     for oneof in (found.name for found in writer.oneof_decl if found.name in shown[1] - shown[0]):
@@ -310,7 +284,7 @@ def _oneofs(
 
 
 def _enums(
-    reader: Sequence[EnumDescriptorProto], writer: Sequence[EnumDescriptorProto], path: str
+    reader: Sequence[pb.EnumDescriptorProto], writer: Sequence[pb.EnumDescriptorProto], path: str
 ) -> Iterator[Incompatibility]:
     new, old = ({enum.name: enum for enum in enums} for enums in (reader, writer))
     for name in (*old, *(name for name in new if name not in old)):
@@ -323,7 +297,7 @@ def _enums(
             yield from _enum(new[name], old[name], here)
 
 
-def _enum(reader: EnumDescriptorProto, writer: EnumDescriptorProto, path: str) -> Iterator[Incompatibility]:
+def _enum(reader: pb.EnumDescriptorProto, writer: pb.EnumDescriptorProto, path: str) -> Iterator[Incompatibility]:
     new, old = ({value.number: value.name for value in enum.value} for enum in (reader, writer))
     for number in sorted({*new, *old}):
         here = f"{path}/{new.get(number, old.get(number, ''))}"
@@ -335,7 +309,7 @@ def _enum(reader: EnumDescriptorProto, writer: EnumDescriptorProto, path: str) -
             yield _found(here, "ENUM_CONST_CHANGED", f'value "{old[number]}" ({number}) became "{new[number]}"')
 
 
-def _declared(messages: Sequence[DescriptorProto]) -> list[DescriptorProto]:
+def _declared(messages: Sequence[pb.DescriptorProto]) -> list[pb.DescriptorProto]:
     return [message for message in messages if not message.options.map_entry]
 
 

@@ -24,20 +24,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.registry.schemas import ParsedSchema, Reference, Schema
-from headgate.registry.server.errors import (
-    BodyTooLarge,
-    InvalidSchema,
-    InvalidSubject,
-    InvalidVersion,
-    NoAcceptableType,
-    NotSignedIn,
-    ReadOnlyUser,
-    Refusal,
-    StoreFailed,
-    UnknownContentType,
-    UnreadableRequest,
-    UserFileUnusable,
-)
+from headgate.registry.server import errors
 from headgate.registry.server.rules import Config, Mode, PostedSchema, parse_level, parse_mode
 from headgate.registry.server.store import LATEST, StoredVersion
 from headgate.registry.wire import MAX_ID
@@ -77,7 +64,7 @@ class Call:
         try:
             return default if text is None else int(text)
         except ValueError:
-            raise UnreadableRequest(f'"{name}" is not a number') from None
+            raise errors.UnreadableRequest(f'"{name}" is not a number') from None
 
     def page(self, items: tuple[Json, ...]) -> list[Json]:
         """The part of a list that `offset` and `limit` select. A negative limit means no limit."""
@@ -103,7 +90,7 @@ def endpoint(handler: Handler, users: Users, *, writes: bool = False) -> Endpoin
             accepted = _accepted(request.headers.get("accept", ""))
             call = await _call(request)
             return _respond(await run_in_threadpool(handler, call), accepted)
-        except Refusal as refusal:
+        except errors.Refusal as refusal:
             return refuse(refusal, accepted)
         except ClientDisconnect:
             return Response(status_code=400)
@@ -111,10 +98,10 @@ def endpoint(handler: Handler, users: Users, *, writes: bool = False) -> Endpoin
     return answer
 
 
-def refuse(refusal: Refusal, content_type: str = OWN_TYPE) -> Response:
-    if isinstance(refusal, StoreFailed):
+def refuse(refusal: errors.Refusal, content_type: str = OWN_TYPE) -> Response:
+    if isinstance(refusal, errors.StoreFailed):
         log.error("%s", refusal)
-    headers = {"WWW-Authenticate": 'Basic realm="registry"'} if isinstance(refusal, NotSignedIn) else None
+    headers = {"WWW-Authenticate": 'Basic realm="registry"'} if isinstance(refusal, errors.NotSignedIn) else None
     body: Json = {"error_code": refusal.registry_code, "message": refusal.message()}
     return Response(orjson.dumps(body), refusal.status, headers, content_type)
 
@@ -140,18 +127,18 @@ async def _call(request: Request) -> Call:
 async def _read_body(request: Request) -> dict[str, Json]:
     content_type = request.headers.get("content-type", BODY_TYPES[0])
     if content_type.partition(";")[0].strip().lower() not in BODY_TYPES:
-        raise UnknownContentType(content_type)
+        raise errors.UnknownContentType(content_type)
     received = bytearray()
     async for chunk in request.stream():
         received += chunk
         if len(received) > MAX_BODY:
-            raise BodyTooLarge(MAX_BODY)
+            raise errors.BodyTooLarge(MAX_BODY)
     try:
         body = orjson.loads(received)
     except orjson.JSONDecodeError as failure:
-        raise UnreadableRequest(f"request body is not JSON: {failure}") from failure
+        raise errors.UnreadableRequest(f"request body is not JSON: {failure}") from failure
     if not isinstance(body, dict):
-        raise UnreadableRequest("request body is not a JSON object")
+        raise errors.UnreadableRequest("request body is not a JSON object")
     return body
 
 
@@ -163,7 +150,7 @@ def _accepted(accept: str) -> str:
     for content_type in ANSWER_TYPES:
         if content_type in wanted:
             return content_type
-    raise NoAcceptableType(accept)
+    raise errors.NoAcceptableType(accept)
 
 
 def _respond(result: Json | Raw, content_type: str) -> Response:
@@ -196,9 +183,9 @@ class Users:
         expected = user.password if user is not None else ""
         right = hmac.compare_digest(password.encode(), expected.encode())
         if user is None or not right:
-            raise NotSignedIn
+            raise errors.NotSignedIn
         if writes and user.read_only:
-            raise ReadOnlyUser(name)
+            raise errors.ReadOnlyUser(name)
 
 
 def read_users(path: Path) -> Users:
@@ -208,18 +195,18 @@ def read_users(path: Path) -> Users:
     """
     try:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise UserFileUnusable(str(path), "others than its owner can use it")
+            raise errors.UserFileUnusable(str(path), "others than its owner can use it")
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "it is no text"
-        raise UserFileUnusable(str(path), reason or "it cannot be read") from failure
+        raise errors.UserFileUnusable(str(path), reason or "it cannot be read") from failure
     users = [
         _user(path, number, line)
         for number, line in enumerate(lines, start=1)
         if line.strip() and not line.startswith("#")
     ]
     if not users:
-        raise UserFileUnusable(str(path), "it names no user")
+        raise errors.UserFileUnusable(str(path), "it names no user")
     return Users({user.name: user for user in users})
 
 
@@ -228,19 +215,19 @@ def _user(path: Path, number: int, line: str) -> User:
         case ["read-write" | "read-only" as role, name, password]:
             return User(name, password.rstrip(), role == "read-only")
         case _:
-            raise UserFileUnusable(str(path), f"line {number} is not understood")
+            raise errors.UserFileUnusable(str(path), f"line {number} is not understood")
 
 
 def _credentials(authorization: str) -> tuple[str, str]:
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
-        raise NotSignedIn
+        raise errors.NotSignedIn
     try:
         name, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
-        raise NotSignedIn from None
+        raise errors.NotSignedIn from None
     if not colon:
-        raise NotSignedIn
+        raise errors.NotSignedIn
     return name, password
 
 
@@ -253,11 +240,11 @@ def subject_name(name: str) -> str:
     """The plain name of a subject. There is only the default context, written `:.:name` or just `name`."""
     plain = name.removeprefix(_DEFAULT_CONTEXT)
     if plain.startswith((":.", _ALL_CONTEXTS)):
-        raise InvalidSubject(name, "this registry has the default context only")
+        raise errors.InvalidSubject(name, "this registry has the default context only")
     if not plain or plain in _RESERVED:
-        raise InvalidSubject(name, "the name is empty or reserved")
+        raise errors.InvalidSubject(name, "the name is empty or reserved")
     if not plain.isprintable():
-        raise InvalidSubject(name, "it has control characters")
+        raise errors.InvalidSubject(name, "it has control characters")
     return plain
 
 
@@ -275,9 +262,9 @@ def version_number(text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise InvalidVersion(text) from None
+        raise errors.InvalidVersion(text) from None
     if number != LATEST and not 1 <= number < 2**31:
-        raise InvalidVersion(text)
+        raise errors.InvalidVersion(text)
     return number
 
 
@@ -296,7 +283,7 @@ def schema_request(body: dict[str, Json]) -> PostedSchema:
     _refuse_contracts(body)
     text = body.get("schema")
     if not isinstance(text, str) or not text.strip():
-        raise InvalidSchema("the schema is empty")
+        raise errors.InvalidSchema("the schema is empty")
     schema = Schema(text, _schema_type(body.get("schemaType")), _references(body.get("references")))
     return PostedSchema(schema, _given_number(body, "id"), _given_number(body, "version"))
 
@@ -307,9 +294,9 @@ def config_change(body: dict[str, Json]) -> Config:
     _refuse_contracts(body)
     level, normalize = body.get("compatibility"), body.get("normalize")
     if level is not None and not isinstance(level, str):
-        raise UnreadableRequest('"compatibility" is not text')
+        raise errors.UnreadableRequest('"compatibility" is not text')
     if normalize is not None and not isinstance(normalize, bool):
-        raise UnreadableRequest('"normalize" is neither true nor false')
+        raise errors.UnreadableRequest('"normalize" is neither true nor false')
     return Config(None if level is None else parse_level(level), normalize)
 
 
@@ -346,7 +333,7 @@ def config_answer(config: Config, level_name: str) -> dict[str, Json]:
 def serialized(parsed: ParsedSchema) -> str:
     """A Protobuf schema as its file descriptor, in base64."""
     if parsed.schema.type is not SchemaFormat.PROTOBUF:
-        raise InvalidSchema(f"a schema of type {parsed.schema.type} has no serialized form")
+        raise errors.InvalidSchema(f"a schema of type {parsed.schema.type} has no serialized form")
     file = FileDescriptorProto()
     file.CopyFrom(cast(tuple[FileDescriptorProto, ...], parsed.definition)[0])
     file.ClearField("name")  # A registered schema has no file name.
@@ -359,14 +346,14 @@ def _schema_type(value: Json) -> SchemaFormat:
     try:
         return SchemaFormat(str(value).upper())
     except ValueError:
-        raise InvalidSchema(f'"{str(value)[:40]}" is no type of schema; write AVRO, JSON or PROTOBUF') from None
+        raise errors.InvalidSchema(f'"{str(value)[:40]}" is no type of schema; write AVRO, JSON or PROTOBUF') from None
 
 
 def _references(value: Json) -> tuple[Reference, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise InvalidSchema("references are not a list")
+        raise errors.InvalidSchema("references are not a list")
     return tuple(_reference(item) for item in value)
 
 
@@ -375,7 +362,7 @@ def _reference(item: Json) -> Reference:
         case {"name": str(name), "subject": str(subject), "version": int(version)}:
             return Reference(name, subject_name(subject), version_number(str(version)))
         case _:
-            raise InvalidSchema("a reference needs a name, a subject and a version")
+            raise errors.InvalidSchema("a reference needs a name, a subject and a version")
 
 
 def _given_number(body: dict[str, Json], name: str) -> int | None:
@@ -384,7 +371,7 @@ def _given_number(body: dict[str, Json], name: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value > MAX_ID:
-        raise UnreadableRequest(f'"{name}" is not a number that an {name} can have')
+        raise errors.UnreadableRequest(f'"{name}" is not a number that an {name} can have')
     lowest = 0 if name == "id" else 1
     return value if value >= lowest else None
 
@@ -392,4 +379,4 @@ def _given_number(body: dict[str, Json], name: str) -> int | None:
 def _refuse_contracts(body: dict[str, Json]) -> None:
     for name in _NOT_KEPT:
         if body.get(name):
-            raise InvalidSchema(f'this registry keeps no data contracts: leave out "{name}"')
+            raise errors.InvalidSchema(f'this registry keeps no data contracts: leave out "{name}"')

@@ -1,13 +1,15 @@
 """The REST interface: what each path takes, which rule it calls, what it answers.
 
-`create_app` makes the ASGI application, `_routes` is the list of all paths. Nothing is decided here: the rules are in
-`rules`, and `requests` reads what a client sends.
+`create_app` makes the ASGI application, `_routes` is the list of all paths. A handler gets the tables in one transaction,
+and the call. Nothing is decided here: the rules are in `rules`, and `requests` reads what a client sends.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import orjson
 from starlette.applications import Starlette
@@ -18,39 +20,19 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from headgate.registry.schemas import Schema
-from headgate.registry.server import requests, rules
-from headgate.registry.server.errors import (
-    Failed,
-    InvalidSchema,
-    UnknownSchemaId,
-    UnknownSubject,
-    UnreadableRequest,
-)
-from headgate.registry.server.requests import (
-    OWN_TYPE,
-    Call,
-    EncodedPaths,
-    Handler,
-    Json,
-    Raw,
-    Users,
-    endpoint,
-    refuse,
-    subject_name,
-    version_number,
-)
+from headgate.registry.server import errors, requests, rules
+from headgate.registry.server.requests import Call, Json, Raw, Users, subject_name, version_number
 from headgate.registry.server.rules import CompatibilityCheck, Registration, check_level
-from headgate.registry.server.store import (
-    Store,
-    StoredVersion,
-    Tables,
-    Visibility,
-    parse_stored,
-)
+from headgate.registry.server.store import Store, StoredVersion, Tables, Visibility, parse_stored
 from headgate.schema.written import SchemaFormat
 
 # The version of Confluent's API. Clients decide by it what a registry can do.
 API_VERSION = "7.9.0"
+_CLUSTER: Json = {"scope": {"path": [], "clusters": {"schema-registry-cluster": "headgate"}}, "id": ""}
+
+_TYPES = (SchemaFormat.JSON, SchemaFormat.PROTOBUF, SchemaFormat.AVRO)
+
+Handler: TypeAlias = Callable[[Tables, Call], "Json | Raw"]
 
 log = logging.getLogger(__name__)
 
@@ -59,147 +41,137 @@ def create_app(store: Store, *, users: Users | None = None, check: Compatibility
     """The registry as an ASGI application. `check` decides about compatibility, for registering and for the
     compatibility resource."""
     app = Starlette(
-        routes=_routes(Service(store, Registration(check), users or Users())),
-        middleware=[Middleware(EncodedPaths)],
+        routes=_routes(store, Registration(check), users or Users()),
+        middleware=[Middleware(requests.EncodedPaths)],
         exception_handlers={HTTPException: _no_such_path, Exception: _bug},
     )
     app.router.redirect_slashes = False
     return app
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """What every resource works with."""
-
-    store: Store
-    registration: Registration
-    users: Users
-
-    def route(self, method: str, path: str, handler: Handler, *, writes: bool | None = None) -> Route:
-        """Every method but GET needs the right to write, unless `writes` says otherwise."""
+def _routes(store: Store, registration: Registration, users: Users) -> list[Route]:
+    def route(method: str, path: str, handler: Handler, *, writes: bool | None = None) -> Route:
+        """Every method but GET writes, unless `writes` says otherwise. Writing needs the right to write."""
         changes = method != "GET" if writes is None else writes
-        return Route(path, endpoint(handler, self.users, writes=changes), methods=[method])
 
+        def run(call: Call) -> Json | Raw:
+            with store.writing() if changes else store.reading() as tables:
+                return handler(tables, call)
 
-def _routes(service: Service) -> list[Route]:
-    subjects, schemas = _Subjects(service), _Schemas(service)
-    compatibility, settings = _Compatibility(service), _Settings(service)
-    route, versions = service.route, "/subjects/{subject}/versions"
+        return Route(path, requests.endpoint(run, users, writes=changes), methods=[method])
+
+    versions, test = "/subjects/{subject}/versions", partial(_test_compatibility, registration)
     return [
-        route("GET", "/", _root),
-        route("GET", "/contexts", _contexts),
-        route("GET", "/v1/metadata/id", _cluster),
-        route("GET", "/v1/metadata/version", _version),
-        route("GET", "/subjects", subjects.list),
-        route("GET", versions, subjects.versions),
-        route("GET", versions + "/{version}", subjects.version),
-        route("GET", versions + "/{version}/schema", subjects.text),
-        route("GET", versions + "/{version}/referencedby", subjects.referenced_by),
-        route("POST", versions, subjects.register),
-        route("POST", "/subjects/{subject}", subjects.look_up, writes=False),
-        route("DELETE", versions + "/{version}", subjects.delete_version),
-        route("DELETE", "/subjects/{subject}", subjects.delete),
-        route("GET", "/schemas", schemas.list),
-        route("GET", "/schemas/types", schemas.types),
-        route("GET", "/schemas/ids/{id}", schemas.schema),
-        route("GET", "/schemas/ids/{id}/schema", schemas.text),
-        route("GET", "/schemas/ids/{id}/subjects", schemas.subjects),
-        route("GET", "/schemas/ids/{id}/versions", schemas.versions),
-        route("POST", "/compatibility" + versions, compatibility.with_subject, writes=False),
-        route("POST", "/compatibility" + versions + "/{version}", compatibility.with_version, writes=False),
-        *[made for end in ("", "/{subject}") for made in settings.routes(end)],
+        route("GET", "/", lambda tables, call: {}),
+        route("GET", "/contexts", lambda tables, call: call.page((".",))),
+        route("GET", "/v1/metadata/id", lambda tables, call: _CLUSTER),
+        route("GET", "/v1/metadata/version", lambda tables, call: {"version": API_VERSION, "commitId": ""}),
+        route("GET", "/subjects", _list_subjects),
+        route("GET", versions, _list_versions),
+        route("GET", versions + "/{version}", _read_version),
+        route("GET", versions + "/{version}/schema", _read_text_of_version),
+        route("GET", versions + "/{version}/referencedby", _referenced_by),
+        route("POST", versions, partial(_register, registration)),
+        route("POST", "/subjects/{subject}", _look_up, writes=False),
+        route("DELETE", versions + "/{version}", _delete_version),
+        route("DELETE", "/subjects/{subject}", _delete_subject),
+        route("GET", "/schemas", _list_schemas),
+        route("GET", "/schemas/types", lambda tables, call: [*_TYPES]),
+        route("GET", "/schemas/ids/{id}", _read_schema),
+        route("GET", "/schemas/ids/{id}/schema", _read_text_of_id),
+        route("GET", "/schemas/ids/{id}/subjects", _subjects_of_id),
+        route("GET", "/schemas/ids/{id}/versions", _versions_of_id),
+        route("POST", "/compatibility" + versions, test, writes=False),
+        route("POST", "/compatibility" + versions + "/{version}", test, writes=False),
+        *(
+            route(method, path + end, handler)
+            for end in ("", "/{subject}")
+            for method, path, handler in (
+                ("GET", "/config", _read_config),
+                ("PUT", "/config", _put_config),
+                ("DELETE", "/config", _drop_config),
+                ("GET", "/mode", _read_mode),
+                ("PUT", "/mode", _put_mode),
+                ("DELETE", "/mode", _drop_mode),
+            )
+        ),
     ]
 
 
-def _root(_call: Call) -> Json:
-    return {}
+# --- subjects and their versions
 
 
-def _contexts(call: Call) -> Json:
-    return call.page((".",))
+def _list_subjects(tables: Tables, call: Call) -> Json:
+    prefix = requests.subject_prefix(call.query.get("subjectPrefix", ""))
+    return call.page(tables.subjects(prefix, _visibility(call)))
 
 
-def _cluster(_call: Call) -> Json:
-    return {"scope": {"path": [], "clusters": {"schema-registry-cluster": "headgate"}}, "id": ""}
+def _list_versions(tables: Tables, call: Call) -> Json:
+    subject, visibility = subject_name(call.path["subject"]), _visibility(call)
+    found = tables.versions(subject, visibility)
+    if not found:
+        # A subject without deleted versions exists, so asking for its deleted versions is no error.
+        rules.require_subject(tables, subject, Visibility.LIVE if visibility is Visibility.LIVE else Visibility.ALL)
+    return call.page(tuple(version.version for version in found))
 
 
-def _version(_call: Call) -> Json:
-    return {"version": API_VERSION, "commitId": ""}
+def _read_version(tables: Tables, call: Call) -> Json:
+    version = _named(tables, call, _visibility(call))
+    return requests.version_answer(version, _formatted(tables, version.schema, call))
 
 
-@dataclass(frozen=True, slots=True)
-class _Subjects:
-    service: Service
+def _read_text_of_version(tables: Tables, call: Call) -> Raw:
+    return Raw(_formatted(tables, _named(tables, call, _visibility(call)).schema, call))
 
-    def list(self, call: Call) -> Json:
-        with self.service.store.reading() as tables:
-            return call.page(
-                tables.subjects(requests.subject_prefix(call.query.get("subjectPrefix", "")), _visibility(call))
-            )
 
-    def versions(self, call: Call) -> Json:
-        subject = subject_name(call.path["subject"])
-        with self.service.store.reading() as tables:
-            found = tables.versions(subject, _visibility(call))
-            if (
-                not found
-                and tables.latest(
-                    subject, Visibility.ALL if _visibility(call) is not Visibility.LIVE else Visibility.LIVE
-                )
-                is None
-            ):
-                raise UnknownSubject(subject)
-        return call.page(tuple(version.version for version in found))
+def _referenced_by(tables: Tables, call: Call) -> Json:
+    version = _named(tables, call, Visibility.ALL)
+    referring = tables.referring(version.subject, version.version, _visibility(call))
+    return call.page(tuple(sorted({other.schema_id for other in referring})))
 
-    def version(self, call: Call) -> Json:
-        with self.service.store.reading() as tables:
-            version = _named(tables, call, _visibility(call))
-            return requests.version_answer(version, _formatted(tables, version.schema, call.query.get("format", "")))
 
-    def text(self, call: Call) -> Raw:
-        with self.service.store.reading() as tables:
-            version = _named(tables, call, _visibility(call))
-            return Raw(_formatted(tables, version.schema, call.query.get("format", "")))
+def _register(registration: Registration, tables: Tables, call: Call) -> Json:
+    subject, request = subject_name(call.path["subject"]), requests.schema_request(call.body)
+    version = registration.register(tables, subject, request, normalize=call.flag("normalize"))
+    # Old clients refuse an answer with unknown names. New ones send this header.
+    if call.headers.get("confluent-accept-unknown-properties", "").lower() == "true":
+        return {"id": version.schema_id, "version": version.version}
+    return {"id": version.schema_id}
 
-    def referenced_by(self, call: Call) -> Json:
-        with self.service.store.reading() as tables:
-            version = _named(tables, call, Visibility.ALL)
-            referring = tables.referring(version.subject, version.version, _visibility(call))
-        return call.page(tuple(sorted({other.schema_id for other in referring})))
 
-    def register(self, call: Call) -> Json:
-        subject, request = subject_name(call.path["subject"]), requests.schema_request(call.body)
-        normalize = call.flag("normalize")
-        with self.service.store.writing() as tables:
-            version = self.service.registration.register(tables, subject, request, normalize=normalize)
-        # Old clients refuse an answer with unknown names. New ones send this header.
-        if call.headers.get("confluent-accept-unknown-properties", "").lower() == "true":
-            return {"id": version.schema_id, "version": version.version}
-        return {"id": version.schema_id}
+def _look_up(tables: Tables, call: Call) -> Json:
+    subject, schema = subject_name(call.path["subject"]), requests.schema_request(call.body).schema
+    normalize, visibility = call.flag("normalize"), _visibility(call)
+    version = rules.look_up(tables, subject, schema, normalize=normalize, visibility=visibility)
+    return requests.version_answer(version, _formatted(tables, version.schema, call))
 
-    def look_up(self, call: Call) -> Json:
-        subject, request = subject_name(call.path["subject"]), requests.schema_request(call.body)
-        with self.service.store.reading() as tables:
-            version = rules.look_up(
-                tables,
-                subject,
-                request.schema,
-                normalize=call.flag("normalize"),
-                visibility=_visibility(call),
-            )
-            return requests.version_answer(version, _formatted(tables, version.schema, call.query.get("format", "")))
 
-    def delete_version(self, call: Call) -> Json:
-        subject, number = subject_name(call.path["subject"]), version_number(call.path["version"])
-        with self.service.store.writing() as tables:
-            rules.refuse_if_read_only(tables, subject)
-            return rules.delete_version(tables, subject, number, permanent=call.flag("permanent"))
+def _delete_version(tables: Tables, call: Call) -> Json:
+    subject, number = subject_name(call.path["subject"]), version_number(call.path["version"])
+    rules.refuse_if_read_only(tables, subject)
+    return rules.delete_version(tables, subject, number, permanent=call.flag("permanent"))
 
-    def delete(self, call: Call) -> Json:
-        subject = subject_name(call.path["subject"])
-        with self.service.store.writing() as tables:
-            rules.refuse_if_read_only(tables, subject)
-            return [*rules.delete_subject(tables, subject, permanent=call.flag("permanent"))]
+
+def _delete_subject(tables: Tables, call: Call) -> Json:
+    subject = subject_name(call.path["subject"])
+    rules.refuse_if_read_only(tables, subject)
+    return [*rules.delete_subject(tables, subject, permanent=call.flag("permanent"))]
+
+
+def _test_compatibility(registration: Registration, tables: Tables, call: Call) -> Json:
+    """Compare a schema with the version in the path. Without one, with those that registering would compare it with."""
+    verbose, subject = call.flag("verbose"), subject_name(call.path["subject"])
+    number = version_number(call.path["version"]) if "version" in call.path else None
+    schema = requests.schema_request(call.body).schema
+    try:
+        reasons = registration.verdict(tables, subject, schema, number, normalize=call.flag("normalize"))
+    except errors.InvalidSchema as refusal:
+        # With `verbose`, Confluent's registry reports an invalid schema as a message and not as an error.
+        if not verbose:
+            raise
+        reasons = (refusal.message(),)
+    answer: dict[str, Json] = {"is_compatible": not reasons}
+    return {**answer, "messages": [*reasons]} if verbose else answer
 
 
 def _named(tables: Tables, call: Call, visibility: Visibility) -> StoredVersion:
@@ -209,146 +181,107 @@ def _named(tables: Tables, call: Call, visibility: Visibility) -> StoredVersion:
 
 def _visibility(call: Call) -> Visibility:
     """`deletedOnly` takes precedence over `deleted`."""
-    if call.flag("deletedOnly"):
-        return Visibility.DELETED
+    return Visibility.DELETED if call.flag("deletedOnly") else _all_or_live(call)
+
+
+def _all_or_live(call: Call) -> Visibility:
     return Visibility.ALL if call.flag("deleted") else Visibility.LIVE
 
 
-@dataclass(frozen=True, slots=True)
-class _Schemas:
-    service: Service
-
-    def list(self, call: Call) -> Json:
-        prefix = requests.subject_prefix(call.query.get("subjectPrefix", ""))
-        with self.service.store.reading() as tables:
-            found = tables.all_versions(prefix, Visibility.ALL if call.flag("deleted") else Visibility.LIVE)
-        if call.flag("latestOnly"):
-            found = tuple({version.subject: version for version in found}.values())
-        return call.page(tuple(requests.version_answer(version, version.schema.text) for version in found))
-
-    def types(self, call: Call) -> Json:
-        return [SchemaFormat.JSON, SchemaFormat.PROTOBUF, SchemaFormat.AVRO]
-
-    def schema(self, call: Call) -> Json:
-        with self.service.store.reading() as tables:
-            schema = _known(tables, _id(call))
-            answer = requests.schema_answer(schema, _formatted(tables, schema, call.query.get("format", "")))
-            return {**answer, "maxId": tables.highest_id()} if call.flag("fetchMaxId") else answer
-
-    def text(self, call: Call) -> Raw:
-        with self.service.store.reading() as tables:
-            return Raw(_formatted(tables, _known(tables, _id(call)), call.query.get("format", "")))
-
-    def subjects(self, call: Call) -> Json:
-        return call.page(tuple(dict.fromkeys(version.subject for version in self._versions(call))))
-
-    def versions(self, call: Call) -> Json:
-        return call.page(
-            tuple({"subject": version.subject, "version": version.version} for version in self._versions(call))
-        )
-
-    def _versions(self, call: Call) -> tuple[StoredVersion, ...]:
-        """The versions that have the id. An id that only deleted versions have exists, but none of them is listed."""
-        with self.service.store.reading() as tables:
-            _known(tables, _id(call))
-            found = tables.versions_of_id(_id(call), Visibility.ALL if call.flag("deleted") else Visibility.LIVE)
-        only = call.query.get("subject")
-        return tuple(version for version in found if only in (None, version.subject))
+# --- schemas by id
 
 
-def _known(tables: Tables, schema_id: int) -> Schema:
+def _list_schemas(tables: Tables, call: Call) -> Json:
+    prefix = requests.subject_prefix(call.query.get("subjectPrefix", ""))
+    found = tables.all_versions(prefix, _all_or_live(call))
+    if call.flag("latestOnly"):
+        found = tuple({version.subject: version for version in found}.values())
+    return call.page(tuple(requests.version_answer(version, version.schema.text) for version in found))
+
+
+def _read_schema(tables: Tables, call: Call) -> Json:
+    schema = _known(tables, call)
+    answer = requests.schema_answer(schema, _formatted(tables, schema, call))
+    return {**answer, "maxId": tables.highest_id()} if call.flag("fetchMaxId") else answer
+
+
+def _read_text_of_id(tables: Tables, call: Call) -> Raw:
+    return Raw(_formatted(tables, _known(tables, call), call))
+
+
+def _subjects_of_id(tables: Tables, call: Call) -> Json:
+    return call.page(tuple(dict.fromkeys(version.subject for version in _with_id(tables, call))))
+
+
+def _versions_of_id(tables: Tables, call: Call) -> Json:
+    found = _with_id(tables, call)
+    return call.page(tuple({"subject": version.subject, "version": version.version} for version in found))
+
+
+def _with_id(tables: Tables, call: Call) -> tuple[StoredVersion, ...]:
+    """The versions that have the id. An id that only deleted versions have exists, but none of them is listed."""
+    _known(tables, call)
+    only = call.query.get("subject")
+    found = tables.versions_of_id(_id(call), _all_or_live(call))
+    return tuple(version for version in found if only in (None, version.subject))
+
+
+def _known(tables: Tables, call: Call) -> Schema:
     """An id stays readable while any version has it, even a deleted one, because records still contain it."""
-    schema = tables.schema(schema_id)
+    schema = tables.schema(_id(call))
     if schema is None:
-        raise UnknownSchemaId(schema_id)
+        raise errors.UnknownSchemaId(_id(call))
     return schema
 
 
 def _id(call: Call) -> int:
     text = call.path["id"]
     if not text.isascii() or not text.isdigit() or len(text) > 10:
-        raise UnreadableRequest(f'"{text[:40]}" is no schema id')
+        raise errors.UnreadableRequest(f'"{text[:40]}" is no schema id')
     return int(text)
 
 
-def _formatted(tables: Tables, schema: Schema, form: str) -> str:
-    """The stored text of a schema or, with the form `serialized`, its Protobuf descriptor in base64."""
+def _formatted(tables: Tables, schema: Schema, call: Call) -> str:
+    """The stored text of a schema. With `format=serialized`, its Protobuf descriptor in base64."""
+    form = call.query.get("format", "")
     if form == "serialized":
         return requests.serialized(parse_stored(tables, schema))
     if form not in ("", "default"):
-        raise InvalidSchema(f'"{form[:40]}" is no format of a schema; leave it out, or write serialized')
+        raise errors.InvalidSchema(f'"{form[:40]}" is no format of a schema; leave it out, or write serialized')
     return schema.text
 
 
-@dataclass(frozen=True, slots=True)
-class _Compatibility:
-    service: Service
-
-    def with_subject(self, call: Call) -> Json:
-        return self._answer(call, None)
-
-    def with_version(self, call: Call) -> Json:
-        return self._answer(call, version_number(call.path["version"]))
-
-    def _answer(self, call: Call, number: int | None) -> Json:
-        verbose, subject = call.flag("verbose"), subject_name(call.path["subject"])
-        schema, registration = requests.schema_request(call.body).schema, self.service.registration
-        try:
-            with self.service.store.reading() as tables:
-                reasons = registration.verdict(tables, subject, schema, number, normalize=call.flag("normalize"))
-        except InvalidSchema as refusal:
-            # With `verbose`, Confluent's registry reports an invalid schema as a message and not as an error.
-            if not verbose:
-                raise
-            reasons = (refusal.message(),)
-        answer: dict[str, Json] = {"is_compatible": not reasons}
-        return {**answer, "messages": [*reasons]} if verbose else answer
+# --- settings of the registry, or of the subject in the path
 
 
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    service: Service
+def _read_config(tables: Tables, call: Call) -> Json:
+    find = rules.config_in_scope if call.flag("defaultToGlobal") else rules.own_config
+    return requests.config_answer(find(tables, _setting_subject(call)), "compatibilityLevel")
 
-    def routes(self, end: str) -> list[Route]:
-        route = self.service.route
-        return [
-            route("GET", "/config" + end, self.config),
-            route("PUT", "/config" + end, self.put_config),
-            route("DELETE", "/config" + end, self.drop_config),
-            route("GET", "/mode" + end, self.mode),
-            route("PUT", "/mode" + end, self.put_mode),
-            route("DELETE", "/mode" + end, self.drop_mode),
-        ]
 
-    def config(self, call: Call) -> Json:
-        find = rules.config_in_scope if call.flag("defaultToGlobal") else rules.own_config
-        with self.service.store.reading() as tables:
-            return requests.config_answer(find(tables, _setting_subject(call)), "compatibilityLevel")
+def _put_config(tables: Tables, call: Call) -> Json:
+    change = requests.config_change(call.body)
+    rules.put_config(tables, _setting_subject(call), change)
+    return requests.config_answer(change, "compatibility")
 
-    def put_config(self, call: Call) -> Json:
-        change = requests.config_change(call.body)
-        with self.service.store.writing() as tables:
-            rules.put_config(tables, _setting_subject(call), change)
-        return requests.config_answer(change, "compatibility")
 
-    def drop_config(self, call: Call) -> Json:
-        with self.service.store.writing() as tables:
-            return requests.config_answer(rules.drop_config(tables, _setting_subject(call)), "compatibilityLevel")
+def _drop_config(tables: Tables, call: Call) -> Json:
+    return requests.config_answer(rules.drop_config(tables, _setting_subject(call)), "compatibilityLevel")
 
-    def mode(self, call: Call) -> Json:
-        find = rules.mode_in_scope if call.flag("defaultToGlobal") else rules.own_mode
-        with self.service.store.reading() as tables:
-            return {"mode": find(tables, _setting_subject(call))}
 
-    def put_mode(self, call: Call) -> Json:
-        mode = requests.mode_change(call.body)
-        with self.service.store.writing() as tables:
-            rules.put_mode(tables, _setting_subject(call), mode, force=call.flag("force"))
-        return {"mode": mode}
+def _read_mode(tables: Tables, call: Call) -> Json:
+    find = rules.mode_in_scope if call.flag("defaultToGlobal") else rules.own_mode
+    return {"mode": find(tables, _setting_subject(call))}
 
-    def drop_mode(self, call: Call) -> Json:
-        with self.service.store.writing() as tables:
-            return {"mode": rules.drop_mode(tables, _setting_subject(call))}
+
+def _put_mode(tables: Tables, call: Call) -> Json:
+    mode = requests.mode_change(call.body)
+    rules.put_mode(tables, _setting_subject(call), mode, force=call.flag("force"))
+    return {"mode": mode}
+
+
+def _drop_mode(tables: Tables, call: Call) -> Json:
+    return {"mode": rules.drop_mode(tables, _setting_subject(call))}
 
 
 def _setting_subject(call: Call) -> str | None:
@@ -357,13 +290,16 @@ def _setting_subject(call: Call) -> str | None:
     return None if name == ":.:" else subject_name(name)
 
 
+# --- failures
+
+
 def _no_such_path(_request: Request, failure: Exception) -> Response:
     assert isinstance(failure, HTTPException), "registered for this class only"
     body = {"error_code": failure.status_code, "message": failure.detail.lower()}
-    return Response(orjson.dumps(body), failure.status_code, failure.headers, OWN_TYPE)
+    return Response(orjson.dumps(body), failure.status_code, failure.headers, requests.OWN_TYPE)
 
 
 def _bug(request: Request, failure: Exception) -> Response:
     """Log the path but never the body, because a schema may be confidential. uvicorn logs the traceback."""
     log.error("%s %s failed: %s", request.method, request.url.path, type(failure).__name__)
-    return refuse(Failed())
+    return requests.refuse(errors.Failed())

@@ -12,27 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from headgate.registry.compatibility import Incompatibility, levels
+from headgate.registry import compatibility
+from headgate.registry.errors import Incompatibility
 from headgate.registry.schemas import ParsedSchema, Schema, SchemaCache
-from headgate.registry.server.errors import (
-    IdTaken,
-    Incompatible,
-    InvalidLevel,
-    InvalidMode,
-    InvalidSchema,
-    NoLevelOfItsOwn,
-    NoModeOfItsOwn,
-    NotPermitted,
-    ReferencedElsewhere,
-    SchemaNotInSubject,
-    StoreFailed,
-    SubjectAlreadyDeleted,
-    SubjectNotDeleted,
-    UnknownSubject,
-    UnknownVersion,
-    VersionAlreadyDeleted,
-    VersionNotDeleted,
-)
+from headgate.registry.server import errors
 from headgate.registry.server.store import (
     LATEST,
     PostedReading,
@@ -69,14 +52,14 @@ def parse_level(text: str) -> CompatibilityLevel:
     try:
         return CompatibilityLevel(text.upper())
     except ValueError:
-        raise InvalidLevel(text) from None
+        raise errors.InvalidLevel(text) from None
 
 
 def parse_mode(text: str) -> Mode:
     try:
         return Mode(text.upper())
     except ValueError:
-        raise InvalidMode(text) from None
+        raise errors.InvalidMode(text) from None
 
 
 def config_in_scope(tables: Tables, subject: str | None) -> Config:
@@ -96,7 +79,7 @@ def own_config(tables: Tables, subject: str | None) -> Config:
         return config_in_scope(tables, None)
     found = _config(tables, subject)
     if found is None:
-        raise NoLevelOfItsOwn(subject)
+        raise errors.NoLevelOfItsOwn(subject)
     return found
 
 
@@ -106,7 +89,7 @@ def put_config(tables: Tables, subject: str | None, change: Config) -> Config:
     before = _config(tables, subject) or Config(None)
     normalize = change.normalize if change.normalize is not None else before.normalize
     after = Config(change.level or before.level, normalize)
-    tables.settings.put_config(subject, after.level, after.normalize)
+    tables.put_config(subject, after.level, after.normalize)
     return after
 
 
@@ -114,25 +97,25 @@ def drop_config(tables: Tables, subject: str | None) -> Config:
     """Remove a subject's settings, so that the registry's apply. Returns what was set before."""
     refuse_if_read_only(tables, subject)
     if subject is not None and _config(tables, subject) is None:
-        raise UnknownSubject(subject)
+        raise errors.UnknownSubject(subject)
     before = own_config(tables, subject)
-    tables.settings.drop_config(subject)
+    tables.drop_config(subject)
     return before
 
 
 def mode_in_scope(tables: Tables, subject: str | None) -> Mode:
     """The mode in effect. READONLY_OVERRIDE of the registry takes precedence over a subject's own mode."""
-    general = Mode(tables.settings.mode(None) or Mode.READWRITE)
+    general = Mode(tables.mode(None) or Mode.READWRITE)
     if general is Mode.READONLY_OVERRIDE or subject is None:
         return general
-    return Mode(tables.settings.mode(subject) or general)
+    return Mode(tables.mode(subject) or general)
 
 
 def own_mode(tables: Tables, subject: str | None) -> Mode:
     """The mode of the subject itself. Raises NoModeOfItsOwn if it has none."""
-    found = tables.settings.mode(subject)
+    found = tables.mode(subject)
     if found is None and subject is not None:
-        raise NoModeOfItsOwn(subject)
+        raise errors.NoModeOfItsOwn(subject)
     return Mode(found or Mode.READWRITE)
 
 
@@ -140,29 +123,29 @@ def put_mode(tables: Tables, subject: str | None, new: Mode, *, force: bool) -> 
     """Set the mode. Without `force`, IMPORT needs a subject, or a registry, without live versions, because imported
     schemas bring their ids."""
     if new is Mode.READONLY_OVERRIDE and subject is not None:
-        raise InvalidMode(new)
+        raise errors.InvalidMode(new)
     if new is Mode.IMPORT and mode_in_scope(tables, subject) is not Mode.IMPORT and not force:
         _make_room_for_import(tables, subject)
-    tables.settings.put_mode(subject, new)
+    tables.put_mode(subject, new)
 
 
 def drop_mode(tables: Tables, subject: str | None) -> Mode:
     """Remove a subject's mode, so that the registry's applies. Returns what was set before."""
-    found = tables.settings.mode(subject)
+    found = tables.mode(subject)
     if found is None and subject is not None:
-        raise UnknownSubject(subject)
-    tables.settings.drop_mode(subject)
+        raise errors.UnknownSubject(subject)
+    tables.drop_mode(subject)
     return Mode(found or Mode.READWRITE)
 
 
 def refuse_if_read_only(tables: Tables, subject: str | None) -> None:
     if mode_in_scope(tables, subject) in (Mode.READONLY, Mode.READONLY_OVERRIDE):
         what = "the registry" if subject is None else f'subject "{subject}"'
-        raise NotPermitted(f"{what} is in read-only mode")
+        raise errors.NotPermitted(f"{what} is in read-only mode")
 
 
 def _config(tables: Tables, subject: str | None) -> Config | None:
-    found = tables.settings.config(subject)
+    found = tables.config(subject)
     return None if found is None else Config(CompatibilityLevel(found[0]) if found[0] else None, found[1])
 
 
@@ -170,7 +153,7 @@ def _make_room_for_import(tables: Tables, subject: str | None) -> None:
     concerned = tables.subjects("", Visibility.ALL) if subject is None else (subject,)
     for name in concerned:
         if tables.latest(name, Visibility.LIVE) is not None:
-            raise NotPermitted(f'cannot import: subject "{name}" has versions already')
+            raise errors.NotPermitted(f'cannot import: subject "{name}" has versions already')
     for name in concerned:
         remove_all(tables, name)
 
@@ -202,7 +185,7 @@ def check_level(
     level: CompatibilityLevel,
 ) -> tuple[str, ...]:
     """The default check: the compatibility level."""
-    return tuple(_sentence(found) for found in levels.check(new, earlier, level))
+    return tuple(_sentence(found) for found in compatibility.check(new, earlier, level))
 
 
 def _sentence(found: Incompatibility) -> str:
@@ -226,7 +209,7 @@ class Registration:
         if (found := _registered(tables, subject, request, read, normalize)) is not None:
             return found
         if mode is not Mode.IMPORT and (reasons := self.reasons(tables, subject, read)):
-            raise Incompatible(subject, level_in_scope(tables, subject), reasons)
+            raise errors.Incompatible(subject, level_in_scope(tables, subject), reasons)
         return _add(tables, subject, request, read, mode)
 
     def reasons(
@@ -260,12 +243,11 @@ class Registration:
 def look_up(tables: Tables, subject: str, schema: Schema, *, normalize: bool, visibility: Visibility) -> StoredVersion:
     """The version of the subject that has exactly this schema."""
     normalize = normalize or bool(config_in_scope(tables, subject).normalize)
-    if tables.latest(subject, visibility) is None:
-        raise UnknownSubject(subject)
+    require_subject(tables, subject, visibility)
     read = read_posted(tables, schema, normalize=normalize, visibility=Visibility.ALL)
     found = tables.matching(subject, read.prints, normalize, visibility)
     if found is None:
-        raise SchemaNotInSubject(subject)
+        raise errors.SchemaNotInSubject(subject)
     return found
 
 
@@ -274,17 +256,22 @@ def find_version(tables: Tables, subject: str, number: int, visibility: Visibili
     found = tables.latest(subject, visibility) if number == LATEST else tables.version(subject, number, visibility)
     if found is not None:
         return found
+    require_subject(tables, subject, visibility)
+    raise errors.UnknownVersion(subject, number)
+
+
+def require_subject(tables: Tables, subject: str, visibility: Visibility) -> None:
+    """Raises UnknownSubject if the subject has no version that is visible."""
     if tables.latest(subject, visibility) is None:
-        raise UnknownSubject(subject)
-    raise UnknownVersion(subject, number)
+        raise errors.UnknownSubject(subject)
 
 
 def _refuse_by_mode(tables: Tables, subject: str, request: PostedSchema, mode: Mode) -> None:
     refuse_if_read_only(tables, subject)
     if request.schema_id is not None and mode is not Mode.IMPORT:
-        raise NotPermitted(f'subject "{subject}" is not in import mode, so a schema cannot bring its own id')
+        raise errors.NotPermitted(f'subject "{subject}" is not in import mode, so a schema cannot bring its own id')
     if request.schema_id is None and mode is Mode.IMPORT:
-        raise NotPermitted(f'subject "{subject}" is in import mode, so a schema must bring its id')
+        raise errors.NotPermitted(f'subject "{subject}" is in import mode, so a schema must bring its id')
 
 
 def _registered(
@@ -317,9 +304,9 @@ def _new_version(tables: Tables, subject: str, request: PostedSchema, mode: Mode
     if request.version is None:
         return following
     if mode is not Mode.IMPORT and request.version != following:
-        raise InvalidSchema(f"version {request.version} is not one more than the previous version")
+        raise errors.InvalidSchema(f"version {request.version} is not one more than the previous version")
     if tables.version(subject, request.version, Visibility.ALL) is not None:
-        raise NotPermitted(f'version {request.version} of subject "{subject}" exists with another schema')
+        raise errors.NotPermitted(f'version {request.version} of subject "{subject}" exists with another schema')
     return request.version
 
 
@@ -327,11 +314,11 @@ def _known_id(tables: Tables, request: PostedSchema, read: PostedReading) -> int
     """The id that the schema brings or already has. None asks for a new one."""
     if request.schema_id is not None:
         if tables.fingerprint(request.schema_id) not in (None, read.prints.exact):
-            raise IdTaken(request.schema_id)
+            raise errors.IdTaken(request.schema_id)
         return request.schema_id
     known = tables.id_of(read.prints.exact)
     if known is None and tables.highest_id() >= MAX_ID:
-        raise StoreFailed("no schema ids are left")
+        raise errors.StoreFailed("no schema ids are left")
     return known
 
 
@@ -349,7 +336,7 @@ def _version_to_compare(tables: Tables, subject: str, number: int) -> Sequence[S
         return () if latest is None else (latest,)
     found = tables.version(subject, number, Visibility.LIVE)
     if found is None:
-        raise UnknownVersion(subject, number)
+        raise errors.UnknownVersion(subject, number)
     return (found,)
 
 
@@ -357,13 +344,13 @@ def delete_version(tables: Tables, subject: str, number: int, *, permanent: bool
     """Returns the number of the deleted version."""
     version = _find_to_delete(tables, subject, number, permanent=permanent)
     if not permanent and version.deleted:
-        raise VersionAlreadyDeleted(subject, version.version)
+        raise errors.VersionAlreadyDeleted(subject, version.version)
     refuse_if_referenced(tables, version, Visibility.ALL if permanent else Visibility.LIVE)
     if not permanent:
         tables.mark_deleted(subject, version.version)
         return version.version
     if not version.deleted:
-        raise VersionNotDeleted(subject, version.version)
+        raise errors.VersionNotDeleted(subject, version.version)
     _remove_versions(tables, (version,))
     return version.version
 
@@ -373,14 +360,14 @@ def delete_subject(tables: Tables, subject: str, *, permanent: bool) -> tuple[in
     every = tables.versions(subject, Visibility.ALL)
     live = tuple(version for version in every if not version.deleted)
     if not every:
-        raise UnknownSubject(subject)
+        raise errors.UnknownSubject(subject)
     if not permanent and not live:
-        raise SubjectAlreadyDeleted(subject)
+        raise errors.SubjectAlreadyDeleted(subject)
     concerned = every if permanent else live
     for version in concerned:
         refuse_if_referenced(tables, version, Visibility.ALL if permanent else Visibility.LIVE, but_by=subject)
     if permanent and live:
-        raise SubjectNotDeleted(subject)
+        raise errors.SubjectNotDeleted(subject)
     if permanent:
         _remove_versions(tables, concerned)
     else:
@@ -405,7 +392,7 @@ def refuse_if_referenced(
     referring = tables.referring(version.subject, version.version, visibility)
     ids = sorted({other.schema_id for other in referring if other.subject != but_by})
     if ids:
-        raise ReferencedElsewhere(version.subject, version.version, tuple(ids))
+        raise errors.ReferencedElsewhere(version.subject, version.version, tuple(ids))
 
 
 def _find_to_delete(tables: Tables, subject: str, number: int, *, permanent: bool) -> StoredVersion:
@@ -415,9 +402,8 @@ def _find_to_delete(tables: Tables, subject: str, number: int, *, permanent: boo
         found = tables.version(subject, number, Visibility.ALL)
     if found is not None:
         return found
-    if tables.latest(subject, Visibility.ALL) is None:
-        raise UnknownSubject(subject)
-    raise UnknownVersion(subject, number)
+    require_subject(tables, subject, Visibility.ALL)
+    raise errors.UnknownVersion(subject, number)
 
 
 def _remove_versions(tables: Tables, versions: tuple[StoredVersion, ...]) -> None:
@@ -426,5 +412,5 @@ def _remove_versions(tables: Tables, versions: tuple[StoredVersion, ...]) -> Non
     tables.drop_unreferenced({version.schema_id for version in versions})
     for subject in {version.subject for version in versions}:
         if tables.latest(subject, Visibility.ALL) is None:
-            tables.settings.drop_config(subject)
-            tables.settings.drop_mode(subject)
+            tables.drop_config(subject)
+            tables.drop_mode(subject)

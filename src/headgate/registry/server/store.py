@@ -62,46 +62,52 @@ FROM versions v JOIN schemas s ON s.id = v.id
 
 
 class Tables:
-    """The tables within one transaction. It reads and writes; the rules are elsewhere."""
+    """The tables within one transaction. It reads and writes; the rules are elsewhere. A subject of None means the
+    whole registry."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.settings = SettingTables(connection)
+
+    def _one(self, sql: str, *values: object) -> tuple[Any, ...] | None:
+        """The first row. Its types depend on the SQL statement."""
+        row: tuple[Any, ...] | None = self._connection.execute(sql, values).fetchone()
+        return row
+
+    def _versions(
+        self, where: str, visibility: Visibility, *values: object, order: str = "v.subject, v.version"
+    ) -> tuple[StoredVersion, ...]:
+        sql = f"{_VERSIONS} WHERE {where} AND {visibility.value} ORDER BY {order}"
+        return tuple(_version(*row) for row in self._connection.execute(sql, values))
 
     # --- schemas
 
     def schema(self, schema_id: int) -> Schema | None:
-        row = _one(
-            self._connection,
-            "SELECT text, type, refs FROM schemas WHERE id = ? AND text IS NOT NULL",
-            schema_id,
-        )
+        row = self._one("SELECT text, type, refs FROM schemas WHERE id = ? AND text IS NOT NULL", schema_id)
         return None if row is None else _schema(*row)
 
     def fingerprint(self, schema_id: int) -> str | None:
         """Known also for a schema whose text is deleted, because its id is still taken."""
-        row = _one(self._connection, "SELECT fingerprint FROM schemas WHERE id = ?", schema_id)
+        row = self._one("SELECT fingerprint FROM schemas WHERE id = ?", schema_id)
         return None if row is None else str(row[0])
 
     def id_of(self, fingerprint: str) -> int | None:
-        row = _one(self._connection, "SELECT min(id) FROM schemas WHERE fingerprint = ?", fingerprint)
+        row = self._one("SELECT min(id) FROM schemas WHERE fingerprint = ?", fingerprint)
         return None if row is None or row[0] is None else int(row[0])
 
     def highest_id(self) -> int:
         """The highest id that was ever given, 0 before the first."""
-        row = _one(self._connection, "SELECT seq FROM sqlite_sequence WHERE name = 'schemas'")
+        row = self._one("SELECT seq FROM sqlite_sequence WHERE name = 'schemas'")
         return 0 if row is None else int(row[0])
 
     def add_schema(self, schema: Schema, prints: Fingerprints, schema_id: int | None) -> int:
         """Store a schema under the given id, or under a new one."""
-        refs = _refs_text(schema.references)
-        cursor = self._connection.execute(
+        row = self._one(
             "INSERT INTO schemas (id, type, text, refs, fingerprint, normalized) VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (id) DO UPDATE SET text = excluded.text, refs = excluded.refs WHERE text IS NULL"
             " RETURNING id",
-            (schema_id, schema.type, schema.text, refs, prints.exact, prints.normalized),
+            *(schema_id, schema.type, schema.text, json.dumps(_as_lists(schema.references))),
+            *(prints.exact, prints.normalized),
         )
-        row = cursor.fetchone()
         given = int(row[0]) if row is not None else schema_id
         assert given is not None, "an insert without an id always gives one"
         self._connection.executemany(
@@ -113,113 +119,86 @@ class Tables:
     def drop_unreferenced(self, schema_ids: set[int]) -> None:
         """Delete the text of those schemas that no version has any more. Their ids stay taken."""
         for schema_id in schema_ids:
-            if _one(self._connection, "SELECT 1 FROM versions WHERE id = ?", schema_id) is None:
+            if self._one("SELECT 1 FROM versions WHERE id = ?", schema_id) is None:
                 self._connection.execute("UPDATE schemas SET text = NULL, refs = '[]' WHERE id = ?", (schema_id,))
                 self._connection.execute("DELETE FROM uses WHERE id = ?", (schema_id,))
 
     # --- versions
 
     def version(self, subject: str, version: int, visibility: Visibility) -> StoredVersion | None:
-        sql = f"{_VERSIONS} WHERE v.subject = ? AND v.version = ? AND {visibility.value}"
-        row = _one(self._connection, sql, subject, version)
-        return None if row is None else _version(*row)
+        found = self._versions("v.subject = ? AND v.version = ?", visibility, subject, version)
+        return next(iter(found), None)
 
     def latest(self, subject: str, visibility: Visibility) -> StoredVersion | None:
-        sql = f"{_VERSIONS} WHERE v.subject = ? AND {visibility.value} ORDER BY v.version DESC LIMIT 1"
-        row = _one(self._connection, sql, subject)
-        return None if row is None else _version(*row)
+        found = self._versions("v.subject = ?", visibility, subject, order="v.version DESC LIMIT 1")
+        return next(iter(found), None)
 
     def versions(self, subject: str, visibility: Visibility) -> tuple[StoredVersion, ...]:
         """Oldest first."""
-        sql = f"{_VERSIONS} WHERE v.subject = ? AND {visibility.value} ORDER BY v.version"
-        return tuple(_version(*row) for row in self._connection.execute(sql, (subject,)))
+        return self._versions("v.subject = ?", visibility, subject)
 
     def versions_of_id(self, schema_id: int, visibility: Visibility) -> tuple[StoredVersion, ...]:
-        sql = f"{_VERSIONS} WHERE v.id = ? AND {visibility.value} ORDER BY v.subject, v.version"
-        return tuple(_version(*row) for row in self._connection.execute(sql, (schema_id,)))
+        return self._versions("v.id = ?", visibility, schema_id)
 
     def all_versions(self, prefix: str, visibility: Visibility) -> tuple[StoredVersion, ...]:
         """The versions of all subjects that start with the prefix, by subject, oldest first."""
-        sql = f"{_VERSIONS} WHERE substr(v.subject, 1, length(?)) = ? AND {visibility.value} ORDER BY v.subject, v.version"
-        return tuple(_version(*row) for row in self._connection.execute(sql, (prefix, prefix)))
+        return self._versions("substr(v.subject, 1, length(?)) = ?", visibility, prefix, prefix)
 
     def matching(
         self, subject: str, prints: Fingerprints, normalize: bool, visibility: Visibility
     ) -> StoredVersion | None:
         """The newest version of a subject with this schema. With `normalize`, it may be formatted differently."""
         same = "(s.fingerprint = ? OR s.normalized = ?)" if normalize else "s.fingerprint = ?"
-        values = (prints.exact, prints.normalized) if normalize else (prints.exact,)
-        sql = f"{_VERSIONS} WHERE v.subject = ? AND {same} AND {visibility.value} ORDER BY v.version DESC LIMIT 1"
-        row = _one(self._connection, sql, subject, *values)
-        return None if row is None else _version(*row)
+        values = (subject, prints.exact, prints.normalized) if normalize else (subject, prints.exact)
+        found = self._versions(f"v.subject = ? AND {same}", visibility, *values, order="v.version DESC LIMIT 1")
+        return next(iter(found), None)
 
     def subjects(self, prefix: str, visibility: Visibility) -> tuple[str, ...]:
         """A subject is deleted if all of its versions are."""
-        having = {
-            Visibility.LIVE: "min(deleted) = 0",
-            Visibility.DELETED: "min(deleted) = 1",
-            Visibility.ALL: "1",
-        }[visibility]
         sql = (
-            "SELECT subject FROM versions WHERE substr(subject, 1, length(?)) = ?"
-            f" GROUP BY subject HAVING {having} ORDER BY subject"
+            "SELECT subject FROM (SELECT subject, min(deleted) AS deleted FROM versions GROUP BY subject) v"
+            f" WHERE substr(subject, 1, length(?)) = ? AND {visibility.value} ORDER BY subject"
         )
         return tuple(row[0] for row in self._connection.execute(sql, (prefix, prefix)))
 
     def add_version(self, subject: str, version: int, schema_id: int) -> None:
-        self._connection.execute(
-            "INSERT INTO versions (subject, version, id) VALUES (?, ?, ?)", (subject, version, schema_id)
-        )
+        values = (subject, version, schema_id)
+        self._connection.execute("INSERT INTO versions (subject, version, id) VALUES (?, ?, ?)", values)
 
     def mark_deleted(self, subject: str, version: int) -> None:
-        self._connection.execute(
-            "UPDATE versions SET deleted = 1 WHERE subject = ? AND version = ?", (subject, version)
-        )
+        values = (subject, version)
+        self._connection.execute("UPDATE versions SET deleted = 1 WHERE subject = ? AND version = ?", values)
 
     def remove_version(self, subject: str, version: int) -> None:
         self._connection.execute("DELETE FROM versions WHERE subject = ? AND version = ?", (subject, version))
 
     def referring(self, subject: str, version: int, visibility: Visibility) -> tuple[StoredVersion, ...]:
         """The versions, of any subject, that refer to this version."""
-        sql = (
-            f"{_VERSIONS} WHERE v.id IN (SELECT id FROM uses WHERE subject = ? AND version = ?)"
-            f" AND {visibility.value} ORDER BY v.id, v.subject, v.version"
-        )
-        return tuple(_version(*row) for row in self._connection.execute(sql, (subject, version)))
+        where = "v.id IN (SELECT id FROM uses WHERE subject = ? AND version = ?)"
+        return self._versions(where, visibility, subject, version, order="v.id, v.subject, v.version")
 
-
-class SettingTables:
-    """Levels and modes. A subject of None means the whole registry."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    # --- settings
 
     def config(self, subject: str | None) -> tuple[str | None, bool | None] | None:
         """Compatibility level and whether to normalize. None for what is not set."""
-        row = _one(self._connection, "SELECT level, normalize FROM configs WHERE subject = ?", subject or "")
+        row = self._one("SELECT level, normalize FROM configs WHERE subject = ?", subject or "")
         return None if row is None else (row[0], None if row[1] is None else bool(row[1]))
 
     def put_config(self, subject: str | None, level: str | None, normalize: bool | None) -> None:
         self._connection.execute("REPLACE INTO configs VALUES (?, ?, ?)", (subject or "", level, normalize))
 
+    def drop_config(self, subject: str | None) -> None:
+        self._connection.execute("DELETE FROM configs WHERE subject = ?", (subject or "",))
+
     def mode(self, subject: str | None) -> str | None:
-        row = _one(self._connection, "SELECT mode FROM modes WHERE subject = ?", subject or "")
+        row = self._one("SELECT mode FROM modes WHERE subject = ?", subject or "")
         return None if row is None else str(row[0])
 
     def put_mode(self, subject: str | None, mode: str) -> None:
         self._connection.execute("REPLACE INTO modes VALUES (?, ?)", (subject or "", mode))
 
-    def drop_config(self, subject: str | None) -> None:
-        self._connection.execute("DELETE FROM configs WHERE subject = ?", (subject or "",))
-
     def drop_mode(self, subject: str | None) -> None:
         self._connection.execute("DELETE FROM modes WHERE subject = ?", (subject or "",))
-
-
-def _one(connection: sqlite3.Connection, sql: str, *values: object) -> tuple[Any, ...] | None:
-    """The first row. Its types depend on the SQL statement."""
-    row: tuple[Any, ...] | None = connection.execute(sql, values).fetchone()
-    return row
 
 
 def _schema(text: str, schema_type: str, refs: str) -> Schema:
@@ -233,8 +212,8 @@ def _version(
     return StoredVersion(subject, version, schema_id, _schema(text, schema_type, refs), bool(deleted))
 
 
-def _refs_text(references: tuple[Reference, ...]) -> str:
-    return json.dumps([[reference.name, reference.subject, reference.version] for reference in references])
+def _as_lists(references: tuple[Reference, ...]) -> list[list[object]]:
+    return [[reference.name, reference.subject, reference.version] for reference in references]
 
 
 FILE_NAME = "registry.sqlite"
@@ -366,17 +345,17 @@ def read_posted(tables: Tables, posted: Schema, *, normalize: bool, visibility: 
     schema = _with_numbered_references(tables, posted, visibility)
     normal = _parse_with_references(tables, schema, visibility, normalize=True)
     if normalize:
-        schema = replace(schema, text=normal.canonical, references=_sorted(schema.references))
+        schema = replace(schema, text=normal.canonical, references=tuple(sorted(schema.references)))
     parsed = _parse_with_references(tables, schema, visibility)
     kept = replace(schema, text=parsed.canonical) if _is_descriptor(schema) else schema
     exact = fingerprint(schema.type, parsed.canonical, schema.references)
-    normalized = fingerprint(schema.type, normal.canonical, _sorted(schema.references))
+    normalized = fingerprint(schema.type, normal.canonical, tuple(sorted(schema.references)))
     return PostedReading(parsed, kept, Fingerprints(exact, normalized))
 
 
 def fingerprint(schema_type: SchemaFormat, canonical: str, references: tuple[Reference, ...]) -> str:
-    named = [[reference.name, reference.subject, reference.version] for reference in references]
-    return hashlib.sha256(json.dumps([schema_type, canonical, named]).encode()).hexdigest()
+    text = json.dumps([schema_type, canonical, _as_lists(references)])
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def parse_stored(tables: Tables, schema: Schema) -> ParsedSchema:
@@ -405,20 +384,16 @@ def _parse_with_references(
 
 def _with_numbered_references(tables: Tables, schema: Schema, visibility: Visibility) -> Schema:
     """Replace "latest" in references by the number of the version that is the latest now."""
-    return replace(schema, references=tuple(_numbered(tables, r, visibility) for r in schema.references))
 
+    def numbered(reference: Reference) -> Reference:
+        if reference.version != LATEST:
+            return reference
+        found = tables.latest(reference.subject, visibility)
+        if found is None:
+            raise InvalidSchema(UnknownReference(reference.name, reference.subject, LATEST).message())
+        return replace(reference, version=found.version)
 
-def _numbered(tables: Tables, reference: Reference, visibility: Visibility) -> Reference:
-    if reference.version != LATEST:
-        return reference
-    found = tables.latest(reference.subject, visibility)
-    if found is None:
-        raise InvalidSchema(UnknownReference(reference.name, reference.subject, LATEST).message())
-    return replace(reference, version=found.version)
-
-
-def _sorted(references: tuple[Reference, ...]) -> tuple[Reference, ...]:
-    return tuple(sorted(references, key=lambda r: (r.name, r.subject, r.version)))
+    return replace(schema, references=tuple(map(numbered, schema.references)))
 
 
 def _is_descriptor(schema: Schema) -> bool:

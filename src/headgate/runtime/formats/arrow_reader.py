@@ -27,13 +27,13 @@ from headgate.registry.wire import HEADER_LENGTH, header
 from headgate.runtime.formats import frame
 from headgate.runtime.formats.convert import convert
 from headgate.runtime.formats.side import WriterSchemas
-from headgate.schema.casts import from_json
 from headgate.schema.encodings import SchemaEncoding, decoded_type, names_in, type_in
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.evolve.merge import can_hold
 from headgate.schema.evolve.renames import KnownFields
 from headgate.schema.formats.spark import to_spark
 from headgate.schema.types import Array, Field, Map, Record, Type
+from headgate.schema.values import from_json
 from headgate.schema.written import WrittenSchema
 
 NO_SCHEMA = "its frame names no known schema"  # never shown: `frame_error` says more

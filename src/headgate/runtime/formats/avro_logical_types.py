@@ -29,7 +29,7 @@ from headgate.schema.formats.avro.tree import (
     kind_of,
     walk,
 )
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Bytes, Json, Text, Type, Uuid
 
 PROMOTED = {

@@ -44,8 +44,7 @@ from headgate.schema.formats.avro.tree import (
     walk,
     without_docs,
 )
-from headgate.schema.formats.documents import Json
-from headgate.schema.written import WrittenSchema
+from headgate.schema.written import Json, WrittenSchema
 
 # The attributes that make other values of the same bytes. All other attributes are for people.
 MEANING = ("logicalType", "precision", "scale", "connect.name", "connect.parameters")

@@ -49,7 +49,7 @@ from headgate.schema.encodings import SchemaEncoding, decoded_type, names_in, pa
 from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Field, Name, Primitive, Record, canonical_text
 from headgate.schema.formats.spark import to_spark
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.types import Type
 from headgate.schema.written import WrittenSchema
 

@@ -15,7 +15,7 @@ from headgate.runtime.formats.side import first_element_error, first_error
 from headgate.schema import types as t
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.tree import AvroType, kind_of, values_of, walk
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
 from headgate.schema.types import Type
 

@@ -40,10 +40,9 @@ from headgate.runtime.formats.json_validation import (
 )
 from headgate.runtime.formats.side import NOT_UTF8
 from headgate.runtime.formats.text_readers import TextReader
-from headgate.schema.casts import from_json
 from headgate.schema.errors import SchemaError, ValueDoesNotFit
 from headgate.schema.formats.jsonschema.read import logical_titles
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.types import (
     Array,
     Bytes,
@@ -60,6 +59,7 @@ from headgate.schema.types import (
     Type,
     Uuid,
 )
+from headgate.schema.values import from_json
 from headgate.schema.written import WrittenSchema
 
 

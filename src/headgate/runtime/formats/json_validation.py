@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.runtime.formats.arrow_reader import NeedsExactRead
-from headgate.schema.paths import ROOT, field_path, value_path
+from headgate.schema.names import ROOT, field_path, value_path
 from headgate.schema.types import Array, Bigint, Double, Enum, Integer, Map, Real, Record, Type
 from headgate.schema.written import WrittenSchema
 

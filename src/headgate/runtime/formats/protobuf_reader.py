@@ -39,7 +39,7 @@ from headgate.schema.errors import SchemaError, UnknownMessage, ValueDoesNotFit
 from headgate.schema.evolve.renames import KnownFields
 from headgate.schema.formats.protobuf.protoc import read_files
 from headgate.schema.formats.protobuf.read import find_message, link, message_indexes
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
 from headgate.schema.render import print_type
 from headgate.schema.types import Array, Field, Map, Record, Type
 from headgate.schema.written import WrittenSchema

@@ -11,7 +11,6 @@ from typing import Any, NoReturn, TypeAlias
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from headgate.schema.casts import from_json
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.render import print_type
 from headgate.schema.types import (
@@ -32,7 +31,7 @@ from headgate.schema.types import (
     TimestampTz,
     Type,
 )
-from headgate.schema.values import dumps, single
+from headgate.schema.values import dumps, from_json, single
 
 Make: TypeAlias = Callable[[list[Any]], pa.Array]
 

@@ -12,8 +12,8 @@ from pyspark.sql.avro.functions import to_avro
 from headgate.plan.definitions import RecordEncoding
 from headgate.runtime.formats.frame import framed
 from headgate.runtime.json_text import json_ready
-from headgate.schema.formats.spark_ddl import spark_identifier
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
+from headgate.schema.render import spark_identifier
 from headgate.schema.types import Array, Enum, Map, Record, Type
 
 MISSING = "it is null, and its schema has no null there"

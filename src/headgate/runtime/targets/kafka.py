@@ -22,7 +22,7 @@ from headgate.runtime.failures import record_is_too_large
 from headgate.runtime.formats.writers import RecordWriter, row_of
 from headgate.runtime.ports import Append, Batch, Changes, Diff, Ledger, Upsert, Written
 from headgate.runtime.source import READER
-from headgate.schema.formats.spark_ddl import spark_identifier
+from headgate.schema.render import spark_identifier
 
 SINGLE_WORKER_ROWS = 10_000  # a batch of at most so many records is sorted by one worker, without a second stage
 

@@ -1,21 +1,40 @@
-"""The changes between two schemas: a closed set. Each has a path and can describe itself."""
+"""The changes between two schemas: a closed set, and `diff`, which finds them at any depth.
+
+Each change has a path and can describe itself. Fields correspond if their names are equal, case included. The list of
+changes is complete: applied to the old record it gives the new one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from headgate.schema import types as t
 from headgate.schema.docs import DocumentedPart
-from headgate.schema.paths import Path, print_path
+from headgate.schema.evolve.merge import widen
+from headgate.schema.names import Path, Step, print_path
 from headgate.schema.render import print_field, print_type
-from headgate.schema.types import Field, Type
 
 
 @dataclass(frozen=True, slots=True)
-class FieldAdded:
-    """`index` is its position in the new record. `last` says that no field of the old record follows it."""
+class _Change:
+    """The base of all changes. ``text`` says what happened to the part of the schema at the path."""
 
     path: Path
-    field: Field
+    text: ClassVar[str] = ""
+
+    def describe(self) -> str:
+        """The change as a clause for people, such as `$.a removed`."""
+        return f"{print_path(self.path)} {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldAdded(_Change):
+    """`index` is its position in the new record. `last` says that no field of the old record follows it."""
+
+    field: t.Field
     index: int
     last: bool
 
@@ -24,19 +43,17 @@ class FieldAdded:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRemoved:
-    path: Path
-    field: Field
+class FieldRemoved(_Change):
+    """A field is gone. What it held before stays in the records that were written with it."""
 
-    def describe(self) -> str:
-        return f"{print_path(self.path)} removed"
+    field: t.Field
+    text = "removed"
 
 
 @dataclass(frozen=True, slots=True)
-class FieldRenamed:
+class FieldRenamed(_Change):
     """`path` is the old one. Without an alias, a renamed field is one removed and another one added."""
 
-    path: Path
     old: str
     new: str
 
@@ -45,10 +62,9 @@ class FieldRenamed:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldMoved:
+class FieldMoved(_Change):
     """`index` is the field's position in the new record."""
 
-    path: Path
     index: int
 
     def describe(self) -> str:
@@ -56,60 +72,55 @@ class FieldMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeWidened:
+class _Retyped(_Change):
+    """A scalar, array or map has another type."""
+
+    old: t.Type
+    new: t.Type
+
+    def describe(self) -> str:
+        return f"{print_path(self.path)} {self.text} from {print_type(self.old)} to {print_type(self.new)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeWidened(_Retyped):
     """Every value of the old type is a value of the new one."""
 
-    path: Path
-    old: Type
-    new: Type
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} widened from {print_type(self.old)} to {print_type(self.new)}"
+    text = "widened"
 
 
 @dataclass(frozen=True, slots=True)
-class TypeNarrowed:
+class TypeNarrowed(_Retyped):
     """Every value of the new type is a value of the old one, but not the other way round."""
 
-    path: Path
-    old: Type
-    new: Type
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} narrowed from {print_type(self.old)} to {print_type(self.new)}"
+    text = "narrowed"
 
 
 @dataclass(frozen=True, slots=True)
-class TypeChanged:
+class TypeChanged(_Retyped):
     """Each type has values that the other one does not have."""
 
-    path: Path
-    old: Type
-    new: Type
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} changed from {print_type(self.old)} to {print_type(self.new)}"
+    text = "changed"
 
 
 @dataclass(frozen=True, slots=True)
-class NullabilityRelaxed:
-    path: Path
+class NullabilityRelaxed(_Change):
+    """A field, element or value may be null from now on."""
 
-    def describe(self) -> str:
-        return f"{print_path(self.path)} became nullable"
-
-
-@dataclass(frozen=True, slots=True)
-class NullabilityTightened:
-    path: Path
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} became not null"
+    text = "became nullable"
 
 
 @dataclass(frozen=True, slots=True)
-class EnumSymbolsAdded:
-    path: Path
+class NullabilityTightened(_Change):
+    """A field, element or value may no longer be null."""
+
+    text = "became not null"
+
+
+@dataclass(frozen=True, slots=True)
+class EnumSymbolsAdded(_Change):
+    """An enum has further symbols."""
+
     symbols: tuple[str, ...]
 
     def describe(self) -> str:
@@ -117,10 +128,9 @@ class EnumSymbolsAdded:
 
 
 @dataclass(frozen=True, slots=True)
-class EnumSymbolsRemoved:
+class EnumSymbolsRemoved(_Change):
     """`default` is the symbol of the new enum that stands for unknown ones."""
 
-    path: Path
     symbols: tuple[str, ...]
     default: str | None
 
@@ -129,21 +139,17 @@ class EnumSymbolsRemoved:
 
 
 @dataclass(frozen=True, slots=True)
-class EnumReordered:
+class EnumReordered(_Change):
     """`symbols` are all symbols in the new order."""
 
-    path: Path
     symbols: tuple[str, ...]
-
-    def describe(self) -> str:
-        return f"{print_path(self.path)} lists its symbols in another order"
+    text = "lists its symbols in another order"
 
 
 @dataclass(frozen=True, slots=True)
-class EnumDefaultChanged:
+class EnumDefaultChanged(_Change):
     """The symbol that stands for unknown ones is another."""
 
-    path: Path
     old: str | None
     new: str | None
 
@@ -152,10 +158,9 @@ class EnumDefaultChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeRenamed:
+class TypeRenamed(_Change):
     """A record or enum has another full name in its original format."""
 
-    path: Path
     old: str | None
     new: str | None
 
@@ -164,10 +169,9 @@ class TypeRenamed:
 
 
 @dataclass(frozen=True, slots=True)
-class DocChanged:
+class DocChanged(_Change):
     """The doc of a field or of a type is new, gone or different."""
 
-    path: Path
     of: DocumentedPart
     old: str | None
     new: str | None
@@ -182,3 +186,132 @@ Change = (
     | NullabilityRelaxed | NullabilityTightened | EnumSymbolsAdded | EnumSymbolsRemoved | EnumReordered
     | EnumDefaultChanged | TypeRenamed | DocChanged
 )  # fmt: skip
+
+
+Aliases = Mapping[Path, str]
+
+
+def diff(old: t.Record, new: t.Record, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
+    """All changes from `old` to `new`, in the order of the new record. Within a record, removals come first.
+
+    `aliases` gives the old name of a field by its path in the new record. The paths in the changes are those of the
+    old record, except for added fields.
+    """
+    return tuple(_changes_of_record(old, new, (), (), aliases or {}))
+
+
+def diff_values(old: t.Field, new: t.Field, *, aliases: Aliases | None = None) -> tuple[Change, ...]:
+    """All changes from one whole value to another, whatever the two are called. The path of the whole value is
+    empty."""
+    return tuple(_changes_of_field(old, replace(new, name=old.name), (), (), aliases or {}))
+
+
+def _changes_of_record(old: t.Record, new: t.Record, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+    """The changes of one record: its names, the fields that went, then its fields in their new order."""
+    yield from _naming(old, new, path)
+    before = {field.name: field for field in old.fields}
+    origin = {f.name: f.name if f.name in before else None for f in new.fields}
+    for name in [name for name, was in origin.items() if was is None]:
+        alias = aliases.get((*new_path, name))
+        if alias in before and alias not in origin.values():
+            origin[name] = alias
+    kept = {name for name in origin.values() if name is not None}
+    for field in old.fields:
+        if field.name not in kept:
+            yield FieldRemoved((*path, field.name), field)
+    staying = _in_order(old, [name for name in origin.values() if name is not None])
+    last_kept = max((i for i, field in enumerate(new.fields) if origin[field.name] is not None), default=-1)
+    for index, field in enumerate(new.fields):
+        was = origin[field.name]
+        inner = (*new_path, field.name)
+        if was is None:
+            yield FieldAdded((*path, field.name), field, index, index > last_kept)
+            continue
+        if was not in staying:
+            yield FieldMoved((*path, was), index)
+        yield from _changes_of_field(before[was], field, (*path, was), inner, aliases)
+
+
+def _in_order(old: t.Record, kept: list[str]) -> frozenset[str]:
+    """The longest list of fields that keep their order, so that as few as possible count as moved."""
+    position = {field.name: i for i, field in enumerate(old.fields)}
+    ends: list[int] = []  # ends[n]: the smallest last position of all ascending lists of length n + 1
+    previous: dict[int, int | None] = {}
+    for name in kept:
+        at = position[name]
+        length = bisect_left(ends, at)
+        previous[at] = ends[length - 1] if length else None
+        ends[length : length + 1] = [at]
+    staying, at_end = set(), ends[-1] if ends else None
+    while at_end is not None:
+        staying.add(old.fields[at_end].name)
+        at_end = previous[at_end]
+    return frozenset(staying)
+
+
+def _changes_of_field(old: t.Field, new: t.Field, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+    """The changes of a field that both records have."""
+    if old.name != new.name:
+        yield FieldRenamed(path, old.name, new.name)
+    yield from _nullability(old.nullable, new.nullable, path)
+    if old.doc != new.doc:
+        yield DocChanged(path, DocumentedPart.FIELD, old.doc, new.doc)
+    yield from _changes_of_type(old.type, new.type, path, new_path, aliases)
+
+
+def _changes_of_type(old: t.Type, new: t.Type, path: Path, new_path: Path, aliases: Aliases) -> Iterator[Change]:
+    """The changes inside a type. Only types of the same kind are compared part by part."""
+    if old == new:
+        return
+    match old, new:
+        case t.Record(), t.Record():
+            yield from _changes_of_record(old, new, path, new_path, aliases)
+        case t.Array(), t.Array():
+            inner = (*path, Step.ELEMENT)
+            yield from _nullability(old.element_nullable, new.element_nullable, inner)
+            yield from _changes_of_type(old.element, new.element, inner, (*new_path, Step.ELEMENT), aliases)
+        case t.Map(), t.Map():
+            inner = (*path, Step.VALUE)
+            yield from _nullability(old.value_nullable, new.value_nullable, inner)
+            yield from _changes_of_type(old.value, new.value, inner, (*new_path, Step.VALUE), aliases)
+        case t.Enum(), t.Enum():
+            yield from _enums(old, new, path)
+        case _:
+            yield _retyped(old, new, path)
+
+
+def _retyped(old: t.Type, new: t.Type, path: Path) -> Change:
+    """The change between two types of which at least one is a scalar, or that are of different kinds."""
+    # Names and docs do not make a type wider: json loses them just as text does.
+    bound = t.plain(widen(t.plain(old), t.plain(new)))
+    if bound == t.plain(new):
+        return TypeWidened(path, old, new)
+    return TypeNarrowed(path, old, new) if bound == t.plain(old) else TypeChanged(path, old, new)
+
+
+def _enums(old: t.Enum, new: t.Enum, path: Path) -> Iterator[Change]:
+    """The changes of an enum: its names, its symbols, their order and its default."""
+    yield from _naming(old, new, path)
+    removed = tuple(symbol for symbol in old.symbols if symbol not in new.symbols)
+    added = tuple(symbol for symbol in new.symbols if symbol not in old.symbols)
+    if removed:
+        yield EnumSymbolsRemoved(path, removed, new.default)
+    if added:
+        yield EnumSymbolsAdded(path, added)
+    if tuple(symbol for symbol in old.symbols if symbol in new.symbols) + added != new.symbols:
+        yield EnumReordered(path, new.symbols)
+    if old.default != new.default:
+        yield EnumDefaultChanged(path, old.default, new.default)
+
+
+def _naming(old: t.Record | t.Enum, new: t.Record | t.Enum, path: Path) -> Iterator[Change]:
+    """The changes of the full name and the doc of a record or enum."""
+    if old.name != new.name:
+        yield TypeRenamed(path, old.name, new.name)
+    if old.doc != new.doc:
+        yield DocChanged(path, DocumentedPart.TYPE, old.doc, new.doc)
+
+
+def _nullability(old: bool, new: bool, path: Path) -> Iterator[Change]:
+    if old != new:
+        yield NullabilityRelaxed(path) if new else NullabilityTightened(path)

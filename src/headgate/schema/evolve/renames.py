@@ -1,7 +1,7 @@
 """Fields that were renamed: which field of a schema is which field of the side that reads it.
 
-An Avro field is the one that its aliases name, a Protobuf field the one with its number. A side keeps the name under which
-it met a field first, whatever later schemas call it.
+An Avro field is the one that its aliases name, a Protobuf field the one with its number. A side keeps the name under
+which it met a field first, whatever later schemas call it.
 """
 
 from __future__ import annotations
@@ -15,19 +15,9 @@ from headgate.schema import types as t
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.read import load_tree
 from headgate.schema.formats.protobuf import read_files
-from headgate.schema.formats.protobuf.read import NumberedField, numbered_fields
-from headgate.schema.paths import Path, Step
-from headgate.schema.written import SchemaFormat, WrittenSchema
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A field of a record in one schema, and the fields of the record that it holds, also in an array or a map."""
-
-    name: str
-    aliases: tuple[str, ...] = ()
-    number: int | None = None
-    inner: tuple[Member, ...] = ()
+from headgate.schema.formats.protobuf.read import numbered_fields
+from headgate.schema.names import Path, Step
+from headgate.schema.written import Member, SchemaFormat, WrittenSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +40,7 @@ def members(format_: SchemaFormat, schema: WrittenSchema, message: str | None) -
             return _avro(load_tree(schema.text, [text for _, text in schema.references]), frozenset())
         case SchemaFormat.PROTOBUF:
             file, *imported = read_files(schema.text, schema.references)
-            return tuple(map(_protobuf, numbered_fields(file, message, imported)))
+            return numbered_fields(file, message, imported)
         case SchemaFormat.JSON:
             return ()
         case _:
@@ -58,6 +48,7 @@ def members(format_: SchemaFormat, schema: WrittenSchema, message: str | None) -
 
 
 def _avro(node: tree.AvroType, around: frozenset[int]) -> tuple[Member, ...]:
+    """The fields of a record, also of one in an array, a map or a union with null. A record inside itself has none."""
     match node:
         case tree.Record() if id(node) not in around:
             inside = around | {id(node)}
@@ -70,10 +61,6 @@ def _avro(node: tree.AvroType, around: frozenset[int]) -> tuple[Member, ...]:
             return _avro(tree.values_of(node)[0], around)
         case _:
             return ()
-
-
-def _protobuf(field: NumberedField) -> Member:
-    return Member(field.name, (), field.number, tuple(map(_protobuf, field.inner)))
 
 
 def own_names(fields: Sequence[Member]) -> KnownFields:
@@ -112,6 +99,7 @@ def names_of_earlier(later: Sequence[KnownFields], fields: Sequence[Member]) -> 
 
 
 def _is_earlier(later: Member, field: Member) -> bool:
+    """Whether the field is an earlier version of the later one."""
     if later.number is not None:
         return later.number == field.number
     return field.name in (later.name, *later.aliases)
@@ -130,6 +118,7 @@ def _match(known: Sequence[KnownFields], field: Member) -> tuple[Rank, str] | No
 
 
 def _same(version: KnownFields, field: Member) -> Iterator[KnownField | None]:
+    """The fields of a version that may be this one, the most certain first. None stands for a miss."""
     if field.number is not None:
         yield next((one for one in version if one.member.number == field.number), None)
     for name in (field.name, *field.aliases):
@@ -137,6 +126,7 @@ def _same(version: KnownFields, field: Member) -> Iterator[KnownField | None]:
 
 
 def _inside(known: Sequence[KnownFields], name: str) -> list[KnownFields]:
+    """The fields of the records that a field holds, in each of the schemas that have it."""
     found = (next((one for one in version if one.name == name), None) for version in known)
     return [one.inner for one in found if one is not None]
 
@@ -179,8 +169,8 @@ def _renamed_field(field: t.Field, known: KnownField | None) -> t.Field:
 def new_names(
     known: Sequence[KnownFields], fields: KnownFields, type_: t.Type, path: Path = ()
 ) -> Iterator[tuple[Path, str]]:
-    """The paths of fields that no known schema calls as this one does, each with its new name. ``type_`` has the names of
-    the side."""
+    """The paths of fields that no known schema calls as this one does, each with its new name. ``type_`` has the names
+    of the side."""
     match type_:
         case t.Array():
             yield from new_names(known, fields, type_.element, (*path, Step.ELEMENT))

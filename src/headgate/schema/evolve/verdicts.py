@@ -3,21 +3,32 @@
 A verdict is about the field that changed. The planner knows whether a view or a sink uses that field at all: a change
 of a field that nothing uses breaks nothing. `_ROWS` is the table: one row per change, one column per target. A
 change of a type depends on both types, so each target has a function for it.
+
+`arriving` judges a whole schema that arrives with a record: what it changes for the side that reads it, and whether the
+side follows. This is the one answer to "may this change be followed?". The engine asks it when a record has a new
+schema, and the planner asks it before a schema is taken into a source.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import lru_cache, partial
+from itertools import takewhile
 from typing import NamedTuple, assert_never
 
 from headgate.schema import types as t
+from headgate.schema.encodings import FieldPath, SchemaEncoding, decoded_type, known_fields, names_in, type_in
+from headgate.schema.errors import SchemaError
 from headgate.schema.evolve import changes as c
-from headgate.schema.evolve.widen import is_number, widen
+from headgate.schema.evolve.merge import is_number, widen
+from headgate.schema.evolve.renames import new_names
 from headgate.schema.formats.elasticsearch import to_elasticsearch_field
 from headgate.schema.formats.postgres import to_postgres
-from headgate.schema.paths import Path, Step
+from headgate.schema.names import Path, Step
 from headgate.schema.render import print_type
+from headgate.schema.written import WrittenSchema
 
 
 class Target(Enum):
@@ -62,20 +73,10 @@ def verdict(change: c.Change, target: Target) -> Verdict:
     return _row(change)[_COLUMNS.index(target)]
 
 
-def _safe(reason: str) -> Verdict:
-    return Verdict(Level.SAFE, reason)
-
-
-def _in_place(reason: str) -> Verdict:
-    return Verdict(Level.IN_PLACE, reason)
-
-
-def _rebuild(reason: str) -> Verdict:
-    return Verdict(Level.REBUILD, reason)
-
-
-def _breaking(reason: str) -> Verdict:
-    return Verdict(Level.BREAKING, reason)
+_safe = partial(Verdict, Level.SAFE)
+_in_place = partial(Verdict, Level.IN_PLACE)
+_rebuild = partial(Verdict, Level.REBUILD)
+_breaking = partial(Verdict, Level.BREAKING)
 
 
 def _unseen(path: Path, target: Target) -> Verdict | None:
@@ -109,6 +110,7 @@ _KEPT_SYMBOLS = _safe("the column keeps its symbols")
 
 
 def _symbols(reader: Verdict) -> Row:
+    """The row of a change of an enum. All targets but the reader treat symbols as text."""
     return Row(
         reader=reader,
         avro_sink=_NEW_VERSION,
@@ -206,6 +208,7 @@ _TypeChange = c.TypeWidened | c.TypeNarrowed | c.TypeChanged
 
 
 def _type(change: _TypeChange, target: Target) -> Verdict:
+    """The verdict on a change of a type, by target."""
     match target:
         case Target.READER | Target.KEY:
             return _reader_type(change.old, change.new)
@@ -224,6 +227,7 @@ def _type(change: _TypeChange, target: Target) -> Verdict:
 
 
 def _reader_type(old: t.Type, new: t.Type) -> Verdict:
+    """A source follows a number that widens, and nothing else."""
     bound = widen(old, new)
     if not (is_number(old) and is_number(bound)):
         return _breaking(f"{print_type(old)} cannot become {print_type(new)}: only numbers widen by themselves")
@@ -275,6 +279,7 @@ _PROMOTED: dict[type, tuple[type, ...]] = {
 
 
 def _avro_type(old: t.Type, new: t.Type) -> Verdict:
+    """A sink follows where readers of the new schema can still read the old records."""
     if isinstance(new, _PROMOTED.get(type(old), ())):
         return _in_place("a new version has the wider type, to which readers promote")
     if isinstance(old, t.Decimal) and isinstance(new, t.Decimal) and _only_more_digits(old, new):
@@ -288,6 +293,7 @@ def _only_more_digits(old: t.Decimal, new: t.Decimal) -> bool:
 
 
 def _postgres_type(change: _TypeChange) -> Verdict:
+    """A column follows where ALTER TABLE keeps every value."""
     old, new = change.old, change.new
     if isinstance(old, t.Named) or isinstance(new, t.Named):
         return _breaking("a type that is not resolved cannot be compared")
@@ -303,6 +309,7 @@ def _postgres_type(change: _TypeChange) -> Verdict:
 
 
 def _elasticsearch_type(change: _TypeChange) -> Verdict:
+    """A field of an index never changes its type, so a wider type needs a new index."""
     old, new = change.old, change.new
     if isinstance(old, t.Named) or isinstance(new, t.Named):
         return _breaking("a type that is not resolved cannot be compared")
@@ -314,6 +321,7 @@ def _elasticsearch_type(change: _TypeChange) -> Verdict:
 
 
 def _view_type(old: t.Type, new: t.Type) -> Verdict:
+    """A view follows a number that widens; its types are computed again."""
     if is_number(new) and _widens_to_number(old, new):
         return _in_place("columns computed from it get their types anew")
     return _breaking(f"what the query computes on {print_type(old)} may not be defined on {print_type(new)}")
@@ -321,3 +329,98 @@ def _view_type(old: t.Type, new: t.Type) -> Verdict:
 
 def _widens_to_number(old: t.Type, new: t.Type) -> bool:
     return is_number(old) and is_number(widen(old, new))
+
+
+# Arriving schemas
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivingSchema:
+    """What a schema changes for one side of a source, each change with its verdict.
+
+    ``error`` says why no value can be read with the schema. There are no changes then.
+    """
+
+    changes: tuple[tuple[c.Change, Verdict], ...] = ()
+    error: SchemaError | None = None
+
+    @property
+    def is_readable(self) -> bool:
+        return self.error is None
+
+    @property
+    def level(self) -> Level:
+        """The worst verdict on any of the changes."""
+        return max((found.level for _, found in self.changes), default=Level.SAFE)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether the side cannot follow. It follows a schema as a whole or not at all."""
+        return self.level is Level.BREAKING
+
+    @property
+    def grows(self) -> bool:
+        """Whether the side follows, and has another type then."""
+        return Level.SAFE < self.level < Level.BREAKING
+
+    def breaking_fields(self) -> tuple[FieldPath, ...]:
+        """The fields that cannot be read if the schema is not followed, from the outermost record inwards. These
+        include fields that could be followed alone but do not fit the present type."""
+        if not self.breaks:
+            return ()
+        paths = [_field_path(change.path) for change, found in self.changes if found.level > Level.SAFE]
+        return tuple(dict.fromkeys(paths))
+
+    def describe(self) -> tuple[str, ...]:
+        """One sentence per change that a reader of the source can notice."""
+        if self.error is not None:
+            return (f"it cannot be read: {self.error.message()}",)
+        unseen = c.DocChanged | c.TypeRenamed | c.FieldMoved
+        return tuple(change.describe() for change, _ in self.changes if not isinstance(change, unseen))
+
+
+@lru_cache(maxsize=1024)
+def arriving(encoding: SchemaEncoding, schema: WrittenSchema, target: Target = Target.READER) -> ArrivingSchema:
+    """What following the schema would change. ``target`` says whether the side is a source's value or its key."""
+    try:
+        new = type_in(encoding, schema)
+    except SchemaError as wrong:
+        return ArrivingSchema(error=wrong)
+    # A change that was accepted with an earlier schema may arrive again.
+    taken = [_changed_paths(type_in(encoding, one), new, target) for one in encoding.schemas]
+    known = decoded_type(encoding)
+    judged = _judged(known, new, target)
+    renamed = [
+        c.FieldRenamed(path, str(path[-1]), name)
+        for path, name in new_names(known_fields(encoding), names_in(encoding, schema), known.type)
+    ]
+    return ArrivingSchema(
+        (
+            *((change, verdict(change, target)) for change in renamed),
+            *(
+                (change, found)
+                for change, found in judged
+                if found.level is Level.SAFE or all(_overlaps(change.path, paths) for paths in taken)
+            ),
+        )
+    )
+
+
+def _judged(old: t.Field, new: t.Field, target: Target) -> list[tuple[c.Change, Verdict]]:
+    """The changes from one type to another, each with its verdict."""
+    return [(change, verdict(change, target)) for change in c.diff_values(old, new)]
+
+
+def _changed_paths(old: t.Field, new: t.Field, target: Target) -> list[Path]:
+    """The paths of changes that need something to be done."""
+    return [change.path for change, found in _judged(old, new, target) if found.level > Level.SAFE]
+
+
+def _overlaps(path: Path, others: Iterable[Path]) -> bool:
+    """Whether one of the parts is the part at the path, inside it or around it."""
+    return any(all(a == b for a, b in zip(path, other, strict=False)) for other in others)
+
+
+def _field_path(path: Path) -> FieldPath:
+    """The path as far as it leads through records. Inside an array or a map, fields are not told apart."""
+    return tuple(str(step) for step in takewhile(lambda step: not isinstance(step, Step), path))

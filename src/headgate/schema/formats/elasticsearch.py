@@ -10,19 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never, cast
+from typing import cast
 
 from headgate.errors import HeadgateError, raise_all
+from headgate.schema import errors
 from headgate.schema import types as t
-from headgate.schema.errors import (
-    InvalidColumnName,
-    InvalidMapping,
-    TypeTooDeep,
-    UnresolvedType,
-    UnsupportedType,
-)
-from headgate.schema.names import print_name
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, print_name, value_path
 from headgate.schema.render import print_type
 
 IndexMapping = dict[str, object]
@@ -95,6 +88,7 @@ class _Writer:
         return {f.name: self.field(f.type, field_path(path, f.name), (*steps, f.name)) for f in record.fields}
 
     def field(self, type_: t.Type, path: str, steps: tuple[str, ...]) -> IndexMapping:
+        """The mapping of one field. An array has the mapping of its elements."""
         match type_:
             case t.Decimal():
                 return self._decimal(type_, path)
@@ -107,19 +101,23 @@ class _Writer:
             case t.Record():
                 return {"properties": self.properties(type_, path, steps)}
             case t.Named(parts):
-                raise UnresolvedType(path, print_name(parts))
+                raise errors.UnresolvedType(path, print_name(parts))
             case _:
-                return _scalar(type_)
+                return dict(_SCALARS[type(type_)])
 
     def _decimal(self, type_: t.Decimal, path: str) -> IndexMapping:
+        """A decimal as text, or as a scaled number if the options say so and all digits fit."""
         if self.options.decimal is DecimalAs.KEYWORD:
             return {"type": "keyword"}
         if type_.precision > MOST_SCALED_DIGITS:
             why = f"scaled numbers are exact up to {MOST_SCALED_DIGITS} digits"
-            raise UnsupportedType(path, "elasticsearch", print_type(type_), why, "the option keyword for decimals")
+            raise errors.UnsupportedType(
+                path, "elasticsearch", print_type(type_), why, "the option keyword for decimals"
+            )
         return {"type": "scaled_float", "scaling_factor": 10**type_.scale}
 
     def _map(self, type_: t.Map, path: str, steps: tuple[str, ...]) -> IndexMapping:
+        """A map with scalar values is an object, and a template gives its values their type."""
         if _is_open(_element(type_.value)):
             return {"type": self.options.json.value}
         at = ".".join(steps)
@@ -138,45 +136,21 @@ def _is_open(type_: t.Type) -> bool:
     return isinstance(type_, t.Map | t.Record | t.Json)
 
 
-def _scalar(
-    type_: t.Boolean
-    | t.Integer
-    | t.Bigint
-    | t.Real
-    | t.Double
-    | t.Text
-    | t.Bytes
-    | t.Date
-    | t.Time
-    | t.Timestamp
-    | t.TimestampTz
-    | t.Uuid
-    | t.Enum,
-) -> IndexMapping:
-    match type_:
-        case t.Boolean():
-            return {"type": "boolean"}
-        case t.Integer():
-            return {"type": "integer"}
-        case t.Bigint():
-            return {"type": "long"}
-        case t.Real():
-            return {"type": "float"}
-        case t.Double():
-            return {"type": "double"}
-        case t.Text():
-            keyword = {"type": "keyword", "ignore_above": LONGEST_KEYWORD}
-            return {"type": "text", "fields": {"keyword": keyword}}
-        case t.Bytes():
-            return {"type": "binary"}
-        case t.Date():
-            return {"type": "date", "format": DATE_FORMAT}
-        case t.Timestamp() | t.TimestampTz():
-            return {"type": "date", "format": TIMESTAMP_FORMAT}
-        case t.Time() | t.Uuid() | t.Enum():
-            return {"type": "keyword"}
-        case _:
-            assert_never(type_)
+_SCALARS: Mapping[type, IndexMapping] = {
+    t.Boolean: {"type": "boolean"},
+    t.Integer: {"type": "integer"},
+    t.Bigint: {"type": "long"},
+    t.Real: {"type": "float"},
+    t.Double: {"type": "double"},
+    t.Text: {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": LONGEST_KEYWORD}}},
+    t.Bytes: {"type": "binary"},
+    t.Date: {"type": "date", "format": DATE_FORMAT},
+    t.Timestamp: {"type": "date", "format": TIMESTAMP_FORMAT},
+    t.TimestampTz: {"type": "date", "format": TIMESTAMP_FORMAT},
+    t.Time: {"type": "keyword"},
+    t.Uuid: {"type": "keyword"},
+    t.Enum: {"type": "keyword"},
+}
 
 
 def _bad_names(type_: t.Type, path: str) -> Iterator[HeadgateError]:
@@ -188,13 +162,14 @@ def _bad_names(type_: t.Type, path: str) -> Iterator[HeadgateError]:
             for field in type_.fields:
                 inner = field_path(path, field.name)
                 if "." in field.name or not field.name.strip() or (path == ROOT and field.name in METADATA_FIELDS):
-                    yield InvalidColumnName(field.name, inner, "elasticsearch")
+                    yield errors.InvalidColumnName(field.name, inner, "elasticsearch")
                 yield from _bad_names(field.type, inner)
         case _:
             return
 
 
 def _docs(type_: t.Type, steps: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The docs of all fields, by path. The doc of a field comes before that of its type."""
     match type_:
         case t.Array():
             yield from _docs(type_.element, steps)
@@ -238,9 +213,10 @@ def from_elasticsearch(mapping: _Object) -> t.Record:
 
 
 def _templates(mapping: _Object) -> Iterator[tuple[str, _Object]]:
+    """The mappings of the values of maps, by the pattern of their paths."""
     listed = mapping.get("dynamic_templates", [])
     if not isinstance(listed, list):
-        raise InvalidMapping("dynamic_templates", "a list")
+        raise errors.InvalidMapping("dynamic_templates", "a list")
     for item in listed:
         for template in _object(item, "dynamic_templates").values():
             known = _object(template, "dynamic_templates")
@@ -249,13 +225,15 @@ def _templates(mapping: _Object) -> Iterator[tuple[str, _Object]]:
 
 
 class _Reader:
+    """Reads the fields of a mapping. ``templates`` has the mappings of the values of maps."""
+
     def __init__(self, docs: _Object, templates: Mapping[str, _Object]) -> None:
         self.docs = docs
         self.templates = templates
 
     def fields(self, mapping: _Object, path: str, steps: tuple[str, ...]) -> tuple[t.Field, ...]:
         if len(steps) > t.MAX_DEPTH:
-            raise TypeTooDeep(path)
+            raise errors.TypeTooDeep(path)
         properties = _object(mapping.get("properties", {}), path)
         return tuple([self._field(name, m, field_path(path, name), (*steps, name)) for name, m in properties.items()])
 
@@ -278,9 +256,10 @@ class _Reader:
                 return _FROM[kind]
             case _:
                 why = "there is no such type"
-                raise UnsupportedType(path, "headgate", str(kind), why, "the fields that are wanted, without it")
+                raise errors.UnsupportedType(path, "headgate", str(kind), why, "the fields that are wanted, without it")
 
     def _inside(self, mapping: _Object, nested: bool, path: str, steps: tuple[str, ...]) -> t.Type:
+        """An object: a map if a template gives its values a type, otherwise a record."""
         values = self.templates.get(".".join(steps) + ".*")
         if values is not None:
             return t.Map(self._type(values, path, (*steps, "*")))
@@ -302,5 +281,5 @@ def _scaled(factor: object) -> t.Type:
 
 def _object(value: object, path: str) -> _Object:
     if not isinstance(value, Mapping):
-        raise InvalidMapping(path, "an object")
+        raise errors.InvalidMapping(path, "an object")
     return cast(_Object, value)

@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import assert_never
 
 from headgate.errors import HeadgateError, raise_all
 from headgate.schema import types as t
 from headgate.schema.errors import InvalidColumnName, NameClash, NameTooLong, UnresolvedType, UnsupportedType
-from headgate.schema.names import POSTGRES_LIMIT, postgres_too_long, print_name
-from headgate.schema.paths import ROOT, field_path
+from headgate.schema.names import POSTGRES_LIMIT, ROOT, field_path, postgres_too_long, print_name
 
 _TO: dict[type, str] = {
     t.Boolean: "boolean",
@@ -66,13 +64,8 @@ def to_postgres(type_: t.Type, path: str = ROOT) -> str:
             return to_postgres(element, path) + "[]"
         case t.Named(parts):
             raise UnresolvedType(path, print_name(parts))
-        case (
-            t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double() | t.Text() | t.Bytes() | t.Date() | t.Time() | t.Timestamp()
-            | t.TimestampTz() | t.Uuid() | t.Json() | t.Enum() | t.Map() | t.Record()
-        ):  # fmt: skip
-            return _TO[type(type_)]
         case _:
-            assert_never(type_)
+            return _TO[type(type_)]
 
 
 def from_postgres(text: str, path: str = ROOT, *, known: Mapping[str, t.Type] | None = None) -> t.Type:
@@ -91,6 +84,7 @@ def from_postgres(text: str, path: str = ROOT, *, known: Mapping[str, t.Type] | 
 
 
 def _named(name: str, arguments: str | None, path: str) -> t.Type:
+    """The type of a name that `format_type` prints."""
     if name in ("numeric", "decimal"):
         return _decimal(arguments, path)
     type_ = _FROM.get(name)
@@ -151,6 +145,7 @@ def _column(field: t.Field, name: str, path: str, nullable: bool) -> Column:
 
 
 def _problems(found: tuple[Column, ...]) -> Iterator[HeadgateError]:
+    """All names that the table cannot have, each as an error."""
     seen: dict[str, Column] = {}
     for column in found:
         if not column.name or "\0" in column.name:

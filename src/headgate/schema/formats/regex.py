@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from headgate.schema.errors import MalformedPattern
 
 _OPENING = re.compile(
-    r"\(\?(?:P?<(?P<name>[A-Za-z_]\w*)>|(?P<plain>:|>|=|<=)|(?P<never>!|<!)|(?P<flags>[a-zA-Z-]+)(?P<end>[:)]))",
-    re.A,
+    r"\(\?(?:P?<(?P<name>[A-Za-z_]\w*)>|(?P<plain>:|>|=|<=)|(?P<never>!|<!)|(?P<flags>[a-zA-Z-]+)(?P<end>[:)]))", re.A
 )
 _REPEATED = re.compile(r"\{(?P<least>\d+)(,\d*)?\}")
 _OPTIONAL = re.compile(r"\?|\*|\{0+[,}]")
@@ -31,6 +30,8 @@ _NEIGHBOUR = r"(?:(?=([\s\S]))|(?<=([\s\S])))"
 
 @dataclass(slots=True)
 class _Group:
+    """A group of the pattern. ``number`` is None if it captures nothing."""
+
     number: int | None
     outer: _Group | None
     optional: bool = False
@@ -121,6 +122,7 @@ class _Scan:
             raise MalformedPattern("a group is not closed")
 
     def java(self, numbers: list[int] | None = None, *, with_marks: bool = False) -> str:
+        """The pattern for Java. ``numbers`` are the new numbers of the groups, if there are others between them."""
         made = []
         for part in self.parts:
             match part:
@@ -137,6 +139,7 @@ class _Scan:
         return "".join(made)
 
     def _back(self, to: str, numbers: list[int] | None) -> str:
+        """A reference by number. Digits that lead beyond the last group are ordinary characters, as in Java."""
         if not to.isdecimal():
             number, rest = self.names.index(to) + 1, ""
         else:
@@ -175,6 +178,7 @@ class _Scan:
                 self._take(other)
 
     def _escape(self) -> None:
+        """An escape. Those that only Java has are replaced for Python's check by similar ones."""
         rest = self.text[self.at + 1 :]
         if not rest:
             raise MalformedPattern("it ends within an escape")
@@ -226,6 +230,7 @@ class _Scan:
         self._take(written, "[a]" if of_java else plain)
 
     def _group(self) -> None:
+        """The beginning of a group, or flags, which open none."""
         if not self.text.startswith("(?", self.at):
             self._open(_Group(len(self.captures) + 1, self._inner()), None, "(", "(")
             return
@@ -258,6 +263,7 @@ class _Scan:
         self.at += len(written)
 
     def _close(self) -> None:
+        """The end of a group. A quantifier behind it may make the group optional."""
         if not self.open:
             raise MalformedPattern("a group is closed that was not opened")
         group = self.open.pop()
@@ -269,6 +275,7 @@ class _Scan:
 
 
 def _check(scan: _Scan) -> None:
+    """Let Python's compiler check the pattern."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

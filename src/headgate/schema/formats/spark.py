@@ -5,14 +5,11 @@ Docs are the `comment` in the metadata of a struct field, where Spark's DESCRIBE
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from pyspark.sql import types as spark
 
 from headgate.schema import types as t
 from headgate.schema.errors import UnresolvedType, UnsupportedType
-from headgate.schema.names import print_name
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, print_name, value_path
 
 # Spark 4.2 reads and writes columns of the type time, but its SQL accepts the word only with this setting.
 SETTINGS = {"spark.sql.timeType.enabled": "true"}
@@ -53,6 +50,7 @@ _FROM: dict[type[spark.DataType], t.Scalar] = {
 
 
 def to_spark(type_: t.Type, path: str = ROOT) -> spark.DataType:
+    """The type of Spark for a neutral type. Uuid, json and enum are strings there."""
     match type_:
         case t.Decimal(precision, scale):
             if not (1 <= precision <= t.MAX_PRECISION and 0 <= scale <= precision):
@@ -69,13 +67,8 @@ def to_spark(type_: t.Type, path: str = ROOT) -> spark.DataType:
             return spark.StructType([to_spark_field(field, path) for field in type_.fields])
         case t.Named():
             raise UnresolvedType(path, print_name(type_.parts))
-        case (
-            t.Boolean() | t.Integer() | t.Bigint() | t.Real() | t.Double() | t.Text() | t.Bytes() | t.Date() | t.Time() | t.Timestamp()
-            | t.TimestampTz() | t.Uuid() | t.Json() | t.Enum()
-        ):  # fmt: skip
-            return _TO[type(type_)]
         case _:
-            assert_never(type_)
+            return _TO[type(type_)]
 
 
 def to_spark_field(field: t.Field, path: str = ROOT) -> spark.StructField:
@@ -102,6 +95,7 @@ def _from_field(field: spark.StructField, path: str) -> t.Field:
 
 
 def _from_map(type_: spark.MapType, path: str) -> t.Type:
+    """A map, whose keys must be strings."""
     if not isinstance(type_.keyType, spark.StringType):
         why = "a map's keys are text"
         raise UnsupportedType(path, "headgate", type_.simpleString(), why, "map_from_entries over keys cast to string")

@@ -5,21 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from headgate.errors import similar_names
+from headgate.schema import types as t
 from headgate.schema.render import print_type
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Date,
-    Decimal,
-    Field,
-    Integer,
-    Map,
-    Record,
-    Text,
-    Timestamp,
-    TimestampTz,
-)
-from headgate.sql.query.errors import MisplacedFunction, UnknownFunction, UnsupportedQuery, WrongType
+from headgate.sql.errors import MisplacedFunction, UnknownFunction, UnsupportedQuery, WrongType
 from headgate.sql.query.functions import (
     AGGREGATES,
     GENERATORS,
@@ -30,8 +18,7 @@ from headgate.sql.query.functions import (
     result_type,
     spark_functions,
 )
-from headgate.sql.query.json import from_lambda
-from headgate.sql.query.operators import row, shared_type
+from headgate.sql.query.operators import from_lambda, row, shared_type
 from headgate.sql.query.scope import Column, Notes, Scope, Visitor, all_columns, call, note
 from headgate.sql.query.text import FUNCTION_MARK
 from headgate.sql.query.types import UNKNOWN, Typed
@@ -41,10 +28,12 @@ _AROUND_A_CALL = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls
 
 
 def function_name(node: exp.Anonymous) -> str:
+    """The name of a called function, without the mark that the normalised text gives it."""
     return node.name.removeprefix(FUNCTION_MARK).lower()
 
 
 def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
+    """A call of one of Spark's functions. A function that Spark lacks is an error here, with similar names."""
     name = function_name(node)
     if name == "row":
         return row(visitor, node, scope)
@@ -63,6 +52,7 @@ def function(visitor: Visitor, node: exp.Anonymous, scope: Scope) -> Typed:
 
 
 def _has_window(node: exp.Expr) -> bool:
+    """Whether OVER follows the call, possibly after FILTER or IGNORE NULLS."""
     parent = node.parent
     while isinstance(parent, _AROUND_A_CALL):
         parent = parent.parent
@@ -80,22 +70,23 @@ def _known_result(name: str, arguments: list[Typed], node: exp.Anonymous) -> Typ
             return Typed(_struct_type(node, arguments), False)
         case "named_struct", _ if len(arguments) % 2 == 0:
             return Typed(_named_struct_type(node, arguments), False)
-        case "map", [_, *_] if len(arguments) % 2 == 0 and isinstance(arguments[0].type, Text):
+        case "map", [_, *_] if len(arguments) % 2 == 0 and isinstance(arguments[0].type, t.Text):
             shared = shared_type("MAP", arguments[1::2])
-            return Typed(None if shared.type is None else Map(shared.type, shared.nullable), False)
-        case (("percentile_approx" | "approx_percentile"), [value, at, *_]) if not isinstance(at.type, Array):
+            return Typed(None if shared.type is None else t.Map(shared.type, shared.nullable), False)
+        case (("percentile_approx" | "approx_percentile"), [value, at, *_]) if not isinstance(at.type, t.Array):
             return Typed(value.type)
         case _:
             return result_of_lambda(name, arguments) or result_type(name, arguments)
 
 
 def _arguments(visitor: Visitor, node: exp.Anonymous, name: str, scope: Scope) -> list[Typed]:
+    """Visit the arguments. A lambda needs the types of the arguments before it."""
     _expand_stars(node, name, scope)
     arguments: list[Typed] = []
     for argument in list(node.expressions):
         match argument:
             case exp.Star():
-                arguments.append(Typed(Bigint(), False))
+                arguments.append(Typed(t.Bigint(), False))
             case exp.Lambda() if name in HIGHER_ORDER:
                 arguments.append(_lambda(visitor, argument, name, arguments, scope))
             case exp.Lambda():
@@ -131,6 +122,7 @@ def _expand_stars(node: exp.Expr, name: str, scope: Scope) -> None:
 
 
 def _lambda(visitor: Visitor, node: exp.Lambda, name: str, before: list[Typed], scope: Scope) -> Typed:
+    """The type of a lambda's body, in a scope that knows its parameters."""
     inner = Scope(outer=scope, lambdas=dict(scope.lambdas))
     kinds = lambda_parameter_types(name, before)
     for number, variable in enumerate(node.expressions):
@@ -140,6 +132,7 @@ def _lambda(visitor: Visitor, node: exp.Lambda, name: str, before: list[Typed], 
 
 
 def window(visitor: Visitor, node: exp.Window, scope: Scope) -> Typed:
+    """A call with OVER. Its type is that of the call."""
     typed = visitor.visit(node.this, scope)
     for part in ("partition_by", "order"):
         value = node.args.get(part)
@@ -155,6 +148,7 @@ def modifier(visitor: Visitor, node: exp.Expr, scope: Scope) -> Typed:
 
 
 def order(visitor: Visitor, node: exp.Order, scope: Scope) -> Typed:
+    """ORDER BY inside a window or after WITHIN GROUP."""
     if node.this is not None:
         raise UnsupportedQuery("ORDER BY inside a call", "Write WITHIN GROUP (ORDER BY …), or array_sort.")
     visitor.children(node, scope)
@@ -162,42 +156,45 @@ def order(visitor: Visitor, node: exp.Order, scope: Scope) -> Typed:
 
 
 def extract(visitor: Visitor, node: exp.Extract, scope: Scope) -> Typed:
+    """EXTRACT(part FROM moment). Seconds have a fraction, all other parts are whole."""
     typed = visitor.visit(node.expression, scope)
-    if isinstance(typed.type, Array | Map | Record):
+    if isinstance(typed.type, t.Array | t.Map | t.Record):
         raise WrongType("EXTRACT", "a date or a timestamp", print_type(typed.type))
     part = node.this.name.lower()
-    return Typed(Decimal(8, 6) if part.startswith("second") else Integer(), typed.nullable)
+    return Typed(t.Decimal(8, 6) if part.startswith("second") else t.Integer(), typed.nullable)
 
 
 def now(_visitor: Visitor, node: exp.Expr, _scope: Scope) -> Typed:
     """current_date and the like, which are written without parentheses."""
     match node:
         case exp.CurrentDate():
-            return Typed(Date(), False)
+            return Typed(t.Date(), False)
         case exp.Localtimestamp():
             node.replace(call("localtimestamp"))
-            return Typed(Timestamp(), False)
+            return Typed(t.Timestamp(), False)
         case exp.CurrentUser():
-            return Typed(Text(), False)
+            return Typed(t.Text(), False)
         case _:
-            return Typed(TimestampTz(), False)
+            return Typed(t.TimestampTz(), False)
 
 
-def _struct_type(node: exp.Anonymous, arguments: list[Typed]) -> Record | None:
+def _struct_type(node: exp.Anonymous, arguments: list[Typed]) -> t.Record | None:
+    """The type of struct(…); None if only Spark knows the type of an argument."""
     fields = []
     for number, (argument, typed) in enumerate(zip(node.expressions, arguments, strict=True), start=1):
         if typed.type is None:
             return None
         plain = isinstance(argument, exp.Alias | exp.Column | exp.Dot)
-        fields.append(Field(argument.alias_or_name if plain else f"col{number}", typed.type, typed.nullable))
-    return Record(tuple(fields))
+        fields.append(t.Field(argument.alias_or_name if plain else f"col{number}", typed.type, typed.nullable))
+    return t.Record(tuple(fields))
 
 
-def _named_struct_type(node: exp.Anonymous, arguments: list[Typed]) -> Record | None:
+def _named_struct_type(node: exp.Anonymous, arguments: list[Typed]) -> t.Record | None:
+    """The type of named_struct(name, value, …); None unless all names are literals."""
     names, values = node.expressions[::2], arguments[1::2]
     if not all(isinstance(n, exp.Literal) for n in names) or any(v.type is None for v in values):
         return None
-    return Record(tuple(Field(n.name, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type))
+    return t.Record(tuple(t.Field(n.name, v.type, v.nullable) for n, v in zip(names, values, strict=True) if v.type))
 
 
 def columns_of(function: str, argument: Typed, outer: bool = False) -> tuple[Column, ...]:
@@ -207,21 +204,21 @@ def columns_of(function: str, argument: Typed, outer: bool = False) -> tuple[Col
     """
     outer = outer or function.endswith("_outer")
     match function.removesuffix("_outer"), argument.type:
-        case "explode", Array(element, nullable):
+        case "explode", t.Array(element, nullable):
             return (Column("col", element, nullable or outer),)
-        case "explode", Map(value, nullable):
-            return (Column("key", Text(), outer), Column("value", value, nullable or outer))
-        case "posexplode", Array(element, nullable):
-            return (Column("pos", Integer(), outer), Column("col", element, nullable or outer))
-        case "posexplode", Map(value, nullable):
+        case "explode", t.Map(value, nullable):
+            return (Column("key", t.Text(), outer), Column("value", value, nullable or outer))
+        case "posexplode", t.Array(element, nullable):
+            return (Column("pos", t.Integer(), outer), Column("col", element, nullable or outer))
+        case "posexplode", t.Map(value, nullable):
             return (
-                Column("pos", Integer(), outer),
-                Column("key", Text(), outer),
+                Column("pos", t.Integer(), outer),
+                Column("key", t.Text(), outer),
                 Column("value", value, nullable or outer),
             )
-        case "inline", Array(Record(fields), nullable):
+        case "inline", t.Array(t.Record(fields), nullable):
             return tuple(Column(f.name, f.type, f.nullable or nullable or outer, f.doc) for f in fields)
         case "range", _:
-            return (Column("id", Bigint(), outer),)
+            return (Column("id", t.Bigint(), outer),)
         case _:
             return ()

@@ -14,14 +14,16 @@ from typing import Any
 from sqlglot import exp
 
 from headgate.errors import HeadgateError, Span
-from headgate.schema.types import Boolean, Named, Type
-from headgate.sql.query import calls, casts, json, operators
+from headgate.schema import types as t
+from headgate.schema.types import Named, Type
+from headgate.sql.errors import UnsupportedQuery, WrongColumnCount
+from headgate.sql.query import calls, casts, operators
 from headgate.sql.query import scope as names
-from headgate.sql.query.errors import UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.scope import Column, RelationReference, Scope
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
 from headgate.sql.query.tree import Ref
-from headgate.sql.query.types import UNKNOWN, Typed
+from headgate.sql.query.types import NULL, UNKNOWN, Typed
+from headgate.text.cursor import Identifier
 
 Subquery = Callable[[exp.Expr, Scope], tuple[Column, ...]]
 Handler = Callable[[Any, Any, Scope], Typed]
@@ -54,6 +56,7 @@ class Expressions:
             raise
 
     def children(self, node: exp.Expr, scope: Scope) -> list[Typed]:
+        """Visit all operands. The list is copied, because a visit may replace its node."""
         return [self.visit(child, scope) for child in list(node.iter_expressions())]
 
     def span(self, node: exp.Expr) -> Span | None:
@@ -66,19 +69,64 @@ class Expressions:
         return self.normalised.span(start, end)
 
 
-def _boolean(_visitor: Expressions, _node: exp.Expr, _scope: Scope) -> Typed:
-    return Typed(Boolean(), False)
+def _always(typed: Typed) -> Handler:
+    """The handler of expressions that all have the same type, whatever is in them."""
+    return lambda _visitor, _node, _scope: typed
+
+
+def _result(type_: Type) -> Handler:
+    """The handler of operators and calls with a fixed result type. The result is nullable if an operand is."""
+
+    def handler(visitor: Expressions, node: exp.Expr, scope: Scope) -> Typed:
+        return Typed(type_, any(typed.nullable for typed in visitor.children(node, scope)))
+
+    return handler
 
 
 def _inner(visitor: Expressions, node: exp.Expr, scope: Scope) -> Typed:
+    """The handler of what has the type of its operand: parentheses, aliases, directions of ORDER BY."""
     return visitor.visit(node.this, scope)
 
 
-def _untyped(_visitor: Expressions, _node: exp.Expr, _scope: Scope) -> Typed:
-    return UNKNOWN
+def _column(visitor: Expressions, node: exp.Column, scope: Scope) -> Typed:
+    """A column, possibly followed by fields of a record: sqlglot reads `a.b.c` as one node."""
+    if isinstance(node.this, exp.Star):
+        raise UnsupportedQuery("x.* inside an expression", "Name the columns.")
+    parts = [names.name_part(part) for part in node.parts]
+    source, found, fields = names.resolve(parts, scope)
+    names.record_reference(visitor, node, scope.owner(parts))
+    typed = Typed(found.type, found.nullable, found.null)
+    replaced = names.spark_column(source, found)
+    if isinstance(replaced, exp.Column):  # for errors that are found later
+        replaced.this.meta.update(node.parts[-1].meta)
+    for part in fields:
+        field, typed = names.field_of(part, typed)
+        replaced = exp.Dot(this=replaced, expression=names.identifier(field))
+    node.replace(replaced)
+    return typed
+
+
+def _dot(visitor: Expressions, node: exp.Dot, scope: Scope) -> Typed:
+    """A field of an expression: `(x).field`."""
+    owner = visitor.visit(node.this, scope)
+    if not isinstance(node.expression, exp.Identifier):
+        raise UnsupportedQuery("a call after a dot")
+    try:
+        field, typed = names.field_of(names.name_part(node.expression), owner)
+    except HeadgateError as error:
+        raise error.at(visitor.span(node.expression)) from None
+    node.set("expression", names.identifier(field))
+    return typed
+
+
+def _variable(_visitor: Expressions, node: exp.Identifier, scope: Scope) -> Typed:
+    """The parameter of a lambda, which sqlglot leaves as an identifier."""
+    found = scope.variable(Identifier(node.name, False))
+    return UNKNOWN if found is None else Typed(found.type, found.nullable)
 
 
 def _scalar_subquery(visitor: Expressions, node: exp.Subquery, scope: Scope) -> Typed:
+    """A subquery as a value. It may return no row, so the value may be NULL."""
     visitor.stateful = True
     columns = visitor.subquery(node.this, scope)
     if len(columns) != 1:
@@ -87,9 +135,10 @@ def _scalar_subquery(visitor: Expressions, node: exp.Subquery, scope: Scope) -> 
 
 
 def _exists(visitor: Expressions, node: exp.Exists, scope: Scope) -> Typed:
+    """EXISTS (query), which is never NULL."""
     visitor.stateful = True
     visitor.subquery(node.this, scope)
-    return Typed(Boolean(), False)
+    return Typed(t.Boolean(), False)
 
 
 _REFUSED: dict[type, tuple[str, str | None]] = {
@@ -106,6 +155,7 @@ _REFUSED: dict[type, tuple[str, str | None]] = {
 
 
 def _unsupported(_visitor: Expressions, node: exp.Expr, _scope: Scope) -> Typed:
+    """Refuse what is in no table. The name of sqlglot's class is mostly SQL's own word for it."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
     what, instead = _REFUSED.get(type(node), (words, None))
     raise UnsupportedQuery(what, instead)
@@ -128,15 +178,7 @@ _NAMED: dict[type, str] = {
 }
 
 
-_SAME_AS_INNER = (
-    exp.Cast,
-    exp.Paren,
-    exp.Window,
-    exp.Filter,
-    exp.WithinGroup,
-    exp.IgnoreNulls,
-    exp.RespectNulls,
-)
+_SAME_AS_INNER = (exp.Cast, exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def written_name(node: exp.Expr) -> str | None:
@@ -167,18 +209,18 @@ def accessed_name(value: exp.Expr) -> str | None:
 
 
 _HANDLERS: dict[type, Handler] = {
-    exp.Column: names.column,
-    exp.Dot: names.dot,
-    exp.Identifier: names.variable,
+    exp.Column: _column,
+    exp.Dot: _dot,
+    exp.Identifier: _variable,
     exp.Literal: casts.literal,
-    exp.Boolean: _boolean,
-    exp.Null: casts.null,
-    exp.Interval: casts.interval,
-    exp.HexString: casts.hexadecimal,
-    exp.Concat: casts.text_result,
-    exp.National: casts.text_result,
+    exp.Boolean: _always(Typed(t.Boolean(), False)),
+    exp.Null: _always(NULL),
+    exp.Interval: _always(Typed(None, False, interval=True)),
+    exp.HexString: _always(Typed(t.Bytes(), False)),
+    exp.Concat: _result(t.Text()),  # 'a' 'b' is one string
+    exp.National: _result(t.Text()),
     exp.Neg: casts.negative,
-    exp.Paren: operators.paren,
+    exp.Paren: _inner,
     **dict.fromkeys(operators.ARITHMETIC, operators.numbers),
     **dict.fromkeys(operators.BITWISE, operators.bits),
     **dict.fromkeys(operators.SHIFTS, operators.shift),
@@ -186,9 +228,9 @@ _HANDLERS: dict[type, Handler] = {
     **dict.fromkeys(operators.COMPARISONS, operators.comparison),
     **dict.fromkeys(operators.MATCHES, operators.matches),
     exp.BitwiseNot: operators.same_type,
-    exp.Pow: operators.power,
+    exp.Pow: _result(t.Double()),  # a ^ b
     exp.RegexpILike: operators.matches_any_case,
-    exp.Escape: operators.escaped,
+    exp.Escape: _inner,
     exp.Is: operators.is_,
     exp.Any: operators.any_of,
     exp.All: operators.any_of,
@@ -201,8 +243,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.AtTimeZone: operators.time_zone,
     exp.Cast: casts.cast,
     exp.TryCast: casts.cast,
-    exp.JSONExtract: json.json_access,
-    exp.JSONExtractScalar: json.json_access,
+    exp.JSONExtract: operators.json_access,
+    exp.JSONExtractScalar: operators.json_access,
     exp.Anonymous: calls.function,
     exp.Window: calls.window,
     exp.Filter: calls.modifier,
@@ -211,9 +253,9 @@ _HANDLERS: dict[type, Handler] = {
     exp.RespectNulls: calls.modifier,
     exp.Order: calls.order,
     exp.Extract: calls.extract,
-    exp.Trim: casts.text_result,
-    exp.Substring: casts.text_result,
-    exp.StrPosition: operators.integer,
+    exp.Trim: _result(t.Text()),
+    exp.Substring: _result(t.Text()),
+    exp.StrPosition: _result(t.Integer()),
     exp.CurrentDate: calls.now,
     exp.CurrentTimestamp: calls.now,
     exp.Localtimestamp: calls.now,
@@ -223,7 +265,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Qualify: operators.condition,
     exp.Ordered: _inner,
     exp.Alias: _inner,
-    exp.Var: _untyped,
+    exp.Var: _always(UNKNOWN),
     exp.Subquery: _scalar_subquery,
     exp.Exists: _exists,
 }

@@ -10,8 +10,8 @@ from sqlglot import exp
 from headgate.errors import HeadgateError, Span
 from headgate.schema.names import Found, find
 from headgate.schema.render import print_type
+from headgate.sql.errors import IncompatibleBranches, MalformedQuery, UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.calls import columns_of, function_name
-from headgate.sql.query.errors import IncompatibleBranches, MalformedQuery, UnsupportedQuery, WrongColumnCount
 from headgate.sql.query.expressions import Expressions
 from headgate.sql.query.operators import require_boolean
 from headgate.sql.query.scope import (
@@ -31,6 +31,7 @@ from headgate.sql.query.scope import (
     spark_column,
     written_span,
 )
+from headgate.sql.query.tree import RelationName
 from headgate.sql.query.types import Typed, common_type
 from headgate.text.cursor import Identifier
 
@@ -44,9 +45,10 @@ class FromClause:
         self.expressions = expressions
         self.find_relation = find_relation
         self.query = query
-        self.relations: list[str] = []
+        self.relations: list[RelationName] = []
 
     def read(self, node: exp.Select, scope: Scope) -> None:
+        """Add the sources of a SELECT to its scope, from left to right."""
         if from_ := node.args.get("from_"):
             scope.add(self._entry(from_, scope))
             self._own_joins(from_.this, scope)
@@ -62,6 +64,7 @@ class FromClause:
     # joins
 
     def _join(self, join: exp.Join, scope: Scope) -> None:
+        """Add the right side of a join. Sides that may lack a partner become nullable."""
         side, kind = join.side.upper(), join.kind.upper()
         _refuse_join(join, side)
         right = self._entry(join, scope)
@@ -122,6 +125,7 @@ class FromClause:
         return replace(source, columns=columns, hidden=hidden)
 
     def _source(self, node: exp.Expr, scope: Scope) -> Source:
+        """The source that a node of FROM stands for."""
         match node:
             case exp.Table() if isinstance(node.this, exp.Anonymous):
                 alias = node.args.get("alias") or exp.TableAlias()
@@ -142,6 +146,7 @@ class FromClause:
                 raise UnsupportedQuery(f"{type(node).__name__.upper()} in FROM")
 
     def _table(self, node: exp.Table, scope: Scope) -> Source:
+        """A relation of the catalog or a table of WITH, under its alias or its own name."""
         for name, what in (("sample", "TABLESAMPLE"), ("pivots", "PIVOT"), ("ordinality", "WITH ORDINALITY")):
             if node.args.get(name):
                 raise UnsupportedQuery(what)
@@ -154,7 +159,7 @@ class FromClause:
             reference = self._add_reference(node, parts, relation)
         alias = node.args.get("alias")
         exact = len(parts) == 1 and parts[0].quoted
-        called = relation.alias or relation.name.rpartition(".")[2].strip('"')
+        called = relation.alias or relation.name.name
         last = parts[-1].name if exact else called
         named = alias is not None and alias.this is not None
         name = _alias_name(alias, "") if named else last
@@ -166,6 +171,7 @@ class FromClause:
     def _add_reference(
         self, node: exp.Table, parts: tuple[Identifier, ...], relation: Relation
     ) -> RelationReference | None:
+        """Record where the query names the relation, so that a stored query can be printed with its new name."""
         span = written_span(self.expressions, node.parts)
         if span is None:
             return None
@@ -174,6 +180,7 @@ class FromClause:
         return reference
 
     def _found(self, node: exp.Table) -> Relation:
+        """The relation that the catalog has for a name."""
         try:
             relation = self.find_relation(tuple(name_part(part) for part in node.parts))
         except HeadgateError as error:
@@ -184,7 +191,8 @@ class FromClause:
     def _point(
         self, node: exp.Table, relation: Relation, name: str, columns: tuple[Column, ...], span: Span | None
     ) -> None:
-        """Put the name of Spark's view. Columns are renamed in a subquery, because Spark's own column list would have to name the hidden ones too."""
+        """Put the name of Spark's view. Columns are renamed in a subquery, because Spark's own column list would have
+        to name the hidden ones too."""
         for part in ("db", "catalog"):
             node.set(part, None)
         node.set("this", identifier(relation.spark_name))
@@ -202,6 +210,7 @@ class FromClause:
         node.replace(subquery)
 
     def _derived(self, node: exp.Expr, columns: tuple[Column, ...]) -> Source:
+        """A subquery or VALUES in FROM."""
         alias = node.args.get("alias")
         name = _alias_name(alias, "subquery")
         columns = self.renamed(columns, alias, "a subquery")
@@ -212,6 +221,7 @@ class FromClause:
         return Source(name, columns)
 
     def _lateral(self, node: exp.Lateral, scope: Scope) -> Source:
+        """LATERAL with a subquery, or with a function that returns rows."""
         inner, alias = node.this, node.args.get("alias")
         if isinstance(inner, exp.Subquery):
             return self._aliased(self.query(inner.this, scope), alias, "lateral")
@@ -221,6 +231,7 @@ class FromClause:
         return self._generated(inner, alias, scope, bool(node.args.get("outer")))
 
     def _unnest(self, node: exp.Unnest, scope: Scope) -> Source:
+        """UNNEST of one array, which is Spark's explode."""
         if node.args.get("offset"):
             raise UnsupportedQuery("WITH ORDINALITY", "Write LATERAL posexplode(array) AS t(position, element).")
         if len(node.expressions) != 1:
@@ -229,6 +240,7 @@ class FromClause:
         return self._aliased(columns_of("explode", typed), node.args.get("alias"), "unnest")
 
     def _generated(self, call: exp.Anonymous, alias: exp.Expr | None, scope: Scope, outer: bool = False) -> Source:
+        """A function that returns rows. If only Spark knows its columns, the statement must name them."""
         name, columns = self.rows_of(call, scope, outer)
         if not columns and alias is not None:
             columns = tuple(Column(name_part(c).name, None) for c in alias.args.get("columns") or ())
@@ -244,6 +256,7 @@ class FromClause:
         return name, columns_of(name, arguments[0] if arguments else Typed(None), outer)
 
     def _aliased(self, columns: tuple[Column, ...], alias: exp.Expr | None, what: str) -> Source:
+        """A source with the alias and the column names that follow it."""
         name = _alias_name(alias, what)
         columns = self.renamed(columns, alias, what)
         if alias is not None:
@@ -262,6 +275,7 @@ class FromClause:
 
 
 def _refuse_join(join: exp.Join, side: str) -> None:
+    """Refuse joins that sqlglot reads and that have no meaning here."""
     if (join.args.get("method") or "").upper() == "NATURAL":
         raise UnsupportedQuery("NATURAL JOIN", "Write USING with the columns.")
     if join.args.get("method"):
@@ -289,4 +303,5 @@ def _merge(merged: Source, right: Source, scope: Scope) -> Source:
 
 
 def _alias_name(alias: exp.Expr | None, what: str) -> str:
+    """The name of an alias, or one that no user would write."""
     return name_part(alias.this).name if alias is not None and alias.this is not None else f"_{what}"

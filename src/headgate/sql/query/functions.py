@@ -16,54 +16,40 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from headgate.schema import types as t
 from headgate.schema.parse import parse_type
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Integer,
-    Map,
-    Real,
-    Record,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-)
 from headgate.sql.query.types import UNKNOWN, Typed, common, is_numeric, is_text
 
 KINDS: dict[str, tuple[type, ...]] = {
-    "bool": (Boolean,),
-    "int": (Integer,),
-    "integral": (Integer, Bigint),
-    "float": (Real, Double),
-    "decimal": (Decimal,),
-    "bytes": (Bytes,),
-    "date": (Date,),
-    "ntz": (Timestamp,),
-    "ltz": (TimestampTz,),
-    "timestamp": (Timestamp, TimestampTz),
-    "datetime": (Date, Timestamp, TimestampTz),
-    "time": (Time,),
-    "array": (Array,),
-    "map": (Map,),
-    "record": (Record,),
+    "bool": (t.Boolean,),
+    "int": (t.Integer,),
+    "integral": (t.Integer, t.Bigint),
+    "float": (t.Real, t.Double),
+    "decimal": (t.Decimal,),
+    "bytes": (t.Bytes,),
+    "date": (t.Date,),
+    "ntz": (t.Timestamp,),
+    "ltz": (t.TimestampTz,),
+    "timestamp": (t.Timestamp, t.TimestampTz),
+    "datetime": (t.Date, t.Timestamp, t.TimestampTz),
+    "time": (t.Time,),
+    "array": (t.Array,),
+    "map": (t.Map,),
+    "record": (t.Record,),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
+    """One line of the table, for one of its names."""
+
     name: str
     arguments: tuple[str, ...]
     result: str
     nulls: str
 
     def accepts(self, arguments: Sequence[Typed]) -> bool:
+        """Whether the arguments fit the kinds, in number and type."""
         kinds = list(self.arguments)
         if kinds and kinds[-1].endswith("*"):
             kinds[-1:] = [kinds[-1][:-1]] * max(0, len(arguments) - len(kinds) + 1)
@@ -92,6 +78,7 @@ def spark_functions() -> frozenset[str]:
 
 @cache
 def signatures() -> dict[str, tuple[Signature, ...]]:
+    """The table by function, read once. A function with several lines has them in order: the first that fits counts."""
     table: dict[str, tuple[Signature, ...]] = {}
     text = (files("headgate.sql.query") / "signatures.txt").read_text("utf-8")
     for line in text.splitlines():
@@ -102,6 +89,7 @@ def signatures() -> dict[str, tuple[Signature, ...]]:
 
 
 def _read(line: str) -> list[Signature]:
+    """The signatures of one line, one for each name."""
     match = re.fullmatch(r"([\w ]+?) *: *(.*?) *-> *(.+?)(?: +\[(any|all|never|always)\])?", line)
     assert match is not None, line
     names, arguments, result, nulls = match.groups()
@@ -119,6 +107,7 @@ def result_type(function: str, arguments: Sequence[Typed]) -> Typed | None:
 
 
 def _nullable(rule: str, arguments: Sequence[Typed]) -> bool:
+    """Whether the result can be NULL, by the null rule of the signature."""
     match rule:
         case "never":
             return False
@@ -130,12 +119,13 @@ def _nullable(rule: str, arguments: Sequence[Typed]) -> bool:
             return any(argument.nullable for argument in arguments)
 
 
-def _result(rule: str, arguments: Sequence[Typed]) -> Type | None:
+def _result(rule: str, arguments: Sequence[Typed]) -> t.Type | None:
+    """The type that the result of a signature stands for, given the arguments; None if it cannot be known."""
     if rule in ("common", "arrayof"):
         shared = common(arguments)
         if shared is None or shared.type is None:
             return None
-        return shared.type if rule == "common" else Array(shared.type, shared.nullable)
+        return shared.type if rule == "common" else t.Array(shared.type, shared.nullable)
     match = re.fullmatch(r"(?:(\w+)\()?\$(\d)\)?", rule)
     if match is None:
         return parse_type(rule)
@@ -143,28 +133,29 @@ def _result(rule: str, arguments: Sequence[Typed]) -> Type | None:
     return None if argument is None or argument.type is None else _of(match[1], argument)
 
 
-def _of(what: str | None, argument: Typed) -> Type | None:
+def _of(what: str | None, argument: Typed) -> t.Type | None:
+    """The type that is made from the type of an argument."""
     match what, argument.type:
         case None, type_:
             return type_
         case "array", type_:
             assert type_ is not None
-            return Array(type_, argument.nullable)
+            return t.Array(type_, argument.nullable)
         case "list", type_:  # aggregates leave NULLs out
             assert type_ is not None
-            return Array(type_, False)
-        case "element", Array(element, _):
+            return t.Array(type_, False)
+        case "element", t.Array(element, _):
             return element
-        case "value", Map(value, _):
+        case "value", t.Map(value, _):
             return value
-        case "keys", Map():
-            return Array(Text(), False)
-        case "values", Map(value, nullable):
-            return Array(value, nullable)
-        case "sum", Decimal(precision, scale):
-            return Decimal(min(38, precision + 10), scale)
-        case "avg", Decimal(precision, scale):
-            return Decimal(min(38, precision + 4), min(38, scale + 4))
+        case "keys", t.Map():
+            return t.Array(t.Text(), False)
+        case "values", t.Map(value, nullable):
+            return t.Array(value, nullable)
+        case "sum", t.Decimal(precision, scale):
+            return t.Decimal(min(38, precision + 10), scale)
+        case "avg", t.Decimal(precision, scale):
+            return t.Decimal(min(38, precision + 4), min(38, scale + 4))
         case _:
             return None
 
@@ -221,28 +212,28 @@ def lambda_parameter_types(function: str, before: list[Typed]) -> list[Typed]:
         case "zip_with":
             return [Typed(_element(side).type) for side in before[:2]]
         case "map_zip_with":
-            return [Typed(Text(), False), *(Typed(_value(side).type) for side in before[:2])]
+            return [Typed(t.Text(), False), *(Typed(_value(side).type) for side in before[:2])]
         case "array_sort":
             return [_element(first), _element(first)]
         case "map_filter" | "transform_keys" | "transform_values":
-            return [Typed(Text(), False), _value(first)]
+            return [Typed(t.Text(), False), _value(first)]
         case _:
-            return [_element(first), Typed(Integer(), False)]
+            return [_element(first), Typed(t.Integer(), False)]
 
 
 def result_of_lambda(function: str, arguments: list[Typed]) -> Typed | None:
     """The type of a call with lambdas, or None if no rule here covers it."""
     match function, arguments:
-        case "transform", [Typed(type=Array()) as array, body] if body.type is not None:
-            return Typed(Array(body.type, body.nullable), array.nullable)
+        case "transform", [Typed(type=t.Array()) as array, body] if body.type is not None:
+            return Typed(t.Array(body.type, body.nullable), array.nullable)
         case "zip_with", [left, right, body] if body.type is not None:
-            return Typed(Array(body.type, body.nullable), left.nullable or right.nullable)
+            return Typed(t.Array(body.type, body.nullable), left.nullable or right.nullable)
         case "transform_values", [map_, body] if body.type is not None:
-            return Typed(Map(body.type, body.nullable), map_.nullable)
-        case "transform_keys", [Typed(type=Map()) as map_, Typed(type=Text())]:
+            return Typed(t.Map(body.type, body.nullable), map_.nullable)
+        case "transform_keys", [Typed(type=t.Map()) as map_, Typed(type=t.Text())]:
             return map_
         case "map_zip_with", [left, right, body] if body.type is not None:
-            return Typed(Map(body.type, body.nullable), left.nullable or right.nullable)
+            return Typed(t.Map(body.type, body.nullable), left.nullable or right.nullable)
         case (("aggregate" | "reduce"), [_, state, step]) if step.type == state.type:
             return Typed(step.type)
         case (("aggregate" | "reduce"), [_, _, _, finish]):
@@ -253,7 +244,7 @@ def result_of_lambda(function: str, arguments: list[Typed]) -> Typed | None:
 
 def _element(typed: Typed) -> Typed:
     match typed.type:
-        case Array(element, nullable):
+        case t.Array(element, nullable):
             return Typed(element, nullable)
         case _:
             return UNKNOWN
@@ -261,7 +252,7 @@ def _element(typed: Typed) -> Typed:
 
 def _value(typed: Typed) -> Typed:
     match typed.type:
-        case Map(value, nullable):
+        case t.Map(value, nullable):
             return Typed(value, nullable)
         case _:
             return UNKNOWN

@@ -1,4 +1,5 @@
-"""GROUP BY: which expressions are allowed beside aggregates. Works on expressions that are already rewritten for Spark."""
+"""GROUP BY: which expressions are allowed beside aggregates. Works on expressions that are already rewritten for
+Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from headgate.errors import Span
-from headgate.sql.query.errors import MisplacedAggregate, UngroupedColumn
+from headgate.sql.errors import MisplacedAggregate, UngroupedColumn
 from headgate.sql.query.functions import AGGREGATES
 from headgate.sql.query.scope import Scope
 
@@ -56,6 +57,7 @@ _Sets: TypeAlias = list[tuple[int, ...]]
 
 
 def _sets_of(node: exp.Expr, rest: Iterator[int]) -> _Sets:
+    """The grouping sets of one item of GROUP BY. ``rest`` gives the position of the next key."""
     match node:
         case exp.Rollup():
             return _rolled_up([_joined(_sets_of(each, rest)) for each in node.expressions])
@@ -72,10 +74,12 @@ def _sets_of(node: exp.Expr, rest: Iterator[int]) -> _Sets:
 
 
 def _rolled_up(keys: _Sets) -> _Sets:
+    """ROLLUP: all beginnings of the list of keys, the longest first."""
     return [_joined(keys[:count]) for count in range(len(keys), -1, -1)]
 
 
 def _subsets(keys: _Sets) -> _Sets:
+    """CUBE: all subsets of the keys."""
     return [
         _joined(key for key, kept in zip(keys, chosen, strict=True) if kept)
         for chosen in product((True, False), repeat=len(keys))
@@ -98,6 +102,7 @@ def aggregates(node: exp.Expr) -> list[exp.Anonymous]:
 
 
 def refuse_aggregates(clause: exp.Expr, name: str, span: Span | None) -> None:
+    """Refuse an aggregate in a clause that is evaluated before the groups are made."""
     for found in aggregates(clause):
         raise MisplacedAggregate(str(found.this), name).at(span)
 
@@ -146,12 +151,14 @@ def _value(expression: exp.Expr) -> exp.Expr:
 
 
 def called(node: exp.Expr) -> exp.Expr:
+    """The call itself, without FILTER, WITHIN GROUP or IGNORE NULLS around it."""
     while isinstance(node, AROUND):
         node = node.this
     return node
 
 
 def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a node is a call of an aggregate that works on groups, not on a window."""
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() not in AGGREGATES:
         return False
     parent = node.parent

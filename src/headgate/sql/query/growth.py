@@ -13,29 +13,9 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeAlias
 
+from headgate.sql.query import tree as n
 from headgate.sql.query.functions import CLOCK
-from headgate.sql.query.stability import Stability, Unstable
-from headgate.sql.query.tree import (
-    Aggregate,
-    Call,
-    Distinct,
-    Expr,
-    Filter,
-    Generate,
-    Join,
-    Limit,
-    Node,
-    Project,
-    Ref,
-    Scan,
-    SetOperation,
-    Sort,
-    Subquery,
-    Values,
-    Window,
-    columns_of,
-    expressions_of,
-)
+from headgate.sql.query.tree import Stability, Unstable
 
 # A join of relations with many keys has the product of them. A few are enough to find one that is kept.
 MAX_KEYS = 8
@@ -49,7 +29,8 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """Rows come, change and go, and the columns at these positions tell them apart. Without any there is at most one row."""
+    """Rows come, change and go, and the columns at these positions tell them apart. Without any there is at most one
+    row."""
 
     key: tuple[int, ...]
 
@@ -67,11 +48,11 @@ class Changing:
 
 
 Growth: TypeAlias = Append | Keyed | Changing
-GrowthOf: TypeAlias = Callable[[str], Growth]
+GrowthOf: TypeAlias = Callable[[n.RelationName], Growth]
 """The growth of a relation that the query reads."""
 
 
-def derive(tree: Node, growth_of: GrowthOf, stability: Stability | None = None) -> Growth:
+def derive(tree: n.Node, growth_of: GrowthOf, stability: Stability | None = None) -> Growth:
     """The growth of a query, with the positions of the key among its columns."""
     stability = stability or Stability(tree, lambda _: Unstable())
     facts = _Derivation(growth_of, stability).facts(tree)
@@ -79,7 +60,7 @@ def derive(tree: Node, growth_of: GrowthOf, stability: Stability | None = None) 
         return Append()
     if facts.keys:
         key = facts.keys[0]
-        return Keyed(tuple(at for at, ref in enumerate(columns_of(tree)) if ref in key))
+        return Keyed(tuple(at for at, ref in enumerate(n.columns_of(tree)) if ref in key))
     return facts.lost
 
 
@@ -91,7 +72,7 @@ class Change(enum.IntEnum):
     CHANGES = 2
 
 
-Key: TypeAlias = frozenset[Ref]
+Key: TypeAlias = frozenset[n.Ref]
 _UNKNOWN = Changing("No key is known.")
 
 
@@ -105,57 +86,62 @@ class Facts:
     change: Change
     keys: tuple[Key, ...] = ()
     lost: Changing = _UNKNOWN
-    not_null: frozenset[Ref] = frozenset()
-    labels: Mapping[Ref, frozenset[str | int]] = field(default_factory=dict)
+    not_null: frozenset[n.Ref] = frozenset()
+    labels: Mapping[n.Ref, frozenset[str | int]] = field(default_factory=dict)
 
     def changing(self, why: str) -> Facts:
         """The same rows, but they come and go, unless nothing below ever does."""
         return self if self.change is Change.STAYS else self.changed(why)
 
     def changed(self, why: str) -> Facts:
+        """The same rows, but they come and go."""
         lost = Changing(why) if self.change is not Change.CHANGES else self.lost
         return replace(self, change=Change.CHANGES, lost=lost)
 
     def without_key(self, why: str, keep: Iterable[str] = ()) -> Facts:
+        """The same rows, and no key is known any more. ``keep`` are columns with which there would be one."""
         return replace(self, keys=(), lost=Changing(why, tuple(keep)))
 
 
 class _Derivation:
+    """Derives the facts of every node from those of its inputs."""
+
     def __init__(self, growth_of: GrowthOf, stability: Stability) -> None:
         self.growth_of = growth_of
         self.stability = stability
 
-    def facts(self, node: Node) -> Facts:
+    def facts(self, node: n.Node) -> Facts:
         match node:
-            case Scan():
+            case n.Scan():
                 return self._scan(node)
-            case Values():
+            case n.Values():
                 return Facts(Change.STAYS, (frozenset(),) if len(node.rows) <= 1 else ())
-            case Filter():
+            case n.Filter():
                 return self._filter(node)
-            case Project():
+            case n.Project():
                 return self._project(node)
-            case Generate():
+            case n.Generate():
                 return self._generate(node)
-            case Aggregate():
+            case n.Aggregate():
                 return self._aggregate(node)
-            case Join():
+            case n.Join():
                 return self._join(node)
-            case Window():
+            case n.Window():
                 return self._window(node)
-            case Distinct():
+            case n.Distinct():
                 below = self.facts(node.input)
-                return replace(below, keys=_bounded([*below.keys, frozenset(columns_of(node))]))
-            case SetOperation():
+                return replace(below, keys=_bounded([*below.keys, frozenset(n.columns_of(node))]))
+            case n.SetOperation():
                 return self._set_operation(node)
-            case Sort():
+            case n.Sort():
                 return self.facts(node.input)
-            case Limit():
+            case n.Limit():
                 return self.facts(node.input).changing("LIMIT drops rows when others come.")
-            case Subquery():
-                return _renamed(self.facts(node.input), columns_of(node.input), node.columns)
+            case n.Subquery():
+                return _renamed(self.facts(node.input), n.columns_of(node.input), node.columns)
 
-    def _scan(self, node: Scan) -> Facts:
+    def _scan(self, node: n.Scan) -> Facts:
+        """A relation brings its own growth and key."""
         not_null = frozenset(o.ref for o in node.columns if not o.value.nullable)
         match self.growth_of(node.relation):
             case Append():
@@ -166,14 +152,14 @@ class _Derivation:
             case Changing() as lost:
                 return Facts(Change.CHANGES, lost=lost, not_null=not_null)
 
-    def _affected(self, below: Facts, expressions: Iterable[Expr]) -> Facts:
+    def _affected(self, below: Facts, expressions: Iterable[n.Expr]) -> Facts:
         """The rows also change when a subquery of an expression does."""
         inner = [self.facts(s) for expression in expressions for s in expression.subqueries]
         if any(each.change is not Change.STAYS for each in inner):
             return below.changed("It depends on a subquery, whose rows change.")
         return below
 
-    def _chosen(self, below: Facts, condition: Expr) -> Facts:
+    def _chosen(self, below: Facts, condition: n.Expr) -> Facts:
         """Rows that a condition chooses by the time go again; those that it chooses at random have no steady key."""
         unstable = self.stability.of(condition)
         if unstable & CLOCK:
@@ -181,15 +167,17 @@ class _Derivation:
         why = "A condition gives another result each time it is computed."
         return below.without_key(why) if unstable else below
 
-    def _filter(self, node: Filter) -> Facts:
+    def _filter(self, node: n.Filter) -> Facts:
+        """A filter keeps keys. A column that it fixes to a constant is not needed in a key."""
         below = self._chosen(self._affected(self.facts(node.input), (node.condition,)), node.condition)
         reduced = (key - frozenset(node.constant) for key in below.keys)
         below = replace(below, keys=_bounded([*below.keys, *reduced]))
         return _with_equal(below, node.equal)
 
-    def _project(self, node: Project) -> Facts:
+    def _project(self, node: n.Project) -> Facts:
+        """A key is kept if all its columns are passed on unchanged."""
         below = self._affected(self.facts(node.input), (o.value for o in node.columns))
-        kept: dict[Ref, list[Ref]] = {}
+        kept: dict[n.Ref, list[n.Ref]] = {}
         for output in node.columns:
             if output.value.column is not None:
                 kept.setdefault(output.value.column, []).append(output.ref)
@@ -202,7 +190,8 @@ class _Derivation:
             return facts.without_key(f"Its key {_listed(names)} is not kept.", names)
         return facts
 
-    def _generate(self, node: Generate) -> Facts:
+    def _generate(self, node: n.Generate) -> Facts:
+        """A function that returns several rows for one row needs a column that tells these apart."""
         below = self.facts(node.input)
         if node.function in _ONE_ROW_EACH or not below.keys:
             return below
@@ -210,12 +199,13 @@ class _Derivation:
             return replace(below, keys=_bounded(k | {ref} for k in below.keys for ref in node.unique))
         names = _names(below.keys[0])
         why = f"{node.function} gives several rows for one key {_listed(names)}."
-        cure = f"Write posexplode, and keep its position beside {_listed(names)}."
+        cure = f"Write posexplode, keep its position beside {_listed(names)}, and make it a MATERIALIZED VIEW."
         elements = node.function.removesuffix("_outer") in ("explode", "inline")
         return replace(below, keys=(), lost=Changing(why, names, cure if elements else ""))
 
-    def _aggregate(self, node: Aggregate) -> Facts:
-        below = self._affected(self.facts(node.input), expressions_of(node))
+    def _aggregate(self, node: n.Aggregate) -> Facts:
+        """The grouping keys are a key: there is one row for each group."""
+        below = self._affected(self.facts(node.input), n.expressions_of(node))
         not_null = frozenset(key.ref for key in node.keys if not key.value.nullable)
         key = frozenset(key.ref for key in node.keys)
         facts = replace(below, keys=(key,), not_null=not_null).changing("Its groups change.")
@@ -223,15 +213,17 @@ class _Derivation:
             return facts.without_key("It is grouped by what differs each time it is computed.")
         return facts if not node.sets else _with_sets(node, facts, key)
 
-    def _window(self, node: Window) -> Facts:
+    def _window(self, node: n.Window) -> Facts:
+        """The rows stay the same, but the results of the window functions change with their neighbours."""
         below = self._affected(self.facts(node.input), (call.value for call in node.calls))
         below = below.changing("The result of a window function changes when other rows come.")
         numbered = [_numbered(call) for call in node.calls]
         return replace(below, keys=_bounded([*below.keys, *(key for key in numbered if key is not None)]))
 
-    def _set_operation(self, node: SetOperation) -> Facts:
-        left = _renamed(self.facts(node.left), columns_of(node.left), node.columns)
-        right = _renamed(self.facts(node.right), columns_of(node.right), node.columns)
+    def _set_operation(self, node: n.SetOperation) -> Facts:
+        """UNION needs a column that tells its sides apart; INTERSECT and EXCEPT return rows of their left side."""
+        left = _renamed(self.facts(node.left), n.columns_of(node.left), node.columns)
+        right = _renamed(self.facts(node.right), n.columns_of(node.right), node.columns)
         change = max(left.change, right.change)
         whole = () if node.all else (frozenset(node.columns),)
         not_null = left.not_null & right.not_null
@@ -248,7 +240,8 @@ class _Derivation:
                 why = "EXCEPT drops rows when they come on its right side."
                 return left if right.change is Change.STAYS else left.changed(why)
 
-    def _join(self, node: Join) -> Facts:
+    def _join(self, node: n.Join) -> Facts:
+        """The facts of both sides, and what the condition adds."""
         left, right = self.facts(node.left), self.facts(node.right)
         facts = _joined(node, left, right)
         if node.on is None:
@@ -262,7 +255,8 @@ _SIDES = Changing(
 )
 
 
-def _labels(node: Project, below: Facts) -> dict[Ref, frozenset[str | int]]:
+def _labels(node: n.Project, below: Facts) -> dict[n.Ref, frozenset[str | int]]:
+    """The columns that can only have certain constants, after a projection."""
     constants = {o.ref: frozenset((o.value.literal,)) for o in node.columns if o.value.literal is not None}
     passed = {
         o.ref: below.labels[o.value.column]
@@ -272,7 +266,7 @@ def _labels(node: Project, below: Facts) -> dict[Ref, frozenset[str | int]]:
     return {**constants, **passed}
 
 
-def _told_apart(node: SetOperation, left: Facts, right: Facts) -> tuple[list[Key], dict[Ref, frozenset[str | int]]]:
+def _told_apart(node: n.SetOperation, left: Facts, right: Facts) -> tuple[list[Key], dict[n.Ref, frozenset[str | int]]]:
     """The keys of a UNION whose sides have different constants in a column, and the constants of its columns."""
     both = {c: left.labels[c] | right.labels[c] for c in node.columns if c in left.labels and c in right.labels}
     apart = [
@@ -283,7 +277,8 @@ def _told_apart(node: SetOperation, left: Facts, right: Facts) -> tuple[list[Key
     return [a | b | {column} for column in apart for a, b in product(left.keys, right.keys)], both
 
 
-def _joined(node: Join, left: Facts, right: Facts) -> Facts:
+def _joined(node: n.Join, left: Facts, right: Facts) -> Facts:
+    """The facts of a join before its condition is looked at."""
     both = max(left.change, right.change)
     match node.kind:
         case "semi":
@@ -306,7 +301,7 @@ def _joined(node: Join, left: Facts, right: Facts) -> Facts:
             return Facts(change, *_full_keys(left, right))
 
 
-def _joined_keys(node: Join, left: Facts, right: Facts, one_to_one: str = "both") -> tuple[tuple[Key, ...], Changing]:
+def _joined_keys(node: n.Join, left: Facts, right: Facts, one_to_one: str = "both") -> tuple[tuple[Key, ...], Changing]:
     """A row of the left side has at most one partner if a key of the right side is compared with its columns.
 
     ``one_to_one`` is the side whose own key may be enough: the side whose rows an outer join keeps.
@@ -328,28 +323,31 @@ def _full_keys(left: Facts, right: Facts) -> tuple[tuple[Key, ...], Changing]:
     return _bounded(keys), Changing("A FULL JOIN has rows without a partner, whose keys may be NULL.")
 
 
-def _missing(node: Join, left: Facts, right: Facts) -> Changing:
+def _missing(node: n.Join, left: Facts, right: Facts) -> Changing:
+    """Why a join has no key: the reason of the side that has none."""
     side, other = (left, node.left) if not left.keys else (right, node.right)
     if side.keys or side.lost is not _UNKNOWN:
         return side.lost
     return Changing(f"It joins {_called(other)}, which has no key.")
 
 
-def _called(node: Node) -> str:
+def _called(node: n.Node) -> str:
+    """A node as an error names it."""
     match node:
-        case Scan():
-            return f'"{node.relation.rpartition(".")[2]}"'
-        case Subquery():
+        case n.Scan():
+            return f'"{node.relation.name}"'
+        case n.Subquery():
             return f'"{node.alias}"'
         case _:
             return "a relation"
 
 
-def _compared(facts: Facts, columns: set[Ref]) -> bool:
+def _compared(facts: Facts, columns: set[n.Ref]) -> bool:
+    """Whether a key of a side is among the columns that the join compares."""
     return any(key <= columns for key in facts.keys)
 
 
-def _with_equal(facts: Facts, equal: Sequence[tuple[Ref, Ref]]) -> Facts:
+def _with_equal(facts: Facts, equal: Sequence[tuple[n.Ref, n.Ref]]) -> Facts:
     """In a key, a column may be replaced by one that is equal to it."""
     keys = list(facts.keys)
     for a, b in equal:
@@ -367,7 +365,7 @@ def _bounded(keys: Iterable[Key]) -> tuple[Key, ...]:
     return tuple(known[:MAX_KEYS])
 
 
-def _numbered(call: Call) -> Key | None:
+def _numbered(call: n.Call) -> Key | None:
     """row_number() counts the rows of a partition: with the partition it is a key."""
     columns = [part.column for part in call.partition]
     if call.function != "row_number" or None in columns:
@@ -375,7 +373,7 @@ def _numbered(call: Call) -> Key | None:
     return frozenset((*(c for c in columns if c is not None), call.ref))
 
 
-def _with_sets(node: Aggregate, facts: Facts, key: Key) -> Facts:
+def _with_sets(node: n.Aggregate, facts: Facts, key: Key) -> Facts:
     """A row of a smaller grouping set has NULL in the columns that the set lacks, as a group of NULLs has."""
     if len({frozenset(each) for each in node.sets}) < len(node.sets):
         return facts.without_key("A grouping set occurs twice.")
@@ -389,7 +387,8 @@ def _with_sets(node: Aggregate, facts: Facts, key: Key) -> Facts:
     return facts.without_key(why, (*_names(key), "grouping_id()"))
 
 
-def _renamed(facts: Facts, old: Sequence[Ref], new: Sequence[Ref]) -> Facts:
+def _renamed(facts: Facts, old: Sequence[n.Ref], new: Sequence[n.Ref]) -> Facts:
+    """The facts under other columns, which correspond by position."""
     names = dict(zip(old, new, strict=False))
     keys = tuple(frozenset(names[ref] for ref in key) for key in facts.keys)
     not_null = frozenset(names[ref] for ref in facts.not_null if ref in names)
@@ -398,6 +397,7 @@ def _renamed(facts: Facts, old: Sequence[Ref], new: Sequence[Ref]) -> Facts:
 
 
 def _names(key: Key) -> tuple[str, ...]:
+    """The names of the columns of a key, in the order in which the query made them."""
     return tuple(ref.name for ref in sorted(key, key=lambda ref: ref.number))
 
 

@@ -1,14 +1,14 @@
 """What the names in a query mean: relations, sources of a FROM clause, scopes, columns and fields.
 
-The classes at the top are what enters and leaves an analysis (`Relation`, `AnalysedQuery`). `Visitor` is what the handlers
-of expressions need of the walk that calls them.
+The classes at the top are what enters and leaves an analysis (`Relation`, `AnalysedQuery`). `Visitor` is what the
+handlers of expressions need of the walk that calls them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from sqlglot import exp
 
@@ -16,17 +16,9 @@ from headgate.errors import HeadgateError, Span, if_few, similar_names
 from headgate.schema.names import Ambiguous, Found, find, print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Type
-from headgate.sql.query.errors import (
-    AmbiguousColumn,
-    DuplicateAlias,
-    NotARecord,
-    UnknownAlias,
-    UnknownColumn,
-    UnknownField,
-    UnsupportedQuery,
-)
+from headgate.sql import errors
 from headgate.sql.query.text import FUNCTION_MARK, Normalised
-from headgate.sql.query.tree import NO_ROWS, Node, Ref
+from headgate.sql.query.tree import NO_ROWS, ColumnRef, Node, Ref, RelationName
 from headgate.sql.query.types import UNKNOWN, Typed
 from headgate.sql.query.written import WrittenExpression
 from headgate.text.cursor import Identifier
@@ -43,7 +35,7 @@ class Column:
     type: Type | None
     nullable: bool = True
     doc: str | None = None
-    origin: tuple[str, str] | None = None  # relation and column, if the query passes them on unchanged
+    origin: ColumnRef | None = None  # the column of the catalog, if the query passes it on unchanged
     null: bool = False
     ref: Ref | None = field(default=None, compare=False)  # the column of the query's tree; None in a relation
 
@@ -54,11 +46,11 @@ class Relation:
 
     ``spark_name`` is the name of its view in Spark. ``hidden`` columns can be named but are not part of `*`. ``hints``
     map a name that is not a column to what the user can do about it. ``alias`` is its name in the query if the query
-    gives none; empty means the last part of ``name``. ``withheld`` has an error for each field that `*` should return
+    gives none; empty means that of ``name``. ``withheld`` has an error for each field that `*` should return
     and cannot.
     """
 
-    name: str
+    name: RelationName
     spark_name: str
     columns: tuple[Column, ...]
     hidden: tuple[Column, ...] = ()
@@ -67,6 +59,7 @@ class Relation:
     withheld: tuple[tuple[str, HeadgateError], ...] = ()
 
 
+Item = TypeVar("Item")
 FindRelation: TypeAlias = Callable[[tuple[Identifier, ...]], Relation]
 
 
@@ -79,7 +72,7 @@ class RelationReference:
 
     span: Span
     parts: tuple[Identifier, ...]
-    relation: str
+    relation: RelationName
     of: Span | None = None
 
 
@@ -95,14 +88,14 @@ class TypeReference:
 class AnalysedQuery:
     """A query that is valid as far as we can tell without Spark.
 
-    ``relations`` are the names of the relations that it reads, each once. A column without a type is the result of a
+    ``relations`` are the relations that it reads, each once. A column without a type is the result of a
     function that is not in our table; Spark types it later. ``row_by_row`` is true if every output row depends on one
-    input row of one relation. ``references`` and ``types`` are in the order of the text. ``tree`` is the same query node
-    by node; its columns are those of the query, in their order. ``limit`` is the LIMIT of the whole query.
+    input row of one relation. ``references`` and ``types`` are in the order of the text. ``tree`` is the same query
+    node by node; its columns are those of the query, in their order. ``limit`` is the LIMIT of the whole query.
     """
 
     columns: tuple[Column, ...]
-    relations: tuple[str, ...]
+    relations: tuple[RelationName, ...]
     spark_sql: str
     row_by_row: bool
     references: tuple[RelationReference, ...] = ()
@@ -139,10 +132,12 @@ class Notes:
 
 
 def notes(node: exp.Expr) -> Notes:
+    """What the analysis has noted at a node."""
     return node.meta.get("notes") or NO_NOTES
 
 
 def note(node: exp.Expr, noted: Notes) -> None:
+    """Replace what is noted at a node."""
     node.meta["notes"] = noted
 
 
@@ -172,6 +167,7 @@ class Source:
     withheld: tuple[tuple[str, HeadgateError], ...] = ()
 
     def all_columns(self) -> tuple[Column, ...]:
+        """The columns that can be named, with those that are not part of `*`."""
         return self.columns + self.hidden
 
     def nullable(self) -> Source:
@@ -198,8 +194,8 @@ class FromEntry:
 class Scope:
     """The sources of one SELECT, its common table expressions, and the scope around it.
 
-    ``outputs`` are the columns of the result. HAVING, GROUP BY and ORDER BY look for a name in the inputs first and then
-    in these.
+    ``outputs`` are the columns of the result. HAVING, GROUP BY and ORDER BY look for a name in the inputs first and
+    then in these.
     """
 
     outer: Scope | None = None
@@ -209,22 +205,20 @@ class Scope:
     outputs: tuple[Column, ...] = ()
 
     def add(self, source: Source) -> None:
+        """Add a source. Its alias must be new in this scope, but may hide one of an outer scope."""
         if any(source.alias == other.alias for other in self.sources):
-            raise DuplicateAlias(source.alias, "FROM")
+            raise errors.DuplicateAlias(source.alias, "FROM")
         self.sources.append(source)
 
     def table(self, name: Identifier) -> Relation | None:
         """The common table expression of this name, in this query or an outer one."""
-        match find(name.name, name.quoted, self.tables):
-            case Found(exact):
-                return self.tables[exact]
-        return self.outer.table(name) if self.outer else None
+        found = _named(name, self.tables.items())
+        return found if found is not None or self.outer is None else self.outer.table(name)
 
     def source(self, alias: Identifier) -> Source | None:
-        match find(alias.name, alias.quoted, (s.alias for s in self.sources)):
-            case Found(exact):
-                return next(s for s in self.sources if s.alias == exact)
-        return self.outer.source(alias) if self.outer else None
+        """The source with this alias, in this query or an outer one."""
+        found = _named(alias, ((s.alias, s) for s in self.sources))
+        return found if found is not None or self.outer is None else self.outer.source(alias)
 
     def owner(self, parts: Sequence[Identifier]) -> tuple[Source, int] | None:
         """The source that the first parts of a dotted name mean, and how many of them do."""
@@ -239,10 +233,7 @@ class Scope:
 
     def variable(self, name: Identifier) -> Column | None:
         """The parameter of an enclosing lambda."""
-        match find(name.name, name.quoted, self.lambdas):
-            case Found(exact):
-                return self.lambdas[exact]
-        return None
+        return _named(name, self.lambdas.items())
 
     def column(self, name: Identifier) -> tuple[Source | None, Column] | None:
         """The column that an unqualified name means: a lambda's variable, one of this scope, or of an outer one."""
@@ -253,37 +244,47 @@ class Scope:
             case Found(exact):
                 same = [(source, c) for source, c in found if c.name == exact]
                 if len(same) > 1:
-                    raise AmbiguousColumn(exact, tuple(print_name((s.alias, exact)) for s, _ in same))
+                    raise errors.AmbiguousColumn(exact, tuple(print_name((s.alias, exact)) for s, _ in same))
                 return same[0]
             case Ambiguous(candidates):
-                raise AmbiguousColumn(name.name, tuple(f'"{c}"' for c in candidates))
+                raise errors.AmbiguousColumn(name.name, tuple(f'"{c}"' for c in candidates))
         if (output := self.output(name)) is not None:
             return None, output
         return self.outer.column(name) if self.outer else None
 
     def output(self, name: Identifier) -> Column | None:
-        match find(name.name, name.quoted, (c.name for c in self.outputs)):
-            case Found(exact):
-                return next(c for c in self.outputs if c.name == exact)
-        return None
+        """The column of the result with this name."""
+        return _named(name, ((c.name, c) for c in self.outputs))
 
     def with_outputs(self, outputs: tuple[Column, ...]) -> Scope:
+        """The same scope for clauses that can name columns of the result."""
         return Scope(self.outer, self.sources, self.tables, self.lambdas, outputs)
 
-    def unknown_column(self, name: str) -> UnknownColumn:
+    def unknown_column(self, name: str) -> errors.UnknownColumn:
+        """The error for a name that no source has, with similar names and with hints of the relations."""
         every = [c.name for source in self.chain() for c in source.all_columns()]
         advice = next((why for s in self.chain() for n, why in s.hints if n.lower() == name.lower()), None)
         aliases = tuple(dict.fromkeys(f'"{source.alias}"' for source in self.chain() if source.alias))
-        return UnknownColumn(name, aliases, similar_names(name, every), advice, if_few(every))
+        return errors.UnknownColumn(name, aliases, similar_names(name, every), advice, if_few(every))
 
-    def unknown_alias(self, alias: str) -> UnknownAlias:
-        return UnknownAlias(alias, similar_names(alias, (source.alias for source in self.chain())))
+    def unknown_alias(self, alias: str) -> errors.UnknownAlias:
+        return errors.UnknownAlias(alias, similar_names(alias, (source.alias for source in self.chain())))
 
     def chain(self) -> Iterator[Source]:
+        """All sources that can be named here, those of the innermost query first."""
         scope: Scope | None = self
         while scope is not None:
             yield from scope.sources
             scope = scope.outer
+
+
+def _named(name: Identifier, candidates: Iterable[tuple[str, Item]]) -> Item | None:
+    """The one candidate that the name means, or None. The first counts if several have exactly this name."""
+    listed = list(candidates)
+    match find(name.name, name.quoted, (key for key, _ in listed)):
+        case Found(exact):
+            return next(item for key, item in listed if key == exact)
+    return None
 
 
 def qualified(source: Source, name: Identifier) -> Column:
@@ -292,11 +293,12 @@ def qualified(source: Source, name: Identifier) -> Column:
         case Found(exact):
             return next(c for c in source.all_columns() if c.name == exact)
         case Ambiguous(candidates):
-            raise AmbiguousColumn(name.name, tuple(print_name((source.alias, c)) for c in candidates))
+            raise errors.AmbiguousColumn(name.name, tuple(print_name((source.alias, c)) for c in candidates))
     raise Scope(sources=[source]).unknown_column(name.name)
 
 
 def _same_name(known: Sequence[Identifier], written: Sequence[Identifier]) -> bool:
+    """Whether two dotted names are the same. A part in quotes must be equal, case included."""
     if len(known) != len(written):
         return False
     return all(
@@ -308,8 +310,8 @@ def _same_name(known: Sequence[Identifier], written: Sequence[Identifier]) -> bo
 class Visitor(Protocol):
     """The walk over the expressions of one query, as its handlers see it.
 
-    A handler sets ``stateful`` if the result depends on more than one row, and adds to ``references``, which are keyed by
-    their start offset.
+    A handler sets ``stateful`` if the result depends on more than one row, and adds to ``references``, which are keyed
+    by their start offset.
     """
 
     normalised: Normalised
@@ -329,14 +331,17 @@ class Visitor(Protocol):
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A call of one of Spark's functions."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def text(value: str) -> exp.Literal:
+    """A string literal."""
     return exp.Literal.string(value)
 
 
 def identifier(name: str) -> exp.Identifier:
+    """A name for Spark, always in quotes, so that it is taken exactly as it is."""
     return exp.to_identifier(name, quoted=True)
 
 
@@ -346,7 +351,8 @@ def name_part(node: exp.Expr) -> Identifier:
 
 
 def spark_column(source: Source | None, column: Column) -> exp.Expr:
-    """The column for Spark, with its exact name and source. A column merged by USING is the first one that is not NULL."""
+    """The column for Spark, with its exact name and source. A column merged by USING is the first one that is not
+    NULL."""
     if source is None:
         return _referring(exp.column(identifier(column.name)), column.ref)
     owners = source.merges.get(column.name, ((source.alias, column.ref),))
@@ -362,7 +368,8 @@ def _referring(node: exp.Expr, ref: Ref | None) -> exp.Expr:
 
 
 def resolve(parts: list[Identifier], scope: Scope) -> tuple[Source | None, Column, list[Identifier]]:
-    """Find the column of a dotted name: `alias.column[.field …]` if there is such an alias, otherwise `column[.field …]`.
+    """Find the column of a dotted name: `alias.column[.field …]` if there is such an alias, otherwise `column[.field
+    …]`.
 
     Returns its source, the column, and the parts that are fields.
     """
@@ -374,23 +381,6 @@ def resolve(parts: list[Identifier], scope: Scope) -> tuple[Source | None, Colum
     if found is None:
         raise scope.unknown_column(parts[0].name) if len(parts) == 1 else scope.unknown_alias(parts[0].name)
     return found[0], found[1], parts[1:]
-
-
-def column(visitor: Visitor, node: exp.Column, scope: Scope) -> Typed:
-    if isinstance(node.this, exp.Star):
-        raise UnsupportedQuery("x.* inside an expression", "Name the columns.")
-    parts = [name_part(part) for part in node.parts]
-    source, found, fields = resolve(parts, scope)
-    record_reference(visitor, node, scope.owner(parts))
-    typed = Typed(found.type, found.nullable, found.null)
-    replaced = spark_column(source, found)
-    if isinstance(replaced, exp.Column):  # for errors that are found later
-        replaced.this.meta.update(node.parts[-1].meta)
-    for part in fields:
-        field, typed = field_of(part, typed)
-        replaced = exp.Dot(this=replaced, expression=identifier(field))
-    node.replace(replaced)
-    return typed
 
 
 def record_reference(visitor: Visitor, node: exp.Column, owner: tuple[Source, int] | None) -> None:
@@ -413,30 +403,13 @@ def written_span(visitor: Visitor, parts: Sequence[exp.Expr]) -> Span | None:
     return Span(first.start, last.end) if first is not None and last is not None else None
 
 
-def dot(visitor: Visitor, node: exp.Dot, scope: Scope) -> Typed:
-    owner = visitor.visit(node.this, scope)
-    if not isinstance(node.expression, exp.Identifier):
-        raise UnsupportedQuery("a call after a dot")
-    try:
-        field, typed = field_of(name_part(node.expression), owner)
-    except HeadgateError as error:
-        raise error.at(visitor.span(node.expression)) from None
-    node.set("expression", identifier(field))
-    return typed
-
-
-def variable(_visitor: Visitor, node: exp.Identifier, scope: Scope) -> Typed:
-    """The parameter of a lambda, which sqlglot leaves as an identifier."""
-    found = scope.variable(Identifier(node.name, False))
-    return UNKNOWN if found is None else Typed(found.type, found.nullable)
-
-
 def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:
-    """The exact name and the type of a field of a record. It is nullable if the record is, because a NULL record has NULL fields."""
+    """The exact name and the type of a field of a record. It is nullable if the record is, because a NULL record has
+    NULL fields."""
     if owner.type is None:
         return part.name, UNKNOWN
     if not isinstance(owner.type, Record):
-        raise NotARecord(part.name, print_type(owner.type))
+        raise errors.NotARecord(part.name, print_type(owner.type))
     names = [field.name for field in owner.type.fields]
     match find(part.name, part.quoted, names):
         case Found(exact):
@@ -444,8 +417,8 @@ def field_of(part: Identifier, owner: Typed) -> tuple[str, Typed]:
             assert field is not None
             return exact, Typed(field.type, field.nullable or owner.nullable, doc=field.doc)
         case Ambiguous(candidates):
-            raise UnknownField(part.name, "the record", candidates)
-    raise UnknownField(part.name, "the record", similar_names(part.name, names))
+            raise errors.UnknownField(part.name, "the record", candidates)
+    raise errors.UnknownField(part.name, "the record", similar_names(part.name, names))
 
 
 def all_columns(sources: Sequence[Source]) -> list[tuple[exp.Expr, Column]]:
@@ -454,5 +427,5 @@ def all_columns(sources: Sequence[Source]) -> list[tuple[exp.Expr, Column]]:
         names = [column.name for column in source.columns]
         for name in names:
             if names.count(name) > 1:
-                raise AmbiguousColumn(name, (f"one of {names.count(name)} columns of {source.alias}",))
+                raise errors.AmbiguousColumn(name, (f"one of {names.count(name)} columns of {source.alias}",))
     return [(spark_column(s, c), c) for s in sources for c in s.columns if c.name not in s.merged]

@@ -16,16 +16,9 @@ from headgate.errors import HeadgateError
 from headgate.schema.names import print_name
 from headgate.schema.render import print_type
 from headgate.schema.types import Named, Record, Text, Type
+from headgate.sql import errors
 from headgate.sql.query.calls import function_name
 from headgate.sql.query.casts import cast_to
-from headgate.sql.query.errors import (
-    DuplicateAlias,
-    IncompatibleBranches,
-    MalformedQuery,
-    UnknownAlias,
-    UnsupportedQuery,
-    WrongColumnCount,
-)
 from headgate.sql.query.expressions import Expressions, accessed_name, written_name
 from headgate.sql.query.from_clause import FromClause
 from headgate.sql.query.functions import GENERATORS
@@ -49,7 +42,7 @@ from headgate.sql.query.scope import (
     resolve,
 )
 from headgate.sql.query.text import Normalised, normalise, on_big_stack, parse, with_room
-from headgate.sql.query.tree import Node
+from headgate.sql.query.tree import Node, RelationName
 from headgate.sql.query.tree_builder import TreeBuilder
 from headgate.sql.query.types import Typed, common
 from headgate.sql.query.written import (
@@ -71,6 +64,7 @@ def analyse(text: str, find_relation: FindRelation, resolve: Callable[[Named], T
 
 
 def _depth(text: str) -> int:
+    """A bound for how deep the tree of the query is, counted in its text, before anything recurses over it."""
     depth = most = 0
     for found in re.finditer(r"[()]|\bCASE\b|\bcase\b", text):
         depth += -1 if found[0] == ")" else found[0] == "("
@@ -79,10 +73,13 @@ def _depth(text: str) -> int:
 
 
 def _no_named_types(named: Named) -> Type:
-    raise UnsupportedQuery(f"type {print_name(named.parts)}")
+    """The resolver of a caller that has no catalog."""
+    raise errors.UnsupportedQuery(f"type {print_name(named.parts)}")
 
 
 class _Analyser:
+    """One analysis. It walks sqlglot's tree once and changes it into Spark's query on the way."""
+
     def __init__(
         self,
         text: str,
@@ -97,6 +94,7 @@ class _Analyser:
         self.common_tables = 0
 
     def run(self) -> AnalysedQuery:
+        """Analyse the whole query. The relational tree is built later, only if somebody needs it."""
         tree = parse(self.normalised)
         mark_written(tree, self.normalised)
         columns = self.query(tree, None)
@@ -130,6 +128,7 @@ class _Analyser:
         )
 
     def query(self, node: exp.Expr, outer: Scope | None) -> tuple[Column, ...]:
+        """Analyse a query or a subquery and note its columns at its node."""
         columns = self._query(node, outer)
         note(node, replace(notes(node), columns=columns))
         return columns
@@ -150,19 +149,19 @@ class _Analyser:
             case exp.Values():
                 return self._values(node, scope)
             case exp.Table():
-                raise UnsupportedQuery("TABLE", "Write SELECT * FROM the relation.")
+                raise errors.UnsupportedQuery("TABLE", "Write SELECT * FROM the relation.")
             case _:
-                raise UnsupportedQuery(type(node).__name__.upper())
+                raise errors.UnsupportedQuery(type(node).__name__.upper())
 
     def _common_tables(self, with_: exp.Expr, scope: Scope) -> None:
         """Give every common table a unique name for Spark, because sqlglot moves those of subqueries to the top."""
         if with_.args.get("recursive"):
-            raise UnsupportedQuery("WITH RECURSIVE")
+            raise errors.UnsupportedQuery("WITH RECURSIVE")
         for table in with_.expressions:
             alias = table.args["alias"]
             name = name_part(alias.this).name
             if name in scope.tables:
-                raise DuplicateAlias(name, "WITH")
+                raise errors.DuplicateAlias(name, "WITH")
             columns = self.from_clause.renamed(self.query(table.this, scope), alias, f'"{name}"')
             self.common_tables += 1
             spark_name = f"common_{self.common_tables}"
@@ -170,26 +169,28 @@ class _Analyser:
             if alias.args.get("columns"):
                 alias.set("columns", [identifier(column.name) for column in columns])
             table.set("materialized", None)
-            scope.tables[name] = Relation(name, spark_name, columns)
+            scope.tables[name] = Relation(RelationName(name), spark_name, columns)
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope) -> tuple[Column, ...]:
+        """UNION, INTERSECT and EXCEPT. Columns correspond by position and take the names of the left side."""
         left, right = self.query(node.this, scope), self.query(node.expression, scope)
         what = type(node).__name__.upper()
         if len(left) != len(right):
-            raise WrongColumnCount(f"the right side of {what}", len(left), len(right))
+            raise errors.WrongColumnCount(f"the right side of {what}", len(left), len(right))
         self.expressions.stateful = True
         columns = self._with_refs(_merged(what, a, b) for a, b in zip(left, right, strict=True))
         self._order_and_limit(node, Scope(outer=scope, outputs=columns))
         return columns
 
     def _values(self, node: exp.Values, scope: Scope) -> tuple[Column, ...]:
+        """VALUES. The columns are called col1, col2, … as in Spark."""
         rows = []
         for row in node.expressions:
             items = list(row.expressions) if isinstance(row, exp.Tuple) else [row]
             rows.append([self.expressions.visit(item, scope) for item in items])
         for values in rows:
             if len(values) != len(rows[0]):
-                raise WrongColumnCount("a row of VALUES", len(rows[0]), len(values))
+                raise errors.WrongColumnCount("a row of VALUES", len(rows[0]), len(values))
         by_column = enumerate(zip(*rows, strict=True), start=1)
         return self._with_refs(_column_of_values(n, list(v)) for n, v in by_column)
 
@@ -197,21 +198,22 @@ class _Analyser:
         return tuple(replace(column, ref=self.expressions.ref(column.name)) for column in columns)
 
     def _select(self, node: exp.Select, scope: Scope) -> tuple[Column, ...]:
+        """One SELECT. Its clauses are analysed in the order in which names become visible."""
         _refuse(node)
         self.from_clause.read(node, scope)
         if where := node.args.get("where"):
             self.expressions.visit(where, scope)
             refuse_aggregates(where, "WHERE", self.expressions.span(where))
         columns = self._projections(node, scope)
-        seeing = scope.with_outputs(columns)
-        columns = self._grouping(node, seeing, columns)
+        inner = scope.with_outputs(columns)
+        columns = self._grouping(node, inner, columns)
         for name in ("having", "qualify"):
             if clause := node.args.get(name):
-                self.expressions.visit(clause, seeing)
+                self.expressions.visit(clause, inner)
         for window in node.args.get("windows") or ():
             self.expressions.visit(window, scope)
         check_grouped(node, scope, self.expressions.span)
-        self._order_and_limit(node, seeing)
+        self._order_and_limit(node, inner)
         if node.args.get("distinct"):
             self.expressions.stateful = True
         return columns
@@ -224,6 +226,7 @@ class _Analyser:
         return self._with_refs(column for _, columns in found for column in columns)
 
     def _projection(self, node: exp.Expr, scope: Scope) -> list[Projection]:
+        """What one item of the SELECT list computes. `*` stands for several items."""
         inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
         if isinstance(node, exp.Star):
             return _star(node, scope.sources)
@@ -234,10 +237,11 @@ class _Analyser:
         if isinstance(inner, exp.Anonymous) and function_name(inner) in GENERATORS:
             return [self._rows(node, inner, scope)]
         if isinstance(node, exp.Aliases):
-            raise UnsupportedQuery("a list of aliases on what gives one column")
+            raise errors.UnsupportedQuery("a list of aliases on what gives one column")
         return [self._value(node, inner, scope)]
 
     def _value(self, node: exp.Expr, plain: exp.Expr, scope: Scope) -> Projection:
+        """One expression with its name, its doc and where it comes from."""
         name, origin = written_name(node), _origin(plain, scope)
         holder = exp.Paren(this=node)  # so that a node that replaces itself has a parent to do it in
         typed = self.expressions.visit(node, scope)
@@ -262,10 +266,11 @@ class _Analyser:
         return self._record_star(record, scope)
 
     def _record_star(self, record: exp.Expr, scope: Scope) -> list[Projection]:
+        """`record.*`: one column for each field."""
         holder = exp.Paren(this=record)
         typed = self.expressions.visit(record, scope)
         if not isinstance(typed.type, Record):
-            raise UnsupportedQuery("x.* of what is no record")
+            raise errors.UnsupportedQuery("x.* of what is no record")
         chosen: list[Projection] = []
         for field in typed.type.fields:
             name, inner = field_of(Identifier(field.name, True), typed)
@@ -286,9 +291,11 @@ class _Analyser:
             case _:
                 names = [column.name for column in columns]
         if not names:
-            raise UnsupportedQuery(f"{function} without names of its columns", f"Write {function}(…) AS (a, b, …).")
+            raise errors.UnsupportedQuery(
+                f"{function} without names of its columns", f"Write {function}(…) AS (a, b, …)."
+            )
         if columns and len(columns) != len(names):
-            raise WrongColumnCount("the list of aliases", len(columns), len(names))
+            raise errors.WrongColumnCount("the list of aliases", len(columns), len(names))
         known = columns or tuple(Column(name, None) for name in names)
         aliases = exp.Aliases(this=call.copy(), expressions=[identifier(name) for name in names])
         return aliases, tuple(replace(c, name=name) for name, c in zip(names, known, strict=True))
@@ -296,13 +303,14 @@ class _Analyser:
     # the clauses after it
 
     def _grouping(self, node: exp.Select, scope: Scope, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """GROUP BY. With grouping sets, every column of the result may be NULL."""
         group = node.args.get("group")
         if group is None:
             return columns
         self.expressions.stateful = True
         items = list(group_items(group))
         if not items and not group.args.get("all"):
-            raise MalformedQuery("GROUP BY names nothing")
+            raise errors.MalformedQuery("GROUP BY names nothing")
         for item in items:
             if isinstance(item, exp.Literal):
                 _require_position(item, "GROUP BY", columns)
@@ -313,6 +321,7 @@ class _Analyser:
         return tuple(replace(c, nullable=True) for c in columns) if has_sets(group) else columns
 
     def _order_and_limit(self, node: exp.Expr, scope: Scope) -> None:
+        """ORDER BY and its like, LIMIT and OFFSET."""
         for name in ("order", "sort", "cluster", "distribute"):
             if clause := node.args.get(name):
                 self.expressions.stateful = True
@@ -324,7 +333,7 @@ class _Analyser:
                 if not isinstance(clause, exp.Fetch) and not isinstance(clause.expression, exp.Var | exp.Column):
                     self.expressions.visit(clause.expression, Scope())
                 elif not isinstance(clause, exp.Fetch) and clause.expression.name.upper() != "ALL":
-                    raise MalformedQuery(f"{name.upper()} takes a number")
+                    raise errors.MalformedQuery(f"{name.upper()} takes a number")
 
     def _order_item(self, item: exp.Expr, scope: Scope) -> None:
         """A name alone refers to an output, if there is one; inside an expression it refers to an input first."""
@@ -349,37 +358,40 @@ def _limit(tree: exp.Expr) -> int | None:
 
 def _require_position(item: exp.Literal, clause: str, columns: tuple[Column, ...]) -> None:
     if item.name.isdigit() and not 1 <= int(item.name) <= len(columns):
-        raise MalformedQuery(f"{clause} {item.name} is no position among the {len(columns)} columns")
+        raise errors.MalformedQuery(f"{clause} {item.name} is no position among the {len(columns)} columns")
 
 
 def _refuse(node: exp.Select) -> None:
+    """Refuse clauses that sqlglot reads and that have no meaning here."""
     for name, what in (("into", "INTO"), ("locks", "FOR UPDATE"), ("pivots", "PIVOT")):
         if node.args.get(name):
-            raise UnsupportedQuery(what)
+            raise errors.UnsupportedQuery(what)
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         hint = "Number the rows with row_number() OVER (PARTITION BY …) and keep the first."
-        raise UnsupportedQuery("DISTINCT ON", hint)
+        raise errors.UnsupportedQuery("DISTINCT ON", hint)
     if not node.expressions:
-        raise MalformedQuery("it has no columns")
+        raise errors.MalformedQuery("it has no columns")
 
 
 def _merged(what: str, left: Column, right: Column) -> Column:
+    """A column of a set operation, with the common type of both sides."""
     shared = common([Typed(c.type, c.nullable, c.null) for c in (left, right)])
     if shared is None:
         assert left.type is not None
         assert right.type is not None
         types = print_type(left.type), print_type(right.type)
-        raise IncompatibleBranches(f'column "{left.name}" of {what}', *types)
+        raise errors.IncompatibleBranches(f'column "{left.name}" of {what}', *types)
     return Column(left.name, shared.type, shared.nullable, null=shared.null)
 
 
 def _column_of_values(number: int, values: list[Typed]) -> Column:
+    """A column of VALUES, with the common type of its rows."""
     shared = common(values)
     if shared is None:
         known = [print_type(v.type) for v in values if v.type is not None]
         other = next(k for k in known if k != known[0])
-        raise IncompatibleBranches(f"column {number} of VALUES", known[0], other)
+        raise errors.IncompatibleBranches(f"column {number} of VALUES", known[0], other)
     return Column(f"col{number}", shared.type, shared.nullable, null=shared.null)
 
 
@@ -401,8 +413,10 @@ def _field_doc(node: exp.Expr, typed: Typed) -> str | None:
 
 
 def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
+    """The columns of `*`, without those after EXCEPT. A field that has no column is an error, unless EXCEPT names
+    it."""
     if not sources:
-        raise UnknownAlias("*")
+        raise errors.UnknownAlias("*")
     left_out = [name_part(e) for e in (star.args.get("except_") or star.args.get("except") or ())]
     known = all_columns(sources)
     for name in left_out:
@@ -419,6 +433,7 @@ def _star(star: exp.Star, sources: list[Source]) -> list[Projection]:
 
 
 def _leaves_out(name: Identifier, column: str) -> bool:
+    """Whether a name after EXCEPT means the column."""
     return name.name == column or (not name.quoted and name.name.lower() == column.lower())
 
 

@@ -27,7 +27,7 @@ from sqlglot.errors import ParseError, TokenError
 from headgate.errors import HeadgateError, Span
 from headgate.schema.parse import read_type
 from headgate.schema.types import Type
-from headgate.sql.query.errors import MalformedQuery, QueryTooDeep
+from headgate.sql.errors import MalformedQuery, QueryTooDeep
 from headgate.text.cursor import Cursor
 from headgate.text.lexer import Token, TokenKind, tokenize
 
@@ -66,6 +66,8 @@ _SAME_IN_POSTGRES = {"RLIKE": "~", "REGEXP": "~", "<=>": "IS NOT DISTINCT FROM"}
 
 @dataclass(frozen=True, slots=True)
 class Normalised:
+    """The text for sqlglot, with what is needed to find positions and types in the text as it was written."""
+
     text: str
     types: tuple[Type, ...]  # placeholder number -> type
     breaks: tuple[tuple[int, int], ...]  # (offset here, offset in the original), ascending
@@ -85,10 +87,13 @@ class Normalised:
 
 
 def normalise(text: str) -> Normalised:
+    """Rewrite the text of a query for sqlglot."""
     return _Normaliser(text).run()
 
 
 class _Normaliser:
+    """Writes the new text token by token and records where each piece came from."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokenize(text)
@@ -130,6 +135,7 @@ class _Normaliser:
                 return token.value, False
 
     def _word(self, token: Token, index: int) -> tuple[str, bool]:
+        """A keyword, a function name or another word. AS inside of CAST is followed by a type."""
         if token.word == "AS" and self.open and self.open[-1]:
             self.open[-1] = False
             return token.value, True
@@ -140,6 +146,7 @@ class _Normaliser:
         return token.value, False
 
     def _is_function(self, token: Token, index: int) -> bool:
+        """Whether a word before a parenthesis is the name of a function."""
         if token.word in _GRAMMAR or token.word in _CASTS:
             return False
         if token.word in _GRAMMAR_BEFORE:
@@ -159,6 +166,7 @@ class _Normaliser:
         return False
 
     def _symbol(self, token: Token, index: int) -> tuple[str, bool]:
+        """A symbol. Parentheses are counted: sqlglot's parser recurses, and would exhaust the stack."""
         if token.word == "(":
             self.open.append(index > 0 and self.tokens[index - 1].word in _CASTS)
             if len(self.open) > MAX_DEPTH:
@@ -205,6 +213,7 @@ _STARTS = re.compile(r"\s*(?:\(\s*)*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
 
 
 def parse(normalised: Normalised) -> exp.Expr:
+    """The query as a tree of sqlglot. Its errors become errors of ours, with a span in the text as it was written."""
     if not _STARTS.match(normalised.text):
         raise MalformedQuery("it begins with no SELECT, VALUES or WITH")
     try:
@@ -219,6 +228,7 @@ def parse(normalised: Normalised) -> exp.Expr:
 
 
 def _malformed(error: ParseError, normalised: Normalised) -> HeadgateError:
+    """sqlglot's error with the position of the token that it did not understand."""
     if not error.errors:
         return MalformedQuery(str(error).splitlines()[0])
     first = error.errors[0]
@@ -232,6 +242,7 @@ def _malformed(error: ParseError, normalised: Normalised) -> HeadgateError:
 
 
 def _reason(first: dict[str, object], highlight: str) -> str:
+    """sqlglot's message in our words: without marks, names of Python classes and what it prints for the end."""
     reason = str(first.get("description") or "").rstrip(".").lower().replace(FUNCTION_MARK, "")
     reason = re.sub(r"but got <token.*sentinel.*>", "but the query ends", reason)
     reason = re.sub(r"required keyword: '.*' missing for <class .*>", "something is missing", reason)
@@ -252,8 +263,8 @@ def with_room(depth: int, work: Callable[[], Result]) -> Result:
     """Do the work on a stack that is deep enough for a query of this depth.
 
     sqlglot and our own walk recurse once per level. A deep query therefore runs in a thread with a large stack: with a
-    higher recursion limit alone, a long chain of operators overflows the 1 MB stack of an ordinary thread on some systems
-    and kills the process.
+    higher recursion limit alone, a long chain of operators overflows the 1 MB stack of an ordinary thread on some
+    systems and kills the process.
     """
     if depth <= _SHALLOW:
         try:

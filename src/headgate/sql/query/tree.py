@@ -3,11 +3,15 @@
 Every column of every node has a `Ref` that is unique within the tree, and expressions name columns by these, so that a
 node can be understood, moved and printed without the names of the query around it. A subquery of an expression may use
 columns of the nodes around the expression: it is correlated then.
+
+`Stability` finds which functions with changing results, such as rand and now, the columns and the rows of a tree depend
+on. A column depends on what it is computed from, by way of subqueries and other columns. The rows depend on what
+decides whether a row is there: conditions, groups, and the columns of DISTINCT.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -16,6 +20,26 @@ from headgate.schema.types import Type
 
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 SetOperator: TypeAlias = Literal["union", "intersect", "except"]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationName:
+    """A relation that a query reads: an object of the catalog by its id, or a table of a system schema.
+
+    A table that WITH defines has neither.
+    """
+
+    name: str
+    id: int | None = None
+    schema: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """A column of an object of the catalog, by the ids of both."""
+
+    object: int
+    column: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +71,14 @@ class Expr:
     column: Ref | None = None  # set if the expression is nothing but this column
     literal: str | int | None = None  # set if it is nothing but this text or whole number
 
-    @property
-    def deterministic(self) -> bool:
-        return not self.unstable
-
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a node computes. ``origin`` is the relation and the column that are passed on unchanged."""
+    """A column that a node computes. ``origin`` is the column of the catalog that is passed on unchanged."""
 
     ref: Ref
     value: Expr
-    origin: tuple[str, str] | None = None
+    origin: ColumnRef | None = None
     doc: str | None = None
 
 
@@ -76,10 +96,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Reads a relation. ``relation`` is the name by which the caller of the analysis knows it, ``names`` are its own
-    names of the columns, in their order."""
+    """Reads a relation. ``names`` are the relation's own names of its columns, in their order."""
 
-    relation: str
+    relation: RelationName
     spark_name: str
     names: tuple[str, ...]
     columns: tuple[Output, ...]
@@ -106,6 +125,8 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
+    """Computes the columns of the result from those of its input. All other columns are dropped."""
+
     input: Node
     columns: tuple[Output, ...]
 
@@ -141,7 +162,8 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """``equal`` are pairs of a left and a right column that the condition compares. A lateral right side uses columns of the left."""
+    """``equal`` are pairs of a left and a right column that the condition compares. A lateral right side uses columns
+    of the left."""
 
     left: Node
     right: Node
@@ -161,6 +183,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
+    """Each row once."""
+
     input: Node
 
 
@@ -185,6 +209,8 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
+    """At most ``count`` rows, after the first ``offset``."""
+
     input: Node
     count: Expr | None
     offset: Expr | None
@@ -241,6 +267,7 @@ def columns_of(node: Node) -> tuple[Ref, ...]:
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below a node, from left to right."""
     match node:
         case Scan() | Values():
             return ()
@@ -252,27 +279,19 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
 
 def expressions_of(node: Node) -> tuple[Expr, ...]:
     """The expressions that the node itself computes."""
-    match node:
-        case Scan() | Project():
-            return tuple(output.value for output in node.columns)
-        case Values():
-            return tuple(value for row in node.rows for value in row)
-        case Filter():
-            return (node.condition,)
-        case Generate():
-            return (node.call,)
-        case Aggregate():
-            return (*(key.value for key in node.keys), *(call.value for call in node.calls))
-        case Window():
-            return tuple(call.value for call in node.calls)
-        case Join():
-            return () if node.on is None else (node.on,)
-        case Sort():
-            return node.by
-        case Limit():
-            return tuple(each for each in (node.count, node.offset) if each is not None)
-        case Distinct() | SetOperation() | Subquery():
-            return ()
+    return tuple(found for name in node.__match_args__ for found in _expressions(getattr(node, name)))
+
+
+def _expressions(value: object) -> Iterator[Expr]:
+    """The expressions in the value of a node's field."""
+    match value:
+        case Expr():
+            yield value
+        case Output() | Call():
+            yield value.value
+        case tuple():
+            for each in value:
+                yield from _expressions(each)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -294,3 +313,96 @@ def outer_columns(node: Node) -> frozenset[Ref]:
         for expression in () if isinstance(each, Scan) else expressions_of(each):
             used |= expression.uses
     return frozenset(used - made)
+
+
+# Stability
+
+
+Functions: TypeAlias = frozenset[str]
+NONE: Functions = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Unstable:
+    """The functions that each column of a relation depends on, and those that its rows depend on."""
+
+    columns: tuple[Functions, ...] = ()
+    rows: Functions = NONE
+
+
+class Stability:
+    """What every column and the rows of a tree depend on. ``unstable_of`` knows the relations that it reads."""
+
+    def __init__(self, tree: Node, unstable_of: Callable[[RelationName], Unstable]) -> None:
+        self.unstable_of = unstable_of
+        self.columns: dict[Ref, Functions] = {}
+        rows = self._rows(tree)
+        self.result = Unstable(tuple(self.columns.get(ref, NONE) for ref in columns_of(tree)), rows)
+
+    def of(self, expression: Expr) -> Functions:
+        """The functions that the value of an expression depends on."""
+        found = expression.unstable.union(*(self.columns.get(ref, NONE) for ref in expression.uses))
+        for subquery in expression.subqueries:
+            found |= self._rows(subquery) | self._any(columns_of(subquery))
+        return found
+
+    def _rows(self, node: Node) -> Functions:
+        """What the rows depend on. Notes on the way what the columns do, from the bottom up."""
+        rows = NONE.union(*map(self._rows, inputs_of(node)))
+        match node:
+            case Scan():
+                known = self.unstable_of(node.relation)
+                for output, functions in zip(node.columns, known.columns, strict=False):
+                    self.columns[output.ref] = functions
+                return known.rows
+            case Values():
+                for position, ref in enumerate(node.columns):
+                    self.columns[ref] = self._all(row[position] for row in node.rows)
+            case Project():
+                for output in node.columns:
+                    self.columns[output.ref] = self.of(output.value)
+            case Filter():
+                return rows | self.of(node.condition)
+            case Generate():
+                made = self.of(node.call)
+                self.columns |= dict.fromkeys(node.columns, made)
+                return rows | made
+            case Aggregate():
+                for key in node.keys:
+                    self.columns[key.ref] = self.of(key.value)
+                for call in node.calls:
+                    self.columns[call.ref] = self.of(call.value) | rows
+                return rows | self._any(key.ref for key in node.keys)
+            case Window():
+                for call in node.calls:
+                    self.columns[call.ref] = self.of(call.value) | rows
+            case Join():
+                return rows if node.on is None else rows | self.of(node.on)
+            case Distinct():
+                return rows | self._any(columns_of(node))
+            case SetOperation():
+                self._rename(columns_of(node.left), node.columns)
+                self._rename(columns_of(node.right), node.columns)
+                plain = node.all and node.operator == "union"
+                return rows if plain else rows | self._any(node.columns)
+            case Limit():
+                by = node.input.by if isinstance(node.input, Sort) else ()
+                return rows | self._all(by)
+            case Subquery():
+                self._rename(columns_of(node.input), node.columns)
+            case Sort():
+                pass
+        return rows
+
+    def _all(self, expressions: Iterable[Expr]) -> Functions:
+        """The functions that any of the expressions depends on."""
+        return NONE.union(*map(self.of, expressions))
+
+    def _any(self, refs: Iterable[Ref]) -> Functions:
+        """The functions that any of the columns depends on."""
+        return NONE.union(*(self.columns.get(ref, NONE) for ref in refs))
+
+    def _rename(self, old: Sequence[Ref], new: Sequence[Ref]) -> None:
+        """Columns that correspond by position depend on the same. UNION has two inputs, so both are collected."""
+        for a, b in zip(old, new, strict=False):
+            self.columns[b] = self.columns.get(b, NONE) | self.columns.get(a, NONE)

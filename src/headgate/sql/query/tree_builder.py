@@ -12,53 +12,28 @@ from sqlglot import exp
 from sqlglot.transforms import any_to_exists
 
 from headgate.errors import Span
-from headgate.schema.types import Bigint, Boolean, Integer, Text, Type
+from headgate.schema import types as t
+from headgate.sql.query import tree as n
 from headgate.sql.query.functions import CLOCK, RANDOM
 from headgate.sql.query.scope import Column, FromEntry, call, identifier, notes, text
-from headgate.sql.query.tree import (
-    ONE_ROW,
-    Expr,
-    Filter,
-    Generate,
-    Join,
-    JoinKind,
-    Limit,
-    Node,
-    Output,
-    Ref,
-    Scan,
-    SetOperation,
-    SetOperator,
-    Sort,
-    Subquery,
-    Values,
-    columns_of,
-    outer_columns,
-)
-from headgate.sql.query.tree_select import (
-    SelectBuilder,
-    order_items,
-    outermost,
-    point_at_output,
-    ref_column,
-    ref_of,
-)
+from headgate.sql.query.tree_select import SelectBuilder, order_items, outermost, point_at_output, ref_column, ref_of
 from headgate.sql.query.tree_sql import quoted, spark_sql
 from headgate.sql.query.types import UNKNOWN, Typed, is_numeric
 
 
 class TreeBuilder:
-    """``span`` gives the place of a node in the text, ``ref`` a new column."""
+    """Builds one tree. ``span`` gives the position of a node in the text, ``ref`` a new column."""
 
-    def __init__(self, span: Callable[[exp.Expr], Span | None], ref: Callable[[str], Ref]) -> None:
+    def __init__(self, span: Callable[[exp.Expr], Span | None], ref: Callable[[str], n.Ref]) -> None:
         self.span = span
         self.ref = ref
-        self.common: dict[str, Node] = {}
-        self.typed: dict[Ref, Typed] = {}
-        self.unnamed: set[Ref] = set()  # columns for expressions that have no name in the query
-        self.renamed: dict[Ref, Ref] = {}  # a column below an aggregate -> the key that has its values above
+        self.common: dict[str, n.Node] = {}
+        self.typed: dict[n.Ref, Typed] = {}
+        self.unnamed: set[n.Ref] = set()  # columns for expressions that have no name in the query
+        self.renamed: dict[n.Ref, n.Ref] = {}  # a column below an aggregate -> the key that has its values above
 
-    def query(self, node: exp.Expr) -> Node:
+    def query(self, node: exp.Expr) -> n.Node:
+        """The tree of a query or subquery. Tables of WITH are built once and shared."""
         if with_ := node.args.get("with_"):
             for table in with_.expressions:
                 self.common[table.args["alias"].this.name] = self.query(table.this)
@@ -74,32 +49,34 @@ class TreeBuilder:
                 return self.ordered(node, self.query(node.this), columns)
 
     def _known(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """Remember the types of columns, which the expressions above them need."""
         for column in columns:
             self.typed[ref_of(column)] = Typed(column.type, column.nullable)
         return tuple(columns)
 
-    def _set_operation(self, node: exp.SetOperation, columns: Sequence[Column]) -> Node:
+    def _set_operation(self, node: exp.SetOperation, columns: Sequence[Column]) -> n.Node:
         left, right = self.query(node.this), self.query(node.expression)
-        operators: dict[type, SetOperator] = {exp.Intersect: "intersect", exp.Except: "except"}
+        operators: dict[type, n.SetOperator] = {exp.Intersect: "intersect", exp.Except: "except"}
         operator = operators.get(type(node), "union")
-        return SetOperation(operator, not node.args.get("distinct"), left, right, tuple(map(ref_of, columns)))
+        return n.SetOperation(operator, not node.args.get("distinct"), left, right, tuple(map(ref_of, columns)))
 
-    def _values(self, node: exp.Values, columns: Sequence[Column]) -> Node:
+    def _values(self, node: exp.Values, columns: Sequence[Column]) -> n.Node:
         rows = []
         for row in node.expressions:
             items = list(row.expressions) if isinstance(row, exp.Tuple) else [row]
             rows.append(tuple(self.expression(exp.Paren(this=item)) for item in items))
-        return Values(tuple(map(ref_of, columns)), tuple(rows))
+        return n.Values(tuple(map(ref_of, columns)), tuple(rows))
 
-    def ordered(self, node: exp.Expr, below: Node, columns: Sequence[Column]) -> Node:
+    def ordered(self, node: exp.Expr, below: n.Node, columns: Sequence[Column]) -> n.Node:
         """ORDER BY and LIMIT of a query whose order can only be by its own columns."""
         items = [exp.Paren(this=item) for item in order_items(node)]
         for item in items:
             point_at_output(item.this, columns)
-        below = Sort(below, tuple(map(self.expression, items))) if items else below
+        below = n.Sort(below, tuple(map(self.expression, items))) if items else below
         return self.limited(node, below)
 
-    def limited(self, node: exp.Expr, below: Node) -> Node:
+    def limited(self, node: exp.Expr, below: n.Node) -> n.Node:
+        """LIMIT, FETCH and OFFSET. LIMIT ALL is no limit."""
         limit, offset = node.args.get("limit"), node.args.get("offset")
         count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit and limit.expression
         count = None if isinstance(count, exp.Var | exp.Column) else count
@@ -109,39 +86,44 @@ class TreeBuilder:
             None if each is None else self.expression(exp.Paren(this=each))
             for each in (count, offset and offset.expression)
         ]
-        return Limit(below, *counted)
+        return n.Limit(below, *counted)
 
     # FROM
 
-    def source(self, node: exp.Expr) -> Node:
+    def source(self, node: exp.Expr) -> n.Node:
         """An entry of FROM that stands for itself; a lateral one may use the columns before it."""
         entry = entry_of(node)
         columns = self._known((*entry.columns, *entry.hidden))
         refs = tuple(map(ref_of, columns))
         relation = entry.relation
         if relation is not None and relation.spark_name in self.common:
-            return Subquery(self.common[relation.spark_name], entry.alias, refs)
+            return n.Subquery(self.common[relation.spark_name], entry.alias, refs)
         if relation is not None:
             bases = (*relation.columns, *relation.hidden)
             outputs = tuple(_scanned(c, base) for c, base in zip(columns, bases, strict=True))
             names = tuple(base.name for base in bases)
-            return Scan(relation.name, relation.spark_name, names, outputs, entry.span)
+            return n.Scan(relation.name, relation.spark_name, names, outputs, entry.span)
         if (function := table_function(node)) is not None:
-            return self.generate(ONE_ROW, node, function)
+            return self.generate(n.ONE_ROW, node, function)
         inner = node.this if isinstance(node, exp.Subquery | exp.Lateral) else node
         inner = inner.this if isinstance(inner, exp.Subquery) and not notes(inner).columns else inner
-        return Subquery(self.query(inner), entry.alias, refs)
+        return n.Subquery(self.query(inner), entry.alias, refs)
 
-    def generate(self, below: Node, node: exp.Expr, function: exp.Anonymous, outer: bool = False) -> Node:
+    def generate(self, below: n.Node, node: exp.Expr, function: exp.Anonymous, outer: bool = False) -> n.Node:
+        """A function that returns rows, in FROM."""
         columns = self._known(entry_of(node).columns)
         return self.generated(below, function, tuple(map(ref_of, columns)), outer)
 
-    def generated(self, below: Node, function: exp.Anonymous, columns: tuple[Ref, ...], outer: bool = False) -> Node:
+    def generated(
+        self, below: n.Node, function: exp.Anonymous, columns: tuple[n.Ref, ...], outer: bool = False
+    ) -> n.Node:
+        """The same with given columns, also in the SELECT list."""
         name = str(function.this).lower()
         made = self.expression(exp.Paren(this=function))
-        return Generate(below, made, name, columns, outer, _unique(name, columns))
+        return n.Generate(below, made, name, columns, outer, _unique(name, columns))
 
-    def join(self, left: Node, join: exp.Join) -> Node:
+    def join(self, left: n.Node, join: exp.Join) -> n.Node:
+        """A join. A function that returns rows needs none: it is a node above the left side."""
         function, kind = table_function(join.this), _join_kind(join)
         lateral = isinstance(join.this, exp.Lateral | exp.Unnest)
         on = join.args.get("on")
@@ -153,13 +135,14 @@ class TreeBuilder:
         right = self.source(join.this)
         pairs = [] if on is None else list(self._equal(on))
         condition = None if on is None else self.expression(exp.Paren(this=on))
-        return Join(left, right, kind, condition, _oriented(pairs, left, right), lateral)
+        return n.Join(left, right, kind, condition, _oriented(pairs, left, right), lateral)
 
-    def filtered(self, below: Node, condition: exp.Expr) -> Node:
+    def filtered(self, below: n.Node, condition: exp.Expr) -> n.Node:
+        """A filter, with the equalities that growth derives keys from."""
         equal, constant = tuple(self._equal(condition)), tuple(self._constant(condition))
-        return Filter(below, self.expression(exp.Paren(this=condition), Typed(Boolean())), equal, constant)
+        return n.Filter(below, self.expression(exp.Paren(this=condition), Typed(t.Boolean())), equal, constant)
 
-    def _equal(self, condition: exp.Expr) -> Iterator[tuple[Ref, Ref]]:
+    def _equal(self, condition: exp.Expr) -> Iterator[tuple[n.Ref, n.Ref]]:
         """Columns that a condition makes equal."""
         for part in _conjuncts(condition):
             if isinstance(part, exp.EQ | exp.NullSafeEQ):
@@ -169,21 +152,23 @@ class TreeBuilder:
                 if _same_values(self.typed[left].type, self.typed[right].type):
                     yield left, right
 
-    def _constant(self, condition: exp.Expr) -> Iterator[Ref]:
+    def _constant(self, condition: exp.Expr) -> Iterator[n.Ref]:
+        """Columns that a condition compares with a literal."""
         for part in _conjuncts(condition):
             if isinstance(part, exp.EQ) and isinstance(part.expression.unnest(), exp.Literal):
                 column = self._column(part.this)
                 if column is not None and _comparable(self.typed[column].type, part.expression.unnest()):
                     yield column
 
-    def _column(self, node: exp.Expr) -> Ref | None:
+    def _column(self, node: exp.Expr) -> n.Ref | None:
+        """The column that an expression is; None if it is more than a column."""
         node = node.unnest()
         ref = notes(node).ref if isinstance(node, exp.Column) else None
         return None if ref is None else self.renamed.get(ref, ref)
 
     # expressions
 
-    def expression(self, holder: exp.Expr, typed: Typed | None = None) -> Expr:
+    def expression(self, holder: exp.Expr, typed: Typed | None = None) -> n.Expr:
         """The expression that the holder holds. It is changed in place; its subqueries become trees of their own."""
         node = holder.this
         plain = self._column(node)
@@ -191,16 +176,16 @@ class TreeBuilder:
         if plain is not None:
             known = typed or self.typed.get(plain, UNKNOWN)
             alone = frozenset((plain,))
-            return Expr(quoted(plain), known.type, known.nullable, alone, span=span, column=plain)
+            return n.Expr(quoted(plain), known.type, known.nullable, alone, span=span, column=plain)
         known = typed or notes(node).typed
         subqueries = tuple(self._subqueries(node))
         uses, unstable = self._point(holder.this)
         for subquery in subqueries:
-            uses |= outer_columns(subquery)
+            uses |= n.outer_columns(subquery)
         if holder.find(exp.Any):  # sqlglot rewrites `x = ANY (array)` for Spark only inside a SELECT
             any_to_exists(exp.Select(expressions=[holder]))
         sql = holder.this.sql(dialect="spark", comments=False, copy=False).replace("${", "\\u0024{")
-        return Expr(
+        return n.Expr(
             sql,
             known.type,
             known.nullable,
@@ -211,15 +196,15 @@ class TreeBuilder:
             literal=_literal(node),
         )
 
-    def _subqueries(self, node: exp.Expr) -> Iterator[Node]:
+    def _subqueries(self, node: exp.Expr) -> Iterator[n.Node]:
         """Build the subqueries of an expression, and put the SQL of their trees where they stood."""
-        for query in list(outermost(node, lambda n: isinstance(n, exp.Query))):
+        for query in list(outermost(node, lambda each: isinstance(each, exp.Query))):
             tree = self.query(query.this if isinstance(query, exp.Subquery) else query)
             printed = exp.Var(this=spark_sql(tree))
             query.replace(exp.Paren(this=printed) if isinstance(query, exp.Subquery) else printed)
             yield tree
 
-    def _point(self, node: exp.Expr) -> tuple[set[Ref], set[str]]:
+    def _point(self, node: exp.Expr) -> tuple[set[n.Ref], set[str]]:
         """Name the columns by their refs. Returns them, and the functions whose result may differ."""
         uses, unstable = set(), set()
         for each in list(node.walk()):
@@ -254,6 +239,7 @@ class TreeBuilder:
 
 
 def entry_of(node: exp.Expr) -> FromEntry:
+    """What the analysis has noted at an entry of FROM."""
     entry = notes(node).entry
     assert entry is not None
     return entry
@@ -285,6 +271,7 @@ def unstable_function(node: exp.Expr) -> str | None:
 
 
 def _literal(node: exp.Expr) -> str | int | None:
+    """The value of a string or whole number; None for any other expression."""
     node = node.unnest()
     if not isinstance(node, exp.Literal):
         return None
@@ -297,23 +284,24 @@ def _is_time(type_: exp.Expr) -> bool:
     return str(type_.sql(dialect="spark")).upper().startswith(("DATE", "TIMESTAMP"))
 
 
-def _same_values(left: Type | None, right: Type | None) -> bool:
+def _same_values(left: t.Type | None, right: t.Type | None) -> bool:
     """Whether equal values of these types are the same value: a cast may take two values for one."""
-    whole = isinstance(left, Integer | Bigint) and isinstance(right, Integer | Bigint)
+    whole = isinstance(left, t.Integer | t.Bigint) and isinstance(right, t.Integer | t.Bigint)
     return whole or (left is not None and left == right)
 
 
-def _comparable(type_: Type | None, literal: exp.Literal) -> bool:
+def _comparable(type_: t.Type | None, literal: exp.Literal) -> bool:
     """Whether Spark compares a column with a literal without a cast that takes several values for one."""
-    return isinstance(type_, Text) if literal.is_string else is_numeric(type_)
+    return isinstance(type_, t.Text) if literal.is_string else is_numeric(type_)
 
 
-def _scanned(column: Column, base: Column) -> Output:
-    value = Expr(f"`{base.name.replace('`', '``')}`", column.type, column.nullable)
-    return Output(ref_of(column), value, column.origin, column.doc)
+def _scanned(column: Column, base: Column) -> n.Output:
+    """A column of a scan, under its own name in Spark's view."""
+    value = n.Expr(f"`{base.name.replace('`', '``')}`", column.type, column.nullable)
+    return n.Output(ref_of(column), value, column.origin, column.doc)
 
 
-def _join_kind(join: exp.Join) -> JoinKind:
+def _join_kind(join: exp.Join) -> n.JoinKind:
     side, kind = join.side.lower(), join.kind.lower()
     match side, kind:
         case _, "semi":
@@ -326,13 +314,15 @@ def _join_kind(join: exp.Join) -> JoinKind:
             return "cross" if join.args.get("on") is None else "inner"
 
 
-def _oriented(pairs: Iterable[tuple[Ref, Ref]], left: Node, right: Node) -> tuple[tuple[Ref, Ref], ...]:
-    on_left, on_right = set(columns_of(left)), set(columns_of(right))
+def _oriented(pairs: Iterable[tuple[n.Ref, n.Ref]], left: n.Node, right: n.Node) -> tuple[tuple[n.Ref, n.Ref], ...]:
+    """Equal columns as pairs of left and right. A pair of one side alone says nothing about the join."""
+    on_left, on_right = set(n.columns_of(left)), set(n.columns_of(right))
     turned = [(b, a) if a in on_right else (a, b) for a, b in pairs]
     return tuple((a, b) for a, b in turned if a in on_left and b in on_right)
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that AND joins."""
     condition = condition.unnest()
     if isinstance(condition, exp.And):
         yield from _conjuncts(condition.this)
@@ -341,7 +331,7 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
         yield condition
 
 
-def _unique(function: str, columns: tuple[Ref, ...]) -> tuple[Ref, ...]:
+def _unique(function: str, columns: tuple[n.Ref, ...]) -> tuple[n.Ref, ...]:
     """Columns that tell apart the rows that a function returns for one input row."""
     match function.removesuffix("_outer"), len(columns):
         case "posexplode", 3:

@@ -7,20 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from headgate.sql.query import tree as n
 from headgate.sql.query.grouping import called, group_items, grouping_sets, is_aggregate
 from headgate.sql.query.scope import Column, Notes, identifier, note, notes
-from headgate.sql.query.tree import (
-    ONE_ROW,
-    Aggregate,
-    Call,
-    Distinct,
-    Node,
-    Output,
-    Project,
-    Ref,
-    Sort,
-    Window,
-)
 from headgate.sql.query.types import Typed
 
 if TYPE_CHECKING:
@@ -35,10 +24,11 @@ class SelectBuilder:
         self.node = node
         self.columns = columns
         self.values: list[exp.Expr] = []  # one holder for each column; of a function that returns rows, for all
-        self.by_ref: dict[Ref, exp.Expr] = {}
+        self.by_ref: dict[n.Ref, exp.Expr] = {}
         self._read_outputs()
 
     def _read_outputs(self) -> None:
+        """Detach the expressions of the SELECT list, each in a holder in which it can be replaced."""
         rest = list(self.columns)
         for expression in self.node.expressions:
             holder = exp.Paren(this=expression.this)
@@ -48,7 +38,8 @@ class SelectBuilder:
                 self.by_ref[ref_of(column)] = holder
             del rest[:width]
 
-    def build(self) -> Node:
+    def build(self) -> n.Node:
+        """The nodes from FROM up to LIMIT."""
         node, builder = self.node, self.builder
         below = self._from()
         if where := node.args.get("where"):
@@ -66,17 +57,18 @@ class SelectBuilder:
         for condition in qualify:
             below = builder.filtered(below, condition.this)
         if order and not above:
-            below = builder.limited(node, Sort(below, tuple(map(builder.expression, order))))
-        below = Project(below, tuple(self._outputs()))
+            below = builder.limited(node, n.Sort(below, tuple(map(builder.expression, order))))
+        below = n.Project(below, tuple(self._outputs()))
         if node.args.get("distinct"):
-            below = Distinct(below)
+            below = n.Distinct(below)
         if order and above:
-            below = Sort(below, tuple(map(builder.expression, order)))
+            below = n.Sort(below, tuple(map(builder.expression, order)))
         return below if order and not above else builder.limited(node, below)
 
-    def _from(self) -> Node:
+    def _from(self) -> n.Node:
+        """FROM with its joins and LATERAL VIEWs; one row without columns if there is none."""
         from_ = self.node.args.get("from_")
-        below: Node = ONE_ROW
+        below: n.Node = n.ONE_ROW
         joins = list(self.node.args.get("joins") or ())
         if from_ is not None:
             below = self.builder.source(from_.this)
@@ -89,6 +81,7 @@ class SelectBuilder:
         return below
 
     def _clause(self, name: str) -> list[exp.Expr]:
+        """The condition of HAVING or QUALIFY, with outputs replaced by what they compute."""
         clause = self.node.args.get(name)
         if clause is None:
             return []
@@ -104,11 +97,13 @@ class SelectBuilder:
                 column.replace(exp.Paren(this=value.this.copy()))
 
     def _output(self, node: exp.Expr) -> exp.Expr | None:
+        """The holder of the output that a node names; None if it names none."""
         ref = notes(node).ref
         return None if ref is None else self.by_ref.get(ref)
 
     def _order(self) -> tuple[list[exp.Expr], bool]:
-        """The items of ORDER BY, and whether all are outputs: then the order is that of the result, otherwise of its rows before."""
+        """The items of ORDER BY, and whether all are outputs: then the order is that of the result, otherwise of its
+        rows before."""
         items: list[exp.Expr] = [exp.Paren(this=item) for item in order_items(self.node)]
         texts = {holder.this.sql(): ref for ref, holder in self.by_ref.items()} if items else {}
         for item in items:
@@ -126,6 +121,8 @@ class SelectBuilder:
     # groups
 
     def _keys(self) -> list[exp.Expr] | None:
+        """The expressions of GROUP BY; None if there is no GROUP BY. GROUP BY ALL takes the outputs without
+        aggregates."""
         group = self.node.args.get("group")
         if group is None:
             return None
@@ -141,11 +138,12 @@ class SelectBuilder:
         value = self._output(item)
         return holder if value is None else exp.Paren(this=value.this.copy())
 
-    def _aggregate(self, below: Node, items: list[exp.Expr], slots: list[exp.Expr]) -> Node:
+    def _aggregate(self, below: n.Node, items: list[exp.Expr], slots: list[exp.Expr]) -> n.Node:
+        """The groups. Above them, keys and aggregates are columns."""
         builder = self.builder
-        texts: dict[str, Ref] = {}
+        texts: dict[str, n.Ref] = {}
         positions: list[int] = []
-        keys: list[Output] = []
+        keys: list[n.Output] = []
         for item in items:
             text = item.this.sql()
             if text not in texts:
@@ -154,7 +152,7 @@ class SelectBuilder:
                 plain = isinstance(item.this, exp.Column)
                 builder.unnamed |= set() if plain else {texts[text]}
                 typed = None if plain else self._type_of(text)
-                keys.append(Output(texts[text], builder.expression(value, typed)))
+                keys.append(n.Output(texts[text], builder.expression(value, typed)))
                 builder.typed[texts[text]] = Typed(keys[-1].value.type, keys[-1].value.nullable)
             positions.append([key.ref for key in keys].index(texts[text]))
         group = self.node.args.get("group")
@@ -165,17 +163,18 @@ class SelectBuilder:
         for key in keys:
             if key.value.column is not None:
                 builder.renamed[key.value.column] = key.ref
-        return Aggregate(below, tuple(keys), tuple(calls), sets)
+        return n.Aggregate(below, tuple(keys), tuple(calls), sets)
 
     def _type_of(self, text: str) -> Typed | None:
+        """The type of an output that computes the same text."""
         for ref, holder in self.by_ref.items():
             if holder.this.sql() == text:
                 return self.builder.typed[ref]
         return None
 
-    def _calls(self, slots: list[exp.Expr], keys: dict[str, Ref]) -> list[Call]:
+    def _calls(self, slots: list[exp.Expr], keys: dict[str, n.Ref]) -> list[n.Call]:
         """The aggregates of the clauses, each once. A column stands where each was."""
-        made: dict[str, Call] = {}
+        made: dict[str, n.Call] = {}
         for slot in slots:
             for node in _aggregates(slot.this):
                 text = node.sql()
@@ -184,14 +183,16 @@ class SelectBuilder:
                 node.replace(ref_column(made[text].ref))
         return list(made.values())
 
-    def _call(self, node: exp.Expr, keys: dict[str, Ref]) -> Call:
+    def _call(self, node: exp.Expr, keys: dict[str, n.Ref]) -> n.Call:
+        """One aggregate. grouping() is about keys, so its arguments are replaced by their columns."""
         function = called(node)
         name = str(function.this)
         if name in ("grouping", "grouping_id"):
             _replace_keys(exp.Paren(this=node), keys)
         return self._made(name, node, function)
 
-    def _made(self, name: str, node: exp.Expr, function: exp.Expr, partition: Iterable[exp.Expr] = ()) -> Call:
+    def _made(self, name: str, node: exp.Expr, function: exp.Expr, partition: Iterable[exp.Expr] = ()) -> n.Call:
+        """A call with its arguments apart, which decide how its result can be kept up to date."""
         builder = self.builder
         arguments = list(function.expressions)
         distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
@@ -203,11 +204,12 @@ class SelectBuilder:
         ref = builder.ref(name)
         builder.unnamed.add(ref)
         builder.typed[ref] = Typed(value.type, value.nullable)
-        return Call(ref, value, name, given, distinct, parts)
+        return n.Call(ref, value, name, given, distinct, parts)
 
     # functions that return rows, windows, outputs
 
-    def _generate(self, below: Node) -> Node:
+    def _generate(self, below: n.Node) -> n.Node:
+        """Functions that return rows in the SELECT list."""
         for expression, holder in zip(self.node.expressions, self.values, strict=True):
             if isinstance(expression, exp.Aliases):
                 outputs = [ref for ref, value in self.by_ref.items() if value is holder]
@@ -218,11 +220,12 @@ class SelectBuilder:
                     self.by_ref[output] = exp.Paren(this=ref_column(ref))
         return below
 
-    def _window(self, below: Node, slots: list[exp.Expr]) -> Node:
+    def _window(self, below: n.Node, slots: list[exp.Expr]) -> n.Node:
+        """The window functions of all clauses. A column takes the place of each."""
         named = {w.this.name: w for w in self.node.args.get("windows") or ()}
-        calls: list[Call] = []
+        calls: list[n.Call] = []
         for slot in slots:
-            for window in list(outermost(slot.this, lambda n: isinstance(n, exp.Window))):
+            for window in list(outermost(slot.this, lambda each: isinstance(each, exp.Window))):
                 assert isinstance(window, exp.Window)
                 _fill(window, named)
                 function = called(window.this)
@@ -230,15 +233,16 @@ class SelectBuilder:
                 made = self._made(str(function.this), window.copy(), function, partition)
                 calls.append(made)
                 window.replace(ref_column(made.ref))
-        return Window(below, tuple(calls)) if calls else below
+        return n.Window(below, tuple(calls)) if calls else below
 
-    def _outputs(self) -> Iterator[Output]:
+    def _outputs(self) -> Iterator[n.Output]:
         for column in self.columns:
             value = self.builder.expression(self.by_ref[ref_of(column)], Typed(column.type, column.nullable))
-            yield Output(ref_of(column), value, column.origin, column.doc)
+            yield n.Output(ref_of(column), value, column.origin, column.doc)
 
 
-def ref_of(column: Column) -> Ref:
+def ref_of(column: Column) -> n.Ref:
+    """The ref of a column, which every column of a query has."""
     assert column.ref is not None
     return column.ref
 
@@ -256,7 +260,8 @@ def point_at_output(item: exp.Expr, columns: Sequence[Column]) -> None:
         value.replace(ref_column(ref_of(columns[int(value.name) - 1])))
 
 
-def ref_column(ref: Ref) -> exp.Column:
+def ref_column(ref: n.Ref) -> exp.Column:
+    """A column of sqlglot for a ref, named by it."""
     column = exp.column(identifier(str(ref)))
     note(column, Notes(ref))
     return column
@@ -272,12 +277,13 @@ def outermost(node: exp.Expr, found: Callable[[exp.Expr], bool]) -> Iterator[exp
 
 
 def _aggregates(node: exp.Expr) -> list[exp.Expr]:
-    return list(outermost(node, lambda n: is_aggregate(called(n))))
+    """The outermost aggregates of an expression, with what surrounds each call."""
+    return list(outermost(node, lambda each: is_aggregate(called(each))))
 
 
-def _replace_keys(holder: exp.Expr, keys: dict[str, Ref]) -> None:
+def _replace_keys(holder: exp.Expr, keys: dict[str, n.Ref]) -> None:
     """Put a key's column in the place of every expression that is equal to the key."""
-    for node in list(outermost(holder, lambda n: n is not holder and n.sql() in keys)):
+    for node in list(outermost(holder, lambda each: each is not holder and each.sql() in keys)):
         node.replace(ref_column(keys[node.sql()]))
 
 

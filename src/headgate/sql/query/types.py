@@ -8,37 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headgate.schema.types import (
-    MAX_PRECISION,
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Real,
-    Record,
-    Text,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
+from headgate.schema import types as t
 
 MIN_SCALE_KEPT = 6  # Spark gives up scale for digits before the point, but keeps so much of it
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The type of an expression. ``type`` is None if only Spark knows it. ``null`` marks the literal NULL, which takes any type."""
+    """The type of an expression. ``type`` is None if only Spark knows it. ``null`` marks the literal NULL, which takes
+    any type."""
 
-    type: Type | None
+    type: t.Type | None
     nullable: bool = True
     null: bool = False
     literal: int | None = None  # value of an integer literal, which counts with its own number of digits
@@ -49,34 +29,35 @@ class Typed:
 UNKNOWN = Typed(None)
 NULL = Typed(None, True, null=True)
 
-_RANK: dict[type, int] = {Integer: 0, Bigint: 1, Real: 3, Double: 4}
-_DIGITS: dict[type, int] = {Integer: 10, Bigint: 20}
+_RANK: dict[type, int] = {t.Integer: 0, t.Bigint: 1, t.Real: 3, t.Double: 4}
+_DIGITS: dict[type, int] = {t.Integer: 10, t.Bigint: 20}
 
 
-def is_numeric(type_: Type | None) -> bool:
-    return isinstance(type_, Integer | Bigint | Real | Double | Decimal)
+def is_numeric(type_: t.Type | None) -> bool:
+    return isinstance(type_, t.Integer | t.Bigint | t.Real | t.Double | t.Decimal)
 
 
-def is_text(type_: Type | None) -> bool:
+def is_text(type_: t.Type | None) -> bool:
     """Types that are strings in Spark."""
-    return isinstance(type_, Text | Enum | Uuid | Json)
+    return isinstance(type_, t.Text | t.Enum | t.Uuid | t.Json)
 
 
-def as_decimal(operand: Typed) -> Decimal | None:
+def as_decimal(operand: Typed) -> t.Decimal | None:
     """The decimal into which Spark turns an exact number."""
     match operand.type:
-        case Decimal():
+        case t.Decimal():
             return operand.type
-        case Integer() | Bigint() if operand.literal is not None:
-            return Decimal(max(1, len(str(abs(operand.literal)))), 0)
-        case Integer() | Bigint():
-            return Decimal(_DIGITS[type(operand.type)], 0)
+        case t.Integer() | t.Bigint() if operand.literal is not None:
+            return t.Decimal(max(1, len(str(abs(operand.literal)))), 0)
+        case t.Integer() | t.Bigint():
+            return t.Decimal(_DIGITS[type(operand.type)], 0)
         case _:
             return None
 
 
 def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
-    """The type of `left operator right` for + - * / % and DIV. Unknown for a date and an interval, which Spark types."""
+    """The type of `left operator right` for + - * / % and DIV. Unknown for a date and an interval, which Spark
+    types."""
     nullable = left.nullable or right.nullable or operator in ("/", "%", "DIV")
     if (moment := _moved(operator, left, right)) is not None:
         return Typed(moment, nullable)
@@ -87,31 +68,33 @@ def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
     if not (is_numeric(left.type) and is_numeric(right.type)):
         return Typed(None, nullable)
     if operator == "DIV":
-        return Typed(Bigint(), nullable)
-    exact = isinstance(left.type, Decimal) or isinstance(right.type, Decimal)
-    if exact and not isinstance(left.type, Real | Double) and not isinstance(right.type, Real | Double):
+        return Typed(t.Bigint(), nullable)
+    exact = isinstance(left.type, t.Decimal) or isinstance(right.type, t.Decimal)
+    if exact and not isinstance(left.type, t.Real | t.Double) and not isinstance(right.type, t.Real | t.Double):
         return Typed(_decimal(operator, left, right), nullable)
     if operator == "/":
-        return Typed(Double(), nullable)
+        return Typed(t.Double(), nullable)
     assert left.type is not None
     assert right.type is not None
     return Typed(_common_number(left.type, right.type), nullable)
 
 
-def _moved(operator: str, left: Typed, right: Typed) -> Type | None:
-    """The type of a timestamp plus an interval, or a date plus days. Unknown for a date and an interval, which Spark types."""
+def _moved(operator: str, left: Typed, right: Typed) -> t.Type | None:
+    """The type of a timestamp plus an interval, or a date plus days. Unknown for a date and an interval, which Spark
+    types."""
     if operator == "+" and left.interval:
         left, right = right, left
     if operator not in ("+", "-"):
         return None
-    if isinstance(left.type, Timestamp | TimestampTz) and right.interval:
+    if isinstance(left.type, t.Timestamp | t.TimestampTz) and right.interval:
         return left.type
-    if isinstance(left.type, Date) and isinstance(right.type, Integer):
+    if isinstance(left.type, t.Date) and isinstance(right.type, t.Integer):
         return left.type
     return None
 
 
-def _decimal(operator: str, left: Typed, right: Typed) -> Type | None:
+def _decimal(operator: str, left: Typed, right: Typed) -> t.Type | None:
+    """The result of an operator on decimals, as Spark's DecimalPrecision has it."""
     a, b = as_decimal(left), as_decimal(right)
     if a is None or b is None:
         return None
@@ -131,12 +114,12 @@ def _decimal(operator: str, left: Typed, right: Typed) -> Type | None:
             return None
 
 
-def bounded(precision: int, scale: int) -> Decimal:
+def bounded(precision: int, scale: int) -> t.Decimal:
     """Spark's DecimalType.adjustPrecisionScale."""
-    if precision <= MAX_PRECISION:
-        return Decimal(precision, scale)
+    if precision <= t.MAX_PRECISION:
+        return t.Decimal(precision, scale)
     whole = precision - scale
-    return Decimal(MAX_PRECISION, max(MAX_PRECISION - whole, min(scale, MIN_SCALE_KEPT)))
+    return t.Decimal(t.MAX_PRECISION, max(t.MAX_PRECISION - whole, min(scale, MIN_SCALE_KEPT)))
 
 
 def common(branches: Iterable[Typed]) -> Typed | None:
@@ -161,51 +144,55 @@ def common(branches: Iterable[Typed]) -> Typed | None:
     return result or NULL
 
 
-def common_type(left: Type, right: Type) -> Type | None:
+def common_type(left: t.Type, right: t.Type) -> t.Type | None:
     """The least type that both fit in, by Spark's rules, or None."""
     if left == right:
         return left
     if is_numeric(left) and is_numeric(right):
         return _common_number(left, right)
     match left, right:
-        case ((Text() | Enum() | Uuid() | Json()), (Text() | Enum() | Uuid() | Json())):
-            return Text()
-        case Bytes(), Bytes():
-            return Bytes()
-        case (Date(), Timestamp() | TimestampTz()) | (Timestamp() | TimestampTz(), Date()):
-            return right if isinstance(left, Date) else left
-        case (Timestamp(), TimestampTz()) | (TimestampTz(), Timestamp()):
-            return TimestampTz()
-        case Array(), Array():
+        case ((t.Text() | t.Enum() | t.Uuid() | t.Json()), (t.Text() | t.Enum() | t.Uuid() | t.Json())):
+            return t.Text()
+        case t.Bytes(), t.Bytes():
+            return t.Bytes()
+        case (t.Date(), t.Timestamp() | t.TimestampTz()) | (t.Timestamp() | t.TimestampTz(), t.Date()):
+            return right if isinstance(left, t.Date) else left
+        case (t.Timestamp(), t.TimestampTz()) | (t.TimestampTz(), t.Timestamp()):
+            return t.TimestampTz()
+        case t.Array(), t.Array():
             element = common_type(left.element, right.element)
-            return None if element is None else Array(element, left.element_nullable or right.element_nullable)
-        case Map(), Map():
+            return None if element is None else t.Array(element, left.element_nullable or right.element_nullable)
+        case t.Map(), t.Map():
             value = common_type(left.value, right.value)
-            return None if value is None else Map(value, left.value_nullable or right.value_nullable)
-        case Record(), Record():
+            return None if value is None else t.Map(value, left.value_nullable or right.value_nullable)
+        case t.Record(), t.Record():
             return _common_record(left, right)
         case _:
             return None
 
 
-def _common_number(left: Type, right: Type) -> Type:
-    if isinstance(left, Decimal) or isinstance(right, Decimal):
+def _common_number(left: t.Type, right: t.Type) -> t.Type:
+    """The least type that both numbers fit in."""
+    if isinstance(left, t.Decimal) or isinstance(right, t.Decimal):
         a, b = as_decimal(Typed(left)), as_decimal(Typed(right))
         if a is None or b is None:
-            return Double()
+            return t.Double()
         scale = max(a.scale, b.scale)
         whole = max(a.precision - a.scale, b.precision - b.scale)
-        if whole + scale > MAX_PRECISION:
+        if whole + scale > t.MAX_PRECISION:
             return bounded(whole + scale, scale)
-        return Decimal(whole + scale, scale)
+        return t.Decimal(whole + scale, scale)
     wider = left if _RANK[type(left)] >= _RANK[type(right)] else right
     # In ANSI mode a bigint meets a real in a double, because a real cannot hold its digits.
-    if isinstance(wider, Real) and (isinstance(left, Integer | Bigint) or isinstance(right, Integer | Bigint)):
-        return Double()
+    if isinstance(wider, t.Real) and (
+        isinstance(left, t.Integer | t.Bigint) or isinstance(right, t.Integer | t.Bigint)
+    ):
+        return t.Double()
     return wider
 
 
-def _common_record(left: Record, right: Record) -> Type | None:
+def _common_record(left: t.Record, right: t.Record) -> t.Type | None:
+    """The common type of two records with the same names in the same order."""
     if len(left.fields) != len(right.fields):
         return None
     fields = []
@@ -213,10 +200,10 @@ def _common_record(left: Record, right: Record) -> Type | None:
         type_ = common_type(a.type, b.type) if a.name == b.name else None
         if type_ is None:
             return None
-        fields.append(Field(a.name, type_, a.nullable or b.nullable))
-    return Record(tuple(fields))
+        fields.append(t.Field(a.name, type_, a.nullable or b.nullable))
+    return t.Record(tuple(fields))
 
 
 def boolean(*operands: Typed) -> Typed:
     """The type of a comparison. It is nullable if an operand is."""
-    return Typed(Boolean(), any(o.nullable for o in operands))
+    return Typed(t.Boolean(), any(o.nullable for o in operands))

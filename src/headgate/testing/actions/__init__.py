@@ -7,14 +7,13 @@ that check something try again until the time-out. Imports as ``testing`` does.
 from __future__ import annotations
 
 from headgate.errors import similar_names
-from headgate.testing.actions.action import Action
 from headgate.testing.actions.elasticsearch import ACTIONS as _ELASTICSEARCH
 from headgate.testing.actions.engine import ACTIONS as _ENGINE
 from headgate.testing.actions.kafka_verify import ACTIONS as _KAFKA_VERIFY
 from headgate.testing.actions.kafka_write import ACTIONS as _KAFKA_WRITE
 from headgate.testing.actions.postgres import ACTIONS as _POSTGRES
 from headgate.testing.actions.registry import ACTIONS as _REGISTRY
-from headgate.testing.context import SpecContext
+from headgate.testing.context import Action, SpecContext
 from headgate.testing.errors import UnknownAction
 from headgate.testing.parse import ActionCall
 

@@ -7,12 +7,10 @@ from decimal import Decimal
 
 import httpx
 
-from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.compare import align, differences
-from headgate.testing.context import SpecContext
+from headgate.testing.context import Action, Deadline, Invocation, SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed
 from headgate.testing.notation import Json, canonical, equal, is_part, read_json, without_nulls, write_json
-from headgate.testing.retry import Deadline
 
 PAGE = 1000
 

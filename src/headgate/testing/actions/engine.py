@@ -8,14 +8,12 @@ from pathlib import Path
 
 import httpx
 
-from headgate.serve.process import HEADGATE, program_environment
-from headgate.serve.result_table import value_text
-from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.context import SpecContext
+from headgate.serve.client import HEADGATE, program_environment
+from headgate.serve.protocol import value_text
+from headgate.testing.context import Action, Deadline, GiveUp, Invocation, SpecContext
 from headgate.testing.errors import Mismatch, StepFailed
 from headgate.testing.notation import Json, is_part, read_json, write_json
 from headgate.testing.parse import read_duration
-from headgate.testing.retry import Deadline, GiveUp
 from headgate.testing.statements import busy_tasks, query
 
 

@@ -13,14 +13,12 @@ from typing import TypeAlias
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from headgate.errors import HeadgateError
-from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.actions.kafka_write import has_topic, kafka_errors, partitions, read_headers
 from headgate.testing.compare import align, differences
-from headgate.testing.context import SpecContext
+from headgate.testing.context import Action, Deadline, GiveUp, Invocation, SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed, StepFailed
 from headgate.testing.notation import Json, canonical, equal, read_values, without_nulls, write_json
 from headgate.testing.records import FORMATS, Decoded, Records
-from headgate.testing.retry import Deadline, GiveUp
 
 QUIET = 1.0  # seconds without a record after which no more are awaited
 POLL = 0.3

@@ -14,12 +14,10 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from headgate.registry import wire
 from headgate.registry.client import RegistryClient
-from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.context import SpecContext
+from headgate.testing.context import Action, Deadline, Invocation, SpecContext
 from headgate.testing.errors import MalformedSpec, Mismatch, ServiceFailed
 from headgate.testing.notation import Json, Written, read_written, write_json
 from headgate.testing.records import FORMATS, REGISTERED, Records, encode_plain
-from headgate.testing.retry import Deadline
 
 TIMEOUT = 30.0  # seconds for one request of the broker
 

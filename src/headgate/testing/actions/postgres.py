@@ -13,13 +13,11 @@ from psycopg import sql
 from psycopg.adapt import Buffer, Loader
 
 from headgate.serve.protocol import Column, Row, Value
-from headgate.testing.actions.action import Action, Invocation
 from headgate.testing.compare import Result, check_rows, read_rows
-from headgate.testing.context import SpecContext
+from headgate.testing.context import Action, Deadline, Invocation, SpecContext
 from headgate.testing.errors import Mismatch, ServiceFailed
 from headgate.testing.notation import Json, read_json, write_json
 from headgate.testing.parse import read_quoted
-from headgate.testing.retry import Deadline
 from headgate.testing.statements import statement_kind
 
 # PostgreSQL's names of types that compare otherwise than as text -> ours.

@@ -9,11 +9,9 @@ from headgate.registry.client import RegistryClient
 from headgate.registry.errors import SubjectDeleted, SubjectNotFound
 from headgate.registry.schemas import Reference, Schema
 from headgate.schema.written import CompatibilityLevel, SchemaFormat
-from headgate.testing.actions.action import Action, Invocation
-from headgate.testing.context import SpecContext
+from headgate.testing.context import Action, Deadline, Invocation, SpecContext
 from headgate.testing.errors import Mismatch
 from headgate.testing.notation import equal, read_json, write_json
-from headgate.testing.retry import Deadline
 
 TYPES = {"avro": SchemaFormat.AVRO, "json_sr": SchemaFormat.JSON, "protobuf": SchemaFormat.PROTOBUF}
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from typing import assert_never, cast
 
 from headgate.schema import types as t
-from headgate.schema.casts import from_json
 from headgate.schema.errors import ValueDoesNotFit
 from headgate.schema.formats.avro import tree
-from headgate.schema.formats.documents import Json
-from headgate.schema.values import dumps, to_json
+from headgate.schema.values import dumps, from_json, to_json
+from headgate.schema.written import Json
 
 INT_RANGE = range(-(2**31), 2**31)
 LONG_RANGE = range(-(2**63), 2**63)
@@ -68,6 +67,7 @@ def _shown(value: Json) -> str:
 
 
 def _record_problems(value: Json, node: tree.Record, path: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with a default of a record. A field that it leaves out must have a default of its own."""
     if not isinstance(value, dict):
         yield path, f"{_shown(value)} is no value of type {tree.describe(node)}"
         return
@@ -93,6 +93,7 @@ def _is_scalar(value: Json, node: tree.Primitive | tree.Fixed | tree.Enum | tree
 
 
 def _is_primitive(value: Json, kind: str) -> bool:
+    """Whether a JSON value is a value of a primitive type. Bytes are texts with a character for each byte."""
     match kind:
         case "null":
             return value is None
@@ -121,12 +122,7 @@ def neutral_default(member: tree.Field, type_: t.Type) -> str | None:
         return None
     try:
         return dumps(to_json(_canonical(member.default, _branch(member.default, member.type), type_), type_))
-    except (
-        ValueError,
-        OverflowError,
-        ArithmeticError,
-        ValueDoesNotFit,
-    ):  # such as a date after the year 9999
+    except (ValueError, OverflowError, ArithmeticError, ValueDoesNotFit):  # such as a date after the year 9999
         return None
 
 
@@ -136,13 +132,14 @@ def _branch(value: Json, node: tree.AvroType) -> tree.AvroType:
 
 
 def _canonical(value: Json, node: tree.AvroType, type_: t.Type) -> object:
+    """A default as a canonical value of the neutral type."""
     match node, type_:
         case tree.Record(), t.Record() if isinstance(value, dict):
             return {f.name: _member(value, f.name, node, f.type) for f in type_.fields}
         case tree.Array(), t.Array() if isinstance(value, list):
-            return [_place(one, node.items, type_.element) for one in value]
+            return [_nullable(one, node.items, type_.element) for one in value]
         case tree.Map(), t.Map() if isinstance(value, dict):
-            return {key: _place(one, node.values, type_.value) for key, one in value.items()}
+            return {key: _nullable(one, node.values, type_.value) for key, one in value.items()}
         case ((tree.Primitive() | tree.Fixed()), _) if isinstance(value, str) and tree.kind_of(node) in (
             "bytes",
             "fixed",
@@ -156,18 +153,21 @@ def _canonical(value: Json, node: tree.AvroType, type_: t.Type) -> object:
             return from_json(value, type_)
 
 
-def _place(value: Json, node: tree.AvroType, type_: t.Type) -> object:
+def _nullable(value: Json, node: tree.AvroType, type_: t.Type) -> object:
+    """The default of an element, a value or a field; null stays null."""
     return None if value is None else _canonical(value, _branch(value, node), type_)
 
 
 def _member(record: dict[str, Json], name: str, node: tree.Record, type_: t.Type) -> object:
+    """The default of one field of a record. Raises ValueError for a column that is no field."""
     member = next((one for one in node.fields if one.name == name), None)
     if member is None:  # a column of a union with several types
         raise ValueError(name)
-    return _place(record.get(name, member.default), member.type, type_)
+    return _nullable(record.get(name, member.default), member.type, type_)
 
 
 def _from_bytes(data: bytes, type_: t.Type) -> object:
+    """The value of bytes: a decimal in two's complement, a uuid, or the bytes themselves."""
     match type_:
         case t.Decimal():
             unscaled = int.from_bytes(data, "big", signed=True)
@@ -179,12 +179,7 @@ def _from_bytes(data: bytes, type_: t.Type) -> object:
 
 
 _EPOCH = dt.datetime(1970, 1, 1)
-_MICROSECONDS = {
-    "time-millis": 1000,
-    "timestamp-millis": 1000,
-    "local-timestamp-millis": 1000,
-    "date": 86_400_000_000,
-}
+_MICROSECONDS = {"time-millis": 1000, "timestamp-millis": 1000, "local-timestamp-millis": 1000, "date": 86_400_000_000}
 _CONNECT_MICROSECONDS = {
     "io.debezium.time.Date": 86_400_000_000,
     "io.debezium.time.Time": 1000,
@@ -202,6 +197,7 @@ def _unit(node: tree.Primitive) -> int:
 
 
 def _moment(microseconds: int, type_: t.Date | t.Time | t.Timestamp | t.TimestampTz) -> object:
+    """A date or time by its microseconds since the epoch."""
     moment = _EPOCH + dt.timedelta(microseconds=microseconds)
     match type_:
         case t.Date():
@@ -217,8 +213,8 @@ def _moment(microseconds: int, type_: t.Date | t.Time | t.Timestamp | t.Timestam
 
 
 def avro_default(default: str, node: tree.AvroType, type_: t.Type) -> Json:
-    """The default of a neutral field, which is JSON text, as the default of an Avro field of this type. Raises ValueError
-    if it is not a value of the type. ``node`` is no union, and ``type_`` is its neutral type."""
+    """The default of a neutral field, which is JSON text, as the default of an Avro field of this type. Raises
+    ValueError if it is not a value of the type. ``node`` is no union, and ``type_`` is its neutral type."""
     try:
         return _encoded(from_json(json.loads(default, parse_float=decimal.Decimal), type_), node, type_)
     except ValueDoesNotFit as misfit:
@@ -226,6 +222,7 @@ def avro_default(default: str, node: tree.AvroType, type_: t.Type) -> Json:
 
 
 def _encoded(value: object, node: tree.AvroType, type_: t.Type) -> Json:
+    """A canonical value as the JSON of an Avro default."""
     match node, type_:
         case tree.Union(), _:
             return None if value is None else _encoded(value, tree.values_of(node)[0], type_)
@@ -238,16 +235,14 @@ def _encoded(value: object, node: tree.AvroType, type_: t.Type) -> Json:
             return {key: _encoded(one, node.values, type_.value) for key, one in value.items()}
         case ((tree.Primitive() | tree.Fixed()), _) if tree.kind_of(node) in ("bytes", "fixed"):
             return _to_bytes(value, node).decode("latin-1")
-        case tree.Primitive(), t.Date() | t.Time() | t.Timestamp() | t.TimestampTz() if node.kind in (
-            "int",
-            "long",
-        ):
+        case tree.Primitive(), t.Date() | t.Time() | t.Timestamp() | t.TimestampTz() if node.kind in ("int", "long"):
             return _microseconds(value) // _unit(node)
         case _:
             return cast("Json", to_json(value, type_))
 
 
 def _to_bytes(value: object, node: tree.Primitive | tree.Fixed) -> bytes:
+    """The bytes of a decimal, a uuid or bytes. A fixed has bytes in front that repeat the sign."""
     match value:
         case decimal.Decimal():
             unscaled = int(value.scaleb(-int(value.as_tuple().exponent), decimal.Context(prec=t.MAX_PRECISION)))
@@ -262,6 +257,7 @@ def _to_bytes(value: object, node: tree.Primitive | tree.Fixed) -> bytes:
 
 
 def _microseconds(value: object) -> int:
+    """The microseconds of a date or time since the epoch. A time of day counts from midnight."""
     match value:
         case dt.datetime():
             moment = value.replace(tzinfo=None)

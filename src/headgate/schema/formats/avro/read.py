@@ -1,8 +1,8 @@
 """Avro schema -> neutral type.
 
 The fields of a record become the fields of a record. A field whose union has several types besides null becomes one
-nullable column per type, `f1`, `f2`, …, of which one has the value. Annotations are logical types and the names that Kafka
-Connect and Debezium write.
+nullable column per type, `f1`, `f2`, …, of which one has the value. Annotations are logical types and the names that
+Kafka Connect and Debezium write.
 """
 
 from __future__ import annotations
@@ -10,21 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
+from headgate.schema import errors
 from headgate.schema import types as t
-from headgate.schema.errors import (
-    DecimalTooWide,
-    MalformedAvro,
-    NullTypeOnly,
-    RecursiveSchema,
-    UnionColumnClash,
-    UnknownReference,
-    UnsupportedUnion,
-)
 from headgate.schema.formats.avro import tree
 from headgate.schema.formats.avro.defaults import neutral_default
 from headgate.schema.formats.avro.parse import MAX_LEVELS, parse_leniently
-from headgate.schema.formats.documents import SizeLimit, check_depth, load_document
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
+from headgate.schema.names import ROOT, element_path, field_path, value_path
+from headgate.schema.written import SizeLimit, check_depth, load_document
 
 FORMAT = "avro schema"
 
@@ -36,16 +28,6 @@ def from_avro(schema: object, references: Sequence[object] = ()) -> t.Type:
     becomes a record with one nullable field per branch, named after it.
     """
     return read_schema(schema, references)[0]
-
-
-def columns_of(schema: object, references: Sequence[object] = (), column: str = "value") -> tuple[t.Field, ...]:
-    """The columns of a Kafka key or value: a record's fields, or the one column of anything else."""
-    type_, nullable = read_schema(schema, references)
-    if not isinstance(type_, t.Record):
-        return (t.Field(column, type_, nullable),)
-    if not nullable:
-        return type_.fields
-    return tuple(t.Field(field.name, field.type, True, field.doc) for field in type_.fields)
 
 
 def read_schema(schema: object, references: Sequence[object] = ()) -> tuple[t.Type, bool]:
@@ -73,7 +55,8 @@ def load_tree(schema: object, references: Sequence[object] = ()) -> tree.AvroTyp
 def _referred(
     references: Sequence[object], names: dict[str, tree.Named], max_levels: int
 ) -> Iterator[tuple[str, tree.AvroType]]:
-    """The trees of the schemas that another one refers to; ``names`` gets what they define. A list is several schemas."""
+    """The trees of the schemas that another one refers to; ``names`` gets what they define. A list is several
+    schemas."""
     for number, reference in enumerate(references):
         path, document = f"references[{number}]", _load(reference)
         for part in document if isinstance(document, list) else [document]:
@@ -81,19 +64,21 @@ def _referred(
 
 
 def _tree(document: object, names: dict[str, tree.Named], path: str, max_levels: int) -> tree.AvroType:
+    """Parse a schema leniently. The first fault is raised."""
     parsed = parse_leniently(document, names, path=path, max_levels=max_levels)
     for fault in parsed.faults:
         if fault.unknown is not None:
-            raise UnknownReference(FORMAT, fault.path, fault.unknown, fault.similar)
-        raise MalformedAvro(fault.path, fault.reason)
+            raise errors.UnknownReference(FORMAT, fault.path, fault.unknown, fault.similar)
+        raise errors.MalformedAvro(fault.path, fault.reason)
     names.update(parsed.names)
     return parsed.type
 
 
 def _load(schema: object) -> object:
+    """The JSON value of a schema. The name of a primitive is a schema without quotes."""
     if not isinstance(schema, str) or schema in tree.PRIMITIVES:
         return schema
-    return load_document(schema, FORMAT, MalformedAvro)
+    return load_document(schema, FORMAT, errors.MalformedAvro)
 
 
 class _Reader:
@@ -115,33 +100,35 @@ class _Reader:
         return type_, nullable
 
     def type(self, node: tree.AvroType, path: str) -> t.Type:
+        """The type of a value that is not null."""
         self._size_limit.count(1, path)
         match node:
             case tree.Primitive():
                 if node.kind == "null":
-                    raise NullTypeOnly(FORMAT, path)
+                    raise errors.NullTypeOnly(FORMAT, path)
                 return annotated(node, path)
             case tree.Array():
-                return t.Array(*self._place(node.items, element_path(path)))
+                return t.Array(*self._nullable_type(node.items, element_path(path)))
             case tree.Map():
-                return t.Map(*self._place(node.values, value_path(path)))
+                return t.Map(*self._nullable_type(node.values, value_path(path)))
             case tree.Record() | tree.Enum() | tree.Fixed():
                 return self._named(node, path)
             case tree.Union():
-                raise UnsupportedUnion(path, tuple(map(_label, node.branches)))
+                raise errors.UnsupportedUnion(path, tuple(map(_label, node.branches)))
             case _:
                 assert_never(node)
 
-    def _place(self, node: tree.AvroType, path: str) -> tuple[t.Type, bool]:
+    def _nullable_type(self, node: tree.AvroType, path: str) -> tuple[t.Type, bool]:
         """The type of the elements of an array or the values of a map, and whether they may be null."""
         branches, nullable = _branches(node, path)
         if len(branches) > 1:
-            raise UnsupportedUnion(path, tuple(map(_label, branches)))
+            raise errors.UnsupportedUnion(path, tuple(map(_label, branches)))
         return self.type(branches[0], path), nullable
 
     def _named(self, node: tree.Named, path: str) -> t.Type:
+        """A named type. Its type is remembered, but its fields count again for the size limit."""
         if id(node) in self._open:
-            raise RecursiveSchema(FORMAT, path, node.name.full)
+            raise errors.RecursiveSchema(FORMAT, path, node.name.full)
         if id(node) in self._read:
             type_, size = self._read[id(node)]
             self._size_limit.count(size, path)
@@ -159,16 +146,17 @@ class _Reader:
                 return t.Record(self._fields(node, path), node.name.full, node.doc)
             case tree.Enum():
                 if not node.symbols:
-                    raise MalformedAvro(path, "an enum has a list of symbols")
+                    raise errors.MalformedAvro(path, "an enum has a list of symbols")
                 return t.Enum(node.symbols, node.name.full, node.default, node.doc)
             case tree.Fixed():
                 if node.size < 1:
-                    raise MalformedAvro(path, "the size of a fixed is a whole number from 1")
+                    raise errors.MalformedAvro(path, "the size of a fixed is a whole number from 1")
                 return annotated_fixed(node, path)
             case _:
                 assert_never(node)
 
     def _fields(self, record: tree.Record, path: str) -> tuple[t.Field, ...]:
+        """The columns of a record. A union may add several, whose names must be free."""
         made: list[t.Field] = []
         taken = {member.name for member in record.fields}
         for member in record.fields:
@@ -189,11 +177,12 @@ class _Reader:
         return [t.Field(f"{member.name}{n}", type_, True, member.doc) for n, type_ in enumerate(types, 1)]
 
     def _union_of_records(self, branches: Sequence[tree.AvroType], path: str) -> t.Record:
+        """A record with one field per branch, of which one is not null."""
         fields: list[t.Field] = []
         taken: set[str] = set()
         for branch in branches:
             if not isinstance(branch, tree.Record):
-                raise UnsupportedUnion(path, tuple(map(_label, branches)))
+                raise errors.UnsupportedUnion(path, tuple(map(_label, branches)))
             column = t.Field(branch.name.simple, self.type(branch, path), True)
             _claim([column], taken, path)
             fields.append(column)
@@ -201,17 +190,18 @@ class _Reader:
 
 
 def _branches(node: tree.AvroType, path: str) -> tuple[Sequence[tree.AvroType], bool]:
-    """The types of a place besides null, at least one, and whether null is among them."""
+    """The types that a value may have here besides null, at least one, and whether it may be null."""
     branches = tree.values_of(node)
     if not branches:
-        raise NullTypeOnly(FORMAT, path)
+        raise errors.NullTypeOnly(FORMAT, path)
     return branches, len(branches) < len(tree.branches_of(node))
 
 
 def _claim(columns: Iterable[t.Field], taken: set[str], path: str) -> None:
+    """Take the names of columns. Raises UnionColumnClash for one that is taken."""
     for column in columns:
         if column.name in taken:
-            raise UnionColumnClash(path, column.name)
+            raise errors.UnionColumnClash(path, column.name)
         taken.add(column.name)
 
 
@@ -246,7 +236,7 @@ _LOGICAL: Mapping[tuple[str, str], t.Type] = {
 
 # Debezium counts timestamps of columns without a zone from the epoch as if they were in UTC: they have no zone. Connect's
 # own Timestamp is an instant.
-_CONNECT: Mapping[tuple[str, str], t.Type] = {
+CONNECT_TYPES: Mapping[tuple[str, str], t.Type] = {
     ("string", "io.debezium.data.Json"): t.Json(),
     ("string", "io.debezium.data.Uuid"): t.Uuid(),
     ("int", "io.debezium.time.Date"): t.Date(),
@@ -259,20 +249,21 @@ _CONNECT: Mapping[tuple[str, str], t.Type] = {
     ("int", "org.apache.kafka.connect.data.Time"): t.Time(),
     ("long", "org.apache.kafka.connect.data.Timestamp"): t.TimestampTz(),
 }
-_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
 
 def annotated(node: tree.Primitive, path: str) -> t.Type:
     """The type of a primitive with these attributes.
 
-    An annotation that is unknown, stands on the wrong type or is not valid in itself is ignored, as the specification asks.
+    An annotation that is unknown, stands on the wrong type or is not valid in itself is ignored, as the specification
+    asks.
     """
     if not node.attributes:
         return PRIMITIVES[node.kind]
     if node.kind == "bytes":
         return decimal_of(node.attributes, path) or t.Bytes()
     logical, connect = _text(node.attributes, "logicalType"), _text(node.attributes, "connect.name")
-    return _CONNECT.get((node.kind, connect)) or _LOGICAL.get((node.kind, logical)) or PRIMITIVES[node.kind]
+    return CONNECT_TYPES.get((node.kind, connect)) or _LOGICAL.get((node.kind, logical)) or PRIMITIVES[node.kind]
 
 
 def annotated_fixed(node: tree.Fixed, path: str) -> t.Type:
@@ -288,7 +279,7 @@ def decimal_of(attributes: Mapping[str, object], path: str) -> t.Decimal | None:
     """The decimal that the attributes declare, or None if they declare no valid one."""
     if attributes.get("logicalType") == "decimal":
         precision, scale = attributes.get("precision"), attributes.get("scale", 0)
-    elif attributes.get("connect.name") == _CONNECT_DECIMAL:
+    elif attributes.get("connect.name") == CONNECT_DECIMAL:
         precision, scale = connect_decimal(attributes)
     else:
         return None
@@ -296,7 +287,7 @@ def decimal_of(attributes: Mapping[str, object], path: str) -> t.Decimal | None:
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision == 0:
         return None
     if precision > t.MAX_PRECISION:
-        raise DecimalTooWide(path, precision)
+        raise errors.DecimalTooWide(path, precision)
     return t.Decimal(precision, scale)
 
 

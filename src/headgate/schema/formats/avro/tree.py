@@ -1,11 +1,11 @@
 """An Avro schema as a tree of typed nodes. Every name already leads to the type that it means.
 
-`parse` makes trees of JSON, `to_json` prints them. Everything that looks into an Avro schema walks these nodes: the mapper,
-the registry's checks and the plan by which records are decoded.
+`parse` makes trees of JSON, `to_json` prints them. Everything that looks into an Avro schema walks these nodes: the
+mapper, the registry's checks and the plan by which records are decoded.
 
-Nodes compare by identity, because a record may contain itself. ``attributes`` are the members that Avro gives no meaning of
-their own at that place. Logical types are among them: one that does not fit its type has to be ignored, so the tree
-interprets none.
+Nodes compare by identity, because a record may contain itself. ``attributes`` are the members that Avro gives no
+meaning of their own at that position. Logical types are among them: one that does not fit its type has to be ignored, so
+the tree interprets none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import TypeAlias, assert_never
 
-from headgate.schema.formats.documents import Json, compact
+from headgate.schema.written import Json, compact
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 TYPE_WORDS = frozenset((*PRIMITIVES, "record", "enum", "array", "map", "union", "fixed"))
@@ -40,29 +40,39 @@ class Name:
 
 @dataclass(eq=False, slots=True)
 class Primitive:
+    """A type without structure. ``attributes`` may give it a logical type."""
+
     kind: str
     attributes: dict[str, Json] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
 class Array:
+    """An array."""
+
     items: AvroType
     attributes: dict[str, Json] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
 class Map:
+    """A map, whose keys are strings."""
+
     values: AvroType
     attributes: dict[str, Json] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
 class Union:
+    """A value is of one of the branches."""
+
     branches: tuple[AvroType, ...]
 
 
 @dataclass(eq=False, slots=True)
 class Fixed:
+    """Bytes of a fixed length."""
+
     name: Name
     size: int
     aliases: tuple[str, ...] = ()
@@ -174,13 +184,15 @@ def walk(node: AvroType) -> Iterator[AvroType]:
 def rebuild(node: AvroType, change: Callable[[AvroType], AvroType]) -> AvroType:
     """The tree in which every node is what ``change`` makes of it, the outer ones first.
 
-    Parts in which nothing changes are shared with the old tree. A record that is used several times is copied once, so that
-    a record may still contain itself.
+    Parts in which nothing changes are shared with the old tree. A record that is used several times is copied once, so
+    that a record may still contain itself.
     """
     return _Rebuild(change).node(node)
 
 
 class _Rebuild:
+    """One call of `rebuild`, with the records that it has copied."""
+
     def __init__(self, change: Callable[[AvroType], AvroType]) -> None:
         self._change = change
         self._records: dict[int, tuple[AvroType, Record]] = {}  # with the old ones, so that no id is used again
@@ -207,6 +219,7 @@ class _Rebuild:
                 assert_never(new)
 
     def _record(self, old: AvroType, new: Record) -> Record:
+        """The copy of a record is known before its fields are visited, so that they can refer to it."""
         made = replace(new, fields=())
         self._records[id(old)] = old, made
         made.fields = tuple([self._field(member) for member in new.fields])
@@ -242,9 +255,9 @@ def _without_docs(node: AvroType) -> AvroType:
 def canonical_text(node: AvroType, defined_elsewhere: frozenset[str] = frozenset(), *, normalize: bool = False) -> str:
     """The text by which a registry decides that two texts are the same schema.
 
-    It is what Java's ``Schema.toString`` writes, with docs, defaults, aliases and custom attributes. ``normalize`` writes
-    full names everywhere, sorts custom attributes and aliases and leaves out empty docs. ``defined_elsewhere`` are the full
-    names of types that come from references: they are printed as names only.
+    It is what Java's ``Schema.toString`` writes, with docs, defaults, aliases and custom attributes. ``normalize``
+    writes full names everywhere, sorts custom attributes and aliases and leaves out empty docs. ``defined_elsewhere``
+    are the full names of types that come from references: they are printed as names only.
     """
     return compact(_Printer(set(defined_elsewhere), normalize).type(node, ""))
 
@@ -258,13 +271,15 @@ def to_json(node: AvroType) -> Json:
 
 
 class _Printer:
+    """Prints one schema. ``known`` are the types that are written already."""
+
     def __init__(self, known: set[str], normalize: bool, default_first: bool = False) -> None:
         self._known = known
         self._normalize = normalize
         self._default_first = default_first
 
     def type(self, node: AvroType, space: str) -> Json:
-        """``space`` is the namespace that holds at this place."""
+        """The JSON of a type. ``space`` is the namespace around it."""
         match node:
             case Primitive():
                 others = self._sorted(node.attributes)
@@ -272,23 +287,16 @@ class _Printer:
             case Union():
                 return [self.type(branch, space) for branch in node.branches]
             case Array():
-                return {
-                    "type": "array",
-                    "items": self.type(node.items, space),
-                    **self._sorted(node.attributes),
-                }
+                return {"type": "array", "items": self.type(node.items, space), **self._sorted(node.attributes)}
             case Map():
-                return {
-                    "type": "map",
-                    "values": self.type(node.values, space),
-                    **self._sorted(node.attributes),
-                }
+                return {"type": "map", "values": self.type(node.values, space), **self._sorted(node.attributes)}
             case Fixed() | Enum() | Record():
                 return self._named(node, space)
             case _:
                 assert_never(node)
 
     def _named(self, node: Named, space: str) -> Json:
+        """A named type: in full where it is used first, later by its name."""
         if node.name.full in self._known:
             return self._qualified(node.name, space)
         self._known.add(node.name.full)
@@ -303,6 +311,7 @@ class _Printer:
         return printed
 
     def _heading(self, name: Name, space: str) -> dict[str, Json]:
+        """The name and, if it differs from the namespace around it, the namespace."""
         if self._normalize:
             return {"name": name.full}
         return {"name": name.simple} if name.space == space else {"name": name.simple, "namespace": name.space}
@@ -320,6 +329,7 @@ class _Printer:
                 assert_never(node)
 
     def _field(self, member: Field, space: str) -> dict[str, Json]:
+        """One field. The order of its attributes is part of the text."""
         printed: dict[str, Json] = {"name": member.name, "type": self.type(member.type, space)}
         doc: dict[str, Json] = {} if member.doc is None else {"doc": member.doc}
         default: dict[str, Json] = {}
@@ -333,10 +343,12 @@ class _Printer:
         return {**printed, **self._sorted(member.attributes)}
 
     def _qualified(self, name: Name, space: str) -> str:
+        """A reference to a type, as short as it can be without being misread."""
         short = not self._normalize and name.space == space and name.simple not in TYPE_WORDS
         return name.simple if short else name.full
 
     def _sorted(self, attributes: dict[str, Json]) -> dict[str, Json]:
+        """Attributes in a fixed order if the text is normalised."""
         if not self._normalize:
             return attributes
         return {key: _in_order(attributes[key]) for key in sorted(attributes)}

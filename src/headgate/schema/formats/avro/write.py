@@ -1,4 +1,4 @@
-"""Neutral type -> Avro schema.
+"""Neutral type -> Avro schema, and the next version of a schema that was published before.
 
 The order of attributes, the names and where a namespace is printed are part of the contract: equal types make equal
 text, so that a registry does not see a new version where nothing changed.
@@ -7,15 +7,16 @@ text, so that a registry does not see a new version where nothing changed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import assert_never
+from dataclasses import dataclass, field, replace
 
 from headgate.schema import types as t
 from headgate.schema.errors import InvalidAvroName, SchemaTooDeep
 from headgate.schema.formats.avro import tree
+from headgate.schema.formats.avro.defaults import avro_default
+from headgate.schema.formats.avro.read import read_tree
 from headgate.schema.formats.avro.tree import AvroType, Name, Primitive, to_json
-from headgate.schema.formats.documents import Resolve, unresolved
 from headgate.schema.names import avro_name, avro_names
+from headgate.schema.written import Json, Resolve, unresolved
 
 NAMESPACE = "com.headgate.sink"
 
@@ -54,7 +55,7 @@ def to_avro(
 
     ``null_defaults`` gives every nullable field the default null. The fields in ``added`` always have it, because they
     came later and old records lack them. A type that is used twice is written where it is used first, so only paths
-    through that place count.
+    through that position count.
     """
     full = f"{namespace}.{name}" if namespace else name
     if any(avro_name(part) != part for part in full.split(".")):
@@ -68,6 +69,8 @@ def to_avro(
 
 @dataclass(slots=True)
 class _Writer:
+    """Makes one schema. ``defined`` has the types that are written already, by full name."""
+
     names: TypeNames
     null_defaults: bool
     added: frozenset[Path]
@@ -76,6 +79,7 @@ class _Writer:
     defined: dict[str, tree.Named] = field(default_factory=dict)
 
     def top(self, type_: t.Type, full: str) -> AvroType:
+        """The whole schema. Its outermost record or enum has the given name."""
         resolved = self._resolved(type_)
         match resolved:
             case t.Record():
@@ -86,18 +90,18 @@ class _Writer:
                 return self.type(resolved, "", (), 0)
 
     def type(self, type_: t.Type, space: str, path: Path, depth: int) -> AvroType:
-        """The schema of a type at a place that is inside the namespace ``space``."""
+        """The schema of a type inside the namespace ``space``."""
         if depth > t.MAX_DEPTH:
             raise SchemaTooDeep("avro schema", ".".join(("$", *path[:8])))
         match type_:
             case t.Array(element, nullable):
-                return tree.Array(self._place(element, nullable, space, path, depth + 1))
+                return tree.Array(self._nullable_type(element, nullable, space, path, depth + 1))
             case t.Map(value, nullable):
-                return tree.Map(self._place(value, nullable, space, path, depth + 1))
+                return tree.Map(self._nullable_type(value, nullable, space, path, depth + 1))
             case t.Record() | t.Named():
                 return self._named(type_, space, path, depth)
-            case t.Enum():
-                return self._named(type_, space, path, depth) if _expressible(type_) else Primitive("string")
+            case t.Enum() if _expressible(type_):
+                return self._named(type_, space, path, depth)
             case t.Bytes(int(length)):
                 full, known = self.names.fixed(length)
                 return self.defined[full] if known else self._define(tree.Fixed(Name.of(full), length))
@@ -108,11 +112,13 @@ class _Writer:
         self.defined[node.name.full] = node
         return node
 
-    def _place(self, type_: t.Type, nullable: bool, space: str, path: Path, depth: int) -> AvroType:
+    def _nullable_type(self, type_: t.Type, nullable: bool, space: str, path: Path, depth: int) -> AvroType:
+        """A type that may be null becomes a union with null."""
         schema = self.type(type_, space, path, depth)
         return tree.Union((Primitive("null"), schema)) if nullable else schema
 
     def _named(self, type_: t.Record | t.Enum | t.Named, space: str, path: Path, depth: int) -> AvroType:
+        """A record or enum: its definition where it is used first, later a reference."""
         definition = self._resolved(type_)
         if not isinstance(definition, t.Record) and not (isinstance(definition, t.Enum) and _expressible(definition)):
             return self.type(definition, space, path, depth)
@@ -125,6 +131,7 @@ class _Writer:
         return self._record(definition, full, path, depth + 1)
 
     def _record(self, record: t.Record, full: str, path: Path, depth: int) -> AvroType:
+        """A record. It is known before its fields, as in `tree.Record`."""
         made = tree.Record(Name.of(full), doc=record.doc)
         self._define(made)
         names = avro_names([member.name for member in record.fields])
@@ -135,9 +142,10 @@ class _Writer:
         return made
 
     def _field(self, member: t.Field, name: str, space: str, path: Path, depth: int) -> tree.Field:
+        """A field, with the default null if it needs one."""
         if name != member.name:
             self.renames[path] = name
-        schema = self._place(member.type, member.nullable, space, path, depth)
+        schema = self._nullable_type(member.type, member.nullable, space, path, depth)
         defaults_to_null = member.nullable and (self.null_defaults or path in self.added)
         return tree.Field(name, schema, defaults_to_null, doc=member.doc)
 
@@ -155,6 +163,7 @@ class _Writer:
                 pass
 
     def _resolved(self, type_: t.Type) -> t.Type:
+        """The definition of a type of the catalog, which may be another named type."""
         for _ in range(t.MAX_DEPTH):
             if not isinstance(type_, t.Named):
                 return type_
@@ -162,40 +171,29 @@ class _Writer:
         raise SchemaTooDeep("avro schema", "$")
 
 
-def _scalar(type_: t.Type) -> Primitive:
-    match type_:
-        case t.Boolean():
-            return Primitive("boolean")
-        case t.Integer():
-            return Primitive("int")
-        case t.Bigint():
-            return Primitive("long")
-        case t.Real():
-            return Primitive("float")
-        case t.Double():
-            return Primitive("double")
-        case t.Decimal(precision, scale):
-            return Primitive("bytes", {"logicalType": "decimal", "precision": precision, "scale": scale})
-        case t.Text():
-            return Primitive("string")
-        case t.Bytes():
-            return Primitive("bytes")
-        case t.Date():
-            return Primitive("int", {"logicalType": "date"})
-        case t.Time():
-            return Primitive("long", {"logicalType": "time-micros"})
-        case t.Timestamp():
-            return Primitive("long", {"logicalType": "local-timestamp-micros"})
-        case t.TimestampTz():
-            return Primitive("long", {"logicalType": "timestamp-micros"})
-        case t.Uuid():
-            return Primitive("string", {"logicalType": "uuid"})
-        case t.Json():
-            return Primitive("string", {"connect.name": "io.debezium.data.Json"})
-        case t.Enum() | t.Array() | t.Map() | t.Record() | t.Named():
-            raise AssertionError(type_)
-        case _:
-            assert_never(type_)
+_SCALARS: Mapping[type, tuple[str, Mapping[str, Json]]] = {
+    t.Boolean: ("boolean", {}),
+    t.Integer: ("int", {}),
+    t.Bigint: ("long", {}),
+    t.Real: ("float", {}),
+    t.Double: ("double", {}),
+    t.Text: ("string", {}),
+    t.Enum: ("string", {}),  # one whose symbols are not names in Avro
+    t.Bytes: ("bytes", {}),
+    t.Date: ("int", {"logicalType": "date"}),
+    t.Time: ("long", {"logicalType": "time-micros"}),
+    t.Timestamp: ("long", {"logicalType": "local-timestamp-micros"}),
+    t.TimestampTz: ("long", {"logicalType": "timestamp-micros"}),
+    t.Uuid: ("string", {"logicalType": "uuid"}),
+    t.Json: ("string", {"connect.name": "io.debezium.data.Json"}),
+}
+
+
+def _scalar(type_: t.Scalar) -> Primitive:
+    if isinstance(type_, t.Decimal):
+        return Primitive("bytes", {"logicalType": "decimal", "precision": type_.precision, "scale": type_.scale})
+    kind, attributes = _SCALARS[type(type_)]
+    return Primitive(kind, dict(attributes))
 
 
 def _enum(enum: t.Enum, full: str) -> tree.Enum:
@@ -214,9 +212,9 @@ def _expressible(enum: t.Enum) -> bool:
 class TypeNames:
     """Gives full names to the records, enums and fixed of one schema, in the order in which they are written.
 
-    A type of the catalog is called by the last part of its SQL name. An imported type keeps its full name. Any other type
-    is numbered. A clash gets the smallest free number. No other type takes the name of an imported one, even if the
-    imported type comes later.
+    A type of the catalog is called by the last part of its SQL name. An imported type keeps its full name. Any other
+    type is numbered. A clash gets the smallest free number. No other type takes the name of an imported one, even if
+    the imported type comes later.
     """
 
     def __init__(self, outermost: str, frozen: Mapping[tuple[str, ...], str]) -> None:
@@ -255,12 +253,14 @@ class TypeNames:
         return self._of_import(type_, type_.name, space)
 
     def fixed(self, length: int) -> tuple[str, bool]:
+        """The full name of a fixed of this length, and whether it is defined already."""
         if length in self._fixeds:
             return self._fixeds[length], True
         self._fixeds[length] = self._take(f"{NAMESPACE}.fixed{length}", self._foreign)
         return self._fixeds[length], False
 
     def _of_catalog(self, type_: t.Named) -> tuple[str, bool]:
+        """The name of a type of the catalog. A frozen name wins, so that a renamed type keeps its name in Avro."""
         if type_.parts in self.by_type:
             return self.by_type[type_.parts], True
         if type_.parts in self._frozen:
@@ -271,6 +271,7 @@ class TypeNames:
         return full, False
 
     def _of_import(self, type_: t.Record | t.Enum, name: str, space: str) -> tuple[str, bool]:
+        """The name of an imported type. Two different types of one name get different names."""
         wanted = _valid(name)
         if "." not in wanted and space:
             # Inside a namespace, Avro cannot refer to a name that has none.
@@ -284,6 +285,7 @@ class TypeNames:
         return full, False
 
     def _numbered(self, kind: str) -> str:
+        """A name for a type that has none: record0, record1, enum0."""
         number = self._next.get(kind, 0)
         while (full := f"{NAMESPACE}.{kind}{number}") in self._taken or full in self._foreign:
             number += 1
@@ -291,6 +293,7 @@ class TypeNames:
         return self._take(full)
 
     def _take(self, wanted: str, avoid: Collection[str] = ()) -> str:
+        """The name, with the smallest free number behind it if it is taken."""
         full, number = wanted, 0
         while full in self._taken or full in avoid or full.rpartition(".")[2] in _AVROS_OWN:
             number += 1
@@ -301,3 +304,86 @@ class TypeNames:
 
 def _valid(full_name: str) -> str:
     return ".".join(avro_name(part) for part in full_name.split("."))
+
+
+# The next version of a published schema
+
+
+def next_version(old: tree.AvroType, new: tree.AvroType, defaults: t.Type | None = None) -> tree.AvroType:
+    """The new schema as the next version of the old one.
+
+    Everything that the old schema has keeps the docs that it was published with. A field that the old schema lacks
+    brings its own doc, and the default that it has in ``defaults``, which is the same type with the defaults of its
+    fields; otherwise the default null. Without a default no reader of the new schema could read older records, and a
+    registry with the level BACKWARD refuses the schema.
+    """
+    match old, new:
+        case tree.Record(), tree.Record():
+            known = {member.name: member for member in old.fields}
+            given = {avro_name(f.name): f for f in defaults.fields} if isinstance(defaults, t.Record) else {}
+            fields = [_next_field(known.get(m.name), m, given.get(m.name)) for m in new.fields]
+            return replace(new, doc=old.doc, fields=tuple(fields))
+        case tree.Enum(), tree.Enum():
+            return replace(new, doc=old.doc)
+        case tree.Array(), tree.Array():
+            element = defaults.element if isinstance(defaults, t.Array) else None
+            return replace(new, items=next_version(old.items, new.items, element))
+        case tree.Map(), tree.Map():
+            value = defaults.value if isinstance(defaults, t.Map) else None
+            return replace(new, values=next_version(old.values, new.values, value))
+        case _, tree.Union((null, branch)) if tree.is_null(null):
+            return tree.Union((null, next_version(_value_type(old), branch, defaults)))
+        case _:
+            return new
+
+
+def differs(old: tree.AvroType, new: tree.AvroType) -> bool:
+    """Whether two versions differ in more than their docs."""
+    texts = [tree.canonical_text(tree.without_docs(one), normalize=True) for one in (old, new)]
+    return texts[0] != texts[1]
+
+
+def _next_field(old: tree.Field | None, new: tree.Field, given: t.Field | None) -> tree.Field:
+    """A field that both versions have. It keeps its doc, default, aliases and order."""
+    if old is None:
+        return _added(new, given)
+    type_ = next_version(old.type, new.type, given.type if given is not None else None)
+    return replace(
+        new,
+        type=_value_first(type_) if old.has_default and old.default is not None else type_,
+        has_default=old.has_default or new.has_default,
+        default=old.default if old.has_default else new.default,
+        aliases=old.aliases or new.aliases,
+        doc=old.doc,
+        order=old.order,
+        attributes={**new.attributes, **old.attributes},
+    )
+
+
+def _added(new: tree.Field, given: t.Field | None) -> tree.Field:
+    """A field that the old version lacks. It needs a default, so that readers can read older records."""
+    if given is not None and given.default is not None:
+        value = tree.values_of(new.type)[0]
+        try:
+            default = avro_default(given.default, value, read_tree(value))
+        except ValueError:  # the column's type is another one than the field's
+            return replace(new, has_default=True) if _is_nullable(new.type) else new
+        return replace(new, type=_value_first(new.type), has_default=True, default=default)
+    return replace(new, has_default=True) if _is_nullable(new.type) and not new.has_default else new
+
+
+def _value_first(node: tree.AvroType) -> tree.AvroType:
+    """The type with null behind the value: up to Avro 1.11 a default is a value of the first branch."""
+    return tree.Union((*tree.values_of(node), tree.Primitive("null"))) if _is_nullable(node) else node
+
+
+def _is_nullable(node: tree.AvroType) -> bool:
+    return isinstance(node, tree.Union) and tree.is_null(node.branches[0])
+
+
+def _value_type(node: tree.AvroType) -> tree.AvroType:
+    match node:
+        case tree.Union() if len(tree.values_of(node)) == 1:
+            return tree.values_of(node)[0]
+        case _:
+            return node

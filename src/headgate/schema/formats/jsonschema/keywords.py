@@ -1,4 +1,5 @@
-"""The keywords of a JSON Schema that matter for a type: checked, intersected, and the type of a scalar.
+"""The keywords of a JSON Schema that matter for a type: checked, intersected, and the type of a scalar;
+and the targets of `$ref`.
 
 The type of a text or number comes from its format, its bounds, and the annotations that Kafka Connect's converter
 writes.
@@ -9,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import unquote, urljoin
 
+from headgate.errors import similar_names
 from headgate.schema import types as t
-from headgate.schema.errors import DecimalTooWide, MalformedJsonSchema
-from headgate.schema.formats.avro.read import connect_decimal
+from headgate.schema.errors import DecimalTooWide, MalformedJsonSchema, UnknownReference
+from headgate.schema.formats.avro.read import CONNECT_DECIMAL, CONNECT_TYPES, connect_decimal
 
 Number = int | float
 _ALTERNATIVES = ("anyOf", "oneOf", "if", "dependentSchemas", "dependencies")
@@ -128,6 +131,7 @@ def _common_properties(
 
 
 def _common_types(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+    """The types that both schemas allow. An integer is also a number."""
     if one is None or other is None:
         return other if one is None else one
     whole = {"integer"} if "integer" in one | other and "number" in one | other else set()
@@ -139,12 +143,14 @@ def _numeric(types: frozenset[str]) -> bool:
 
 
 def _common_values(one: tuple[object, ...] | None, other: tuple[object, ...] | None) -> tuple[object, ...] | None:
+    """The values that both enums have. Python's 1 equals True, so types are compared too."""
     if one is None or other is None:
         return other if one is None else one
     return tuple(a for a in one if any(type(a) is type(b) and a == b for b in other))
 
 
 def _types(schema: Mapping[str, object], path: str) -> frozenset[str] | None:
+    """The JSON types that `type` names. OpenAPI's `nullable` adds null."""
     declared = schema.get("type")
     if declared is None:
         return None
@@ -203,6 +209,7 @@ def _required(schema: Mapping[str, object], path: str) -> frozenset[str]:
 
 
 def _list(schema: Mapping[str, object], key: str, path: str) -> tuple[object, ...] | None:
+    """The items of a keyword that needs at least one."""
     value = schema.get(key)
     if value is None:
         return None
@@ -247,26 +254,13 @@ _BY_FORMAT: Mapping[str, t.Type] = {
 }
 
 # Connect names its logical types in the title.
-_CONNECT_INTEGERS: Mapping[str, t.Type] = {
-    "org.apache.kafka.connect.data.Date": t.Date(),
-    "org.apache.kafka.connect.data.Time": t.Time(),
-    "org.apache.kafka.connect.data.Timestamp": t.TimestampTz(),
-    "io.debezium.time.Date": t.Date(),
-    "io.debezium.time.Time": t.Time(),
-    "io.debezium.time.MicroTime": t.Time(),
-    "io.debezium.time.Timestamp": t.Timestamp(),
-    "io.debezium.time.MicroTimestamp": t.Timestamp(),
-}
-_CONNECT_TEXTS: Mapping[str, t.Type] = {
-    "io.debezium.data.Json": t.Json(),
-    "io.debezium.data.Uuid": t.Uuid(),
-    "io.debezium.time.ZonedTimestamp": t.TimestampTz(),
-}
-_CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
-LOGICAL_TITLES = frozenset((*_CONNECT_INTEGERS, *_CONNECT_TEXTS, _CONNECT_DECIMAL))
+_CONNECT_TEXTS = {name: type_ for (kind, name), type_ in CONNECT_TYPES.items() if kind == "string"}
+_CONNECT_INTEGERS = {name: type_ for (kind, name), type_ in CONNECT_TYPES.items() if kind != "string"}
+LOGICAL_TITLES = frozenset((*_CONNECT_INTEGERS, *_CONNECT_TEXTS, CONNECT_DECIMAL))
 
 
 def text_type(keywords: Keywords, path: str) -> t.Type:
+    """The type of a text, by its encoding, format and title."""
     if keywords.encoding == "base64" or keywords.connect_type == "bytes":
         return t.Bytes()
     if keywords.format == "number" and keywords.digits is not None:
@@ -275,7 +269,8 @@ def text_type(keywords: Keywords, path: str) -> t.Type:
 
 
 def number_type(keywords: Keywords, path: str) -> t.Type:
-    if title(keywords) == _CONNECT_DECIMAL:
+    """The type of a number that need not be whole. JSON Schema sets no bounds, so it is a double."""
+    if title(keywords) == CONNECT_DECIMAL:
         precision, scale = connect_decimal({"connect.parameters": keywords.connect_parameters})
         return _decimal(t.MAX_PRECISION if precision is None else precision, scale or 0, path)
     return t.Real() if keywords.connect_type == "float32" or keywords.format == "float" else t.Double()
@@ -321,6 +316,104 @@ def _digits_of_bound(bound: Number) -> int:
 
 
 def _decimal(precision: int, scale: int, path: str, at_least: int = 1) -> t.Decimal:
+    """A decimal with these digits. Raises DecimalTooWide."""
     if precision > t.MAX_PRECISION:
         raise DecimalTooWide(path, precision)
     return t.Decimal(max(precision, scale, at_least), scale)
+
+
+# References
+
+FORMAT = "json schema"
+
+# Under these keywords are values, in which `$ref` and `$id` are data.
+_DATA = frozenset(("enum", "const", "default", "examples", "example"))
+
+
+class References:
+    """Every document that a `$ref` can reach. A reference is relative to the `$id` of the schema around it."""
+
+    def __init__(self, root: object, documents: Mapping[str, object]) -> None:
+        self._by_address: dict[str, object] = {}
+        self._by_anchor: dict[tuple[str, str], object] = {}
+        self._bases: dict[int, str] = {}  # by identity of the node that holds a $ref; the documents keep it alive
+        self._keep = (root, documents)
+        for address, document in (("", root), *documents.items()):
+            self._by_address[address] = document
+            self._index(document, address)
+
+    def find(self, node: Mapping[str, object], reference: str, path: str) -> object:
+        """The schema that a node's reference means. Raises UnknownReference."""
+        base = self._bases.get(id(node), "")
+        target = _join_address(base, reference, path)
+        address, _, fragment = target.partition("#")
+        document = self._by_address.get(address)
+        if document is None:  # a registry gives documents by the text of the reference
+            address = reference.partition("#")[0]
+            document = self._by_address.get(address)
+        if document is None:
+            known = [name for name in self._by_address if name]
+            raise UnknownReference(FORMAT, path, reference, similar_names(reference, known))
+        if fragment and not fragment.startswith("/"):
+            return self._anchor(address, unquote(fragment), reference, path)
+        return _follow(document, unquote(fragment), reference, path)
+
+    def _anchor(self, address: str, anchor: str, reference: str, path: str) -> object:
+        if (address, anchor) not in self._by_anchor:
+            known = [name for _, name in self._by_anchor]
+            raise UnknownReference(FORMAT, path, reference, similar_names(anchor, known))
+        return self._by_anchor[address, anchor]
+
+    def _index(self, document: object, address: str) -> None:
+        """Record the addresses and anchors of all nodes of a document."""
+        waiting = [(document, address)]
+        while waiting:
+            node, base = waiting.pop()
+            if isinstance(node, dict):
+                base = self._enter(node, base)
+                waiting.extend(
+                    (value, base) for key, value in node.items() if key not in _DATA or isinstance(value, dict)
+                )
+            elif isinstance(node, list):
+                waiting.extend((value, base) for value in node)
+
+    def _enter(self, node: Mapping[str, object], base: str) -> str:
+        """Record the node's address and anchors. Returns the base address of what is inside it."""
+        for key in ("$id", "id"):
+            own = node.get(key)
+            if isinstance(own, str) and own.startswith("#"):
+                self._by_anchor.setdefault((base, own[1:]), node)
+            elif isinstance(own, str) and own:
+                base = _join_address(base, own, "$").partition("#")[0]
+                self._by_address.setdefault(base, node)
+        for key in ("$anchor", "$dynamicAnchor"):
+            anchor = node.get(key)
+            if isinstance(anchor, str):
+                self._by_anchor.setdefault((base, anchor), node)
+        if base and not node.keys().isdisjoint(("$ref", "$dynamicRef", "$recursiveRef")):
+            self._bases[id(node)] = base
+        return base
+
+
+def _join_address(base: str, reference: str, path: str) -> str:
+    if reference.startswith("#"):  # urljoin drops a base whose scheme it does not know, such as urn
+        return base + reference
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        raise MalformedJsonSchema(path, "the reference is not an address") from None
+
+
+def _follow(document: object, pointer: str, reference: str, path: str) -> object:
+    """The node that a JSON pointer leads to."""
+    node = document
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict) and key in node:
+            node = node[key]
+        elif isinstance(node, list) and key.isascii() and key.isdigit() and int(key[:9]) < len(node):
+            node = node[int(key[:9])]
+        else:
+            known = list(node) if isinstance(node, dict) else []
+            raise UnknownReference(FORMAT, path, reference, similar_names(key, known))
+    return node

@@ -11,19 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headgate.schema import errors
 from headgate.schema import types as t
-from headgate.schema.casts import from_json
-from headgate.schema.errors import (
-    ImpossibleSchema,
-    MalformedJsonSchema,
-    RecursiveSchema,
-    SchemaTooDeep,
-    ValueDoesNotFit,
-)
-from headgate.schema.formats.documents import SizeLimit, check_depth, copy_document, load_document
 from headgate.schema.formats.jsonschema.keywords import (
+    FORMAT,
     LOGICAL_TITLES,
     Keywords,
+    References,
     enum_type,
     integer_type,
     intersect,
@@ -32,9 +26,9 @@ from headgate.schema.formats.jsonschema.keywords import (
     text_type,
     title,
 )
-from headgate.schema.formats.jsonschema.references import FORMAT, References
-from headgate.schema.paths import ROOT, element_path, field_path, value_path
-from headgate.schema.values import dumps, to_json
+from headgate.schema.names import ROOT, element_path, field_path, value_path
+from headgate.schema.values import dumps, from_json, to_json
+from headgate.schema.written import SizeLimit, check_depth, copy_document, load_document
 
 _NAME = re.compile(r"[A-Za-z_][\w$-]*(\.[A-Za-z_][\w$-]*)*\Z", re.ASCII)
 
@@ -59,12 +53,13 @@ def logical_titles(schema: object, references: Mapping[str, object] | None = Non
 
 
 def _read(schema: object, references: Mapping[str, object] | None) -> tuple[t.Type, bool, Mapping[str, str]]:
+    """The type, whether null is valid, and the titles of logical types."""
     root = _load(schema)
     documents = {address: _load(document) for address, document in (references or {}).items()}
     reader = _Reader(References(root, documents))
     found = reader.read(root, _Location(ROOT))
     if found is None:
-        raise ImpossibleSchema(ROOT)
+        raise errors.ImpossibleSchema(ROOT)
     type_ = _with_doc(found)
     check_depth(type_, FORMAT)
     return type_, found.nullable, reader.titles
@@ -72,8 +67,8 @@ def _read(schema: object, references: Mapping[str, object] | None) -> tuple[t.Ty
 
 def _load(schema: object) -> object:
     if isinstance(schema, str):
-        return load_document(schema, FORMAT, MalformedJsonSchema)
-    return copy_document(schema, FORMAT, MalformedJsonSchema)
+        return load_document(schema, FORMAT, errors.MalformedJsonSchema)
+    return copy_document(schema, FORMAT, errors.MalformedJsonSchema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +80,13 @@ class _Location:
     open: frozenset[int] = frozenset()
 
     def into(self, path: str) -> _Location:
+        """One level deeper, at another path."""
         if self.depth >= t.MAX_DEPTH:
-            raise SchemaTooDeep(FORMAT, self.path)
+            raise errors.SchemaTooDeep(FORMAT, self.path)
         return _Location(path, self.depth + 1, self.open)
 
     def opening(self, nodes: frozenset[int]) -> _Location:
+        """The same path inside further nodes."""
         return _Location(self.path, self.depth, self.open | nodes)
 
 
@@ -103,6 +100,8 @@ class _ReadType:
 
 
 class _Reader:
+    """Reads one schema. Nodes are known by identity, because the same node may be reached in several ways."""
+
     def __init__(self, references: References) -> None:
         self._references = references
         self._size_limit = SizeLimit(FORMAT)
@@ -126,9 +125,9 @@ class _Reader:
         if isinstance(schema, bool):
             return (Keywords(), frozenset()) if schema else None
         if not isinstance(schema, dict):
-            raise MalformedJsonSchema(at.path, "a schema is an object, true or false")
+            raise errors.MalformedJsonSchema(at.path, "a schema is an object, true or false")
         if id(schema) in at.open:
-            raise RecursiveSchema(FORMAT, at.path, self._reference_texts.get(id(schema), "#"))
+            raise errors.RecursiveSchema(FORMAT, at.path, self._reference_texts.get(id(schema), "#"))
         if id(schema) not in self._seen:
             self._seen[id(schema)] = schema, keywords_of(schema, at.path)
         keywords, nodes = self._seen[id(schema)][1], frozenset((id(schema),))
@@ -141,20 +140,22 @@ class _Reader:
         return keywords, nodes
 
     def _members(self, schema: Mapping[str, object], at: _Location) -> list[object]:
+        """The schemas that must hold beside a schema: the target of `$ref`, and allOf."""
         members: list[object] = []
         for key in ("$ref", "$dynamicRef", "$recursiveRef"):
             reference = schema.get(key)
             if reference is not None and not isinstance(reference, str):
-                raise MalformedJsonSchema(at.path, f'"{key}" is not a text')
+                raise errors.MalformedJsonSchema(at.path, f'"{key}" is not a text')
             if reference is not None:
                 members.append(self._references.find(schema, reference, at.path))
                 self._reference_texts[id(members[-1])] = reference
         together = schema.get("allOf", [])
         if not isinstance(together, list):
-            raise MalformedJsonSchema(at.path, '"allOf" is not a list')
+            raise errors.MalformedJsonSchema(at.path, '"allOf" is not a list')
         return members + together
 
     def _read_keywords(self, keywords: Keywords, at: _Location) -> _ReadType | None:
+        """The type that flattened keywords describe; None if no value is valid."""
         if keywords.unions:
             return self._alternatives(keywords, at)
         nullable, kinds = _kinds(keywords)
@@ -168,6 +169,7 @@ class _Reader:
         return _described(type_, nullable, keywords)
 
     def _alternatives(self, keywords: Keywords, at: _Location) -> _ReadType | None:
+        """anyOf and oneOf. Each alternative is read together with the rest of the schema, and the types are joined."""
         base = replace(keywords, unions=())
         found_types: list[_ReadType] = []
         for branch in (branch for group in keywords.unions for branch in group):
@@ -202,12 +204,14 @@ class _Reader:
                 return self._object(keywords, at)
 
     def _array(self, keywords: Keywords, at: _Location) -> t.Type:
+        """An array if all elements have one schema, otherwise json."""
         if keywords.is_tuple or not isinstance(keywords.items, dict):
             return t.Json()
         found = self.read(keywords.items, at.into(element_path(at.path)))
         return t.Array(_with_doc(found), found.nullable) if found is not None else t.Json()
 
     def _object(self, keywords: Keywords, at: _Location) -> t.Type:
+        """A record if properties are named, a map if only their values have a schema, otherwise json."""
         if keywords.properties:
             return t.Record(self._fields(keywords, at))
         values = [keywords.additional] if isinstance(keywords.additional, dict) else list(keywords.patterns)
@@ -219,6 +223,7 @@ class _Reader:
         return t.Map(_with_doc(found), found.nullable) if found is not None else t.Json()
 
     def _fields(self, keywords: Keywords, at: _Location) -> tuple[t.Field, ...]:
+        """The fields of a record. A property without a default that is not required may be null."""
         fields = []
         for name, schema in _in_order(keywords.properties or {}):
             if schema is False:  # the property is forbidden
@@ -226,7 +231,7 @@ class _Reader:
             path = field_path(at.path, name)
             found = self.read(schema, at.into(path))
             if found is None:
-                raise ImpossibleSchema(path)
+                raise errors.ImpossibleSchema(path)
             type_ = found.type or t.Json()
             default = None if path in self.titles else _default(schema, type_)
             nullable = found.nullable or (name not in keywords.required and default is None)
@@ -241,7 +246,7 @@ def _default(schema: object, type_: t.Type) -> str | None:
         return None
     try:
         return dumps(to_json(from_json(value, type_), type_))
-    except ValueDoesNotFit:
+    except errors.ValueDoesNotFit:
         return None
 
 
@@ -259,6 +264,7 @@ def _kinds(keywords: Keywords) -> tuple[bool, frozenset[str]]:
 
 
 def _fixed_values(keywords: Keywords, nullable: bool, kinds: frozenset[str], path: str) -> _ReadType | None:
+    """The type of enum and const."""
     allowed = [v for v in keywords.enum or () if v is not None and (not kinds or _kind(v) & kinds)]
     nullable = nullable and None in (keywords.enum or ())
     if not allowed:
@@ -325,7 +331,7 @@ _NUMBER = (t.Integer, t.Bigint, t.Real, t.Double)
 def join(types: Sequence[t.Type]) -> t.Type:
     """The one type that fits the values of all alternatives, json if no other does. There is at least one alternative.
 
-    Names and docs are kept if the alternatives agree. This is not `evolve.widen`: alternatives of different kinds
+    Names and docs are kept if the alternatives agree. This is not `evolve.merge.widen`: alternatives of different kinds
     must stay apart, so text and integer give json here and text there.
     """
     first = types[0]
@@ -343,6 +349,7 @@ def join(types: Sequence[t.Type]) -> t.Type:
 
 
 def _join_scalars(types: Sequence[t.Type]) -> t.Type:
+    """One type for alternatives that are numbers or texts."""
     if all(isinstance(type_, _WHOLE) for type_ in types):
         return t.Bigint()
     if all(isinstance(type_, _NUMBER) for type_ in types):

@@ -7,13 +7,13 @@ validators that check the formats of older drafts would require one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
 from urllib.parse import quote
 
 from headgate.schema import types as t
 from headgate.schema.errors import SchemaTooDeep
-from headgate.schema.formats.documents import Resolve, unresolved
+from headgate.schema.written import Resolve, unresolved
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 JsonObject = dict[str, object]
@@ -31,6 +31,8 @@ def to_json_schema(type_: t.Type, *, title: str | None = None, resolve: Resolve 
 
 @dataclass(slots=True)
 class _Writer:
+    """Makes one schema. ``definitions`` are the named types, in the order in which they are used."""
+
     resolve: Resolve
     definitions: JsonObject = field(default_factory=dict)
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
@@ -43,10 +45,7 @@ class _Writer:
             case t.Array(element, nullable):
                 return {"type": "array", "items": self._nullable_type(element, nullable, depth + 1)}
             case t.Map(value, nullable):
-                return {
-                    "type": "object",
-                    "additionalProperties": self._nullable_type(value, nullable, depth + 1),
-                }
+                return {"type": "object", "additionalProperties": self._nullable_type(value, nullable, depth + 1)}
             case t.Record():
                 return self._record(type_, depth + 1)
             case t.Named():
@@ -55,6 +54,7 @@ class _Writer:
                 return _scalar(type_)
 
     def _nullable_type(self, type_: t.Type, nullable: bool, depth: int) -> JsonObject:
+        """The schema of a value that may be null."""
         if not nullable:
             return self.type(type_, depth)
         if isinstance(type_, t.Json):
@@ -75,12 +75,14 @@ class _Writer:
         }
 
     def _property(self, field: t.Field, depth: int) -> JsonObject:
+        """The schema of a field, with the field's own description."""
         schema = self._nullable_type(field.type, field.nullable, depth)
         if "description" in schema:  # The description is that of the type and must not become that of the field.
             schema = {"allOf": [schema]}
         return schema if field.doc is None else {"description": field.doc, **schema}
 
     def _define(self, type_: t.Named, depth: int) -> str:
+        """The name of a named type under `$defs`. Types of the same last name get numbers."""
         if type_.parts in self.names:
             return self.names[type_.parts]
         name, number = type_.parts[-1], 0
@@ -93,40 +95,31 @@ class _Writer:
         return name
 
 
+_SCALARS: Mapping[type, JsonObject] = {
+    t.Boolean: {"type": "boolean"},
+    t.Integer: {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
+    t.Bigint: {"type": "integer"},
+    t.Real: {"type": "number", "format": "float"},
+    t.Double: {"type": "number"},
+    t.Text: {"type": "string"},
+    t.Bytes: {"type": "string", "contentEncoding": "base64"},
+    t.Date: {"type": "string", "format": "date"},
+    t.Time: {"type": "string", "format": "time"},
+    t.Timestamp: {"type": "string", "format": "date-time-local"},
+    t.TimestampTz: {"type": "string", "format": "date-time"},
+    t.Uuid: {"type": "string", "format": "uuid"},
+    t.Json: {"type": ["object", "array", "string", "number", "boolean"]},
+}
+
+
 def _scalar(type_: t.Scalar) -> JsonObject:
     match type_:
-        case t.Boolean():
-            return {"type": "boolean"}
-        case t.Integer():
-            return {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1}
-        case t.Bigint():
-            return {"type": "integer"}
-        case t.Real():
-            return {"type": "number", "format": "float"}
-        case t.Double():
-            return {"type": "number"}
         case t.Decimal(precision, scale):
             return {"type": "string", "format": "number", "x-precision": precision, "x-scale": scale}
-        case t.Text():
-            return {"type": "string"}
-        case t.Bytes():
-            return {"type": "string", "contentEncoding": "base64"}
-        case t.Date():
-            return {"type": "string", "format": "date"}
-        case t.Time():
-            return {"type": "string", "format": "time"}
-        case t.Timestamp():
-            return {"type": "string", "format": "date-time-local"}
-        case t.TimestampTz():
-            return {"type": "string", "format": "date-time"}
-        case t.Uuid():
-            return {"type": "string", "format": "uuid"}
-        case t.Json():
-            return {"type": ["object", "array", "string", "number", "boolean"]}
         case t.Enum(symbols):
             return {**_about(type_), "type": "string", "enum": list(symbols)}
         case _:
-            assert_never(type_)
+            return dict(_SCALARS[type(type_)])
 
 
 def _about(type_: t.Record | t.Enum) -> JsonObject:

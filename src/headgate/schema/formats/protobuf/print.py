@@ -10,33 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from google.protobuf import descriptor_pb2 as pb
 from google.protobuf import text_format
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    Edition,
-    EnumDescriptorProto,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-    MethodDescriptorProto,
-    ServiceDescriptorProto,
-    SourceCodeInfo,
-    SymbolVisibility,
-)
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from headgate.schema.formats.protobuf.identifiers import Path, json_name
+from headgate.schema.formats.protobuf.write import Path, json_name
 
-_F = FieldDescriptorProto
+_F = pb.FieldDescriptorProto
 _MAX_FIELD, _MAX_ENUM = 2**29 - 1, 2**31 - 1
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
-_VISIBILITY = {SymbolVisibility.VISIBILITY_EXPORT: "export ", SymbolVisibility.VISIBILITY_LOCAL: "local "}
+_VISIBILITY = {pb.SymbolVisibility.VISIBILITY_EXPORT: "export ", pb.SymbolVisibility.VISIBILITY_LOCAL: "local "}
 Lines = list[str]
 
 
-def print_proto(file: FileDescriptorProto, dependencies: Sequence[FileDescriptorProto] = ()) -> str:
+def print_proto(file: pb.FileDescriptorProto, dependencies: Sequence[pb.FileDescriptorProto] = ()) -> str:
     """The text of a compiled or generated file.
 
     `dependencies` are the files that it imports, each after those that it imports itself. They are needed only for
@@ -46,11 +36,13 @@ def print_proto(file: FileDescriptorProto, dependencies: Sequence[FileDescriptor
 
 
 class _Printer:
-    def __init__(self, file: FileDescriptorProto, dependencies: Sequence[FileDescriptorProto]) -> None:
+    """Prints one file. Comments are found by the path of their declaration."""
+
+    def __init__(self, file: pb.FileDescriptorProto, dependencies: Sequence[pb.FileDescriptorProto]) -> None:
         self._file = file
         self._syntax = file.syntax or "proto2"
         self._pool = _pool([*dependencies, file])
-        self._comments: dict[Path, SourceCodeInfo.Location] = {}
+        self._comments: dict[Path, pb.SourceCodeInfo.Location] = {}
         for location in file.source_code_info.location:
             self._comments.setdefault(tuple(location.path), location)
 
@@ -68,15 +60,12 @@ class _Printer:
 
     def _first_line(self) -> Lines:
         if self._syntax == "editions":
-            return self._commented((12,), [f'edition = "{Edition.Name(self._file.edition)[8:]}";'])
+            return self._commented((12,), [f'edition = "{pb.Edition.Name(self._file.edition)[8:]}";'])
         return self._commented((12,), [f'syntax = "{self._syntax}";'])
 
     def _head(self) -> list[Lines]:
         file = self._file
-        kinds = {
-            **dict.fromkeys(file.public_dependency, "public "),
-            **dict.fromkeys(file.weak_dependency, "weak "),
-        }
+        kinds = {**dict.fromkeys(file.public_dependency, "public "), **dict.fromkeys(file.weak_dependency, "weak ")}
         imports: Lines = []
         for index, name in enumerate(file.dependency):
             imports += self._commented((3, index), [f"import {kinds.get(index, '')}{_quote(name)};"])
@@ -86,21 +75,17 @@ class _Printer:
 
     # messages and their fields
 
-    def _message(self, message: DescriptorProto, path: Path) -> Lines:
+    def _message(self, message: pb.DescriptorProto, path: Path) -> Lines:
         head = f"{_VISIBILITY.get(message.visibility, '')}message {message.name}"
         return self._commented(path, _block(head, self._body(message, path)))
 
-    def _body(self, message: DescriptorProto, path: Path) -> Lines:
-        parts = [
-            self._option_statements(message.options),
-            self._ranges(message),
-            *self._members(message, path),
-        ]
+    def _body(self, message: pb.DescriptorProto, path: Path) -> Lines:
+        parts = [self._option_statements(message.options), self._ranges(message), *self._members(message, path)]
         parts += [self._enum(enum, (*path, 4, index)) for index, enum in enumerate(message.enum_type)]
         parts += self._extends(message.extension, (*path, 6), message.nested_type, (*path, 3))
         return _joined(parts)
 
-    def _members(self, message: DescriptorProto, path: Path) -> Iterator[Lines]:
+    def _members(self, message: pb.DescriptorProto, path: Path) -> Iterator[Lines]:
         """Fields and nested messages.
 
         protoc makes the messages of maps and groups where their fields stand. A record names its message by its
@@ -122,9 +107,9 @@ class _Printer:
         yield from (field for _, field in fields)
         yield from (lines for _, lines in nested[last + 1 :])
 
-    def _fields(self, message: DescriptorProto, path: Path) -> Iterator[tuple[set[str], Lines]]:
+    def _fields(self, message: pb.DescriptorProto, path: Path) -> Iterator[tuple[set[str], Lines]]:
         """The lines of each field or oneof, with the last parts of the names of its types."""
-        oneofs: dict[int, list[tuple[int, FieldDescriptorProto]]] = {}
+        oneofs: dict[int, list[tuple[int, pb.FieldDescriptorProto]]] = {}
         for index, field in enumerate(message.field):
             if field.HasField("oneof_index") and not field.proto3_optional:
                 oneofs.setdefault(field.oneof_index, []).append((index, field))
@@ -140,7 +125,7 @@ class _Printer:
                 yield {_local_type(one) for _, one in members}, block
 
     def _field(
-        self, field: FieldDescriptorProto, path: Path, beside: Sequence[DescriptorProto], beside_path: Path
+        self, field: pb.FieldDescriptorProto, path: Path, beside: Sequence[pb.DescriptorProto], beside_path: Path
     ) -> Lines:
         """`beside` are the messages of the same scope, among them those made for maps and groups."""
         found = ((n, one) for n, one in enumerate(beside) if one.name == _local_type(field))
@@ -155,7 +140,7 @@ class _Printer:
             return self._commented(here, _block(head, self._body(made, here)))
         return self._commented(path, [f"{self._label(field)}{_type(field)} {field.name} = {number};"])
 
-    def _label(self, field: FieldDescriptorProto) -> str:
+    def _label(self, field: pb.FieldDescriptorProto) -> str:
         if field.label == _F.LABEL_REPEATED:
             return "repeated "
         if field.label == _F.LABEL_REQUIRED:
@@ -163,7 +148,7 @@ class _Printer:
         written = self._syntax == "proto2" and not field.HasField("oneof_index")
         return "optional " if written or field.proto3_optional else ""
 
-    def _field_options(self, field: FieldDescriptorProto) -> str:
+    def _field_options(self, field: pb.FieldDescriptorProto) -> str:
         texts = []
         if field.HasField("default_value"):
             texts.append(f"default = {_default(field)}")
@@ -173,16 +158,18 @@ class _Printer:
 
     def _extends(
         self,
-        extensions: Sequence[FieldDescriptorProto],
+        extensions: Sequence[pb.FieldDescriptorProto],
         path: Path,
-        beside: Sequence[DescriptorProto],
+        beside: Sequence[pb.DescriptorProto],
         beside_path: Path,
     ) -> Iterator[Lines]:
+        """Extensions, grouped by the message that they extend."""
         for extendee, fields in groupby(enumerate(extensions), key=lambda item: item[1].extendee):
             parts = [self._field(field, (*path, index), beside, beside_path) for index, field in fields]
             yield _block(f"extend {extendee}", _joined(parts))
 
-    def _ranges(self, message: DescriptorProto) -> Lines:
+    def _ranges(self, message: pb.DescriptorProto) -> Lines:
+        """The ranges of extensions, and reserved numbers and names."""
         last = _MAX_ENUM - 1 if message.options.message_set_wire_format else _MAX_FIELD
         lines = [
             f"extensions {_range(one.start, one.end - 1, last)}{_bracketed(self._options(one.options))};"
@@ -197,7 +184,7 @@ class _Printer:
 
     # enums and services
 
-    def _enum(self, enum: EnumDescriptorProto, path: Path) -> Lines:
+    def _enum(self, enum: pb.EnumDescriptorProto, path: Path) -> Lines:
         body = self._option_statements(enum.options)
         numbers = [_range(one.start, one.end, _MAX_ENUM) for one in enum.reserved_range]
         body += self._reserved(numbers, enum.reserved_name)
@@ -207,13 +194,13 @@ class _Printer:
         head = f"{_VISIBILITY.get(enum.visibility, '')}enum {enum.name}"
         return self._commented(path, _block(head, body))
 
-    def _service(self, service: ServiceDescriptorProto, path: Path) -> Lines:
+    def _service(self, service: pb.ServiceDescriptorProto, path: Path) -> Lines:
         body = self._option_statements(service.options)
         for index, method in enumerate(service.method):
             body += self._commented((*path, 2, index), self._method(method))
         return self._commented(path, _block(f"service {service.name}", body))
 
-    def _method(self, method: MethodDescriptorProto) -> Lines:
+    def _method(self, method: pb.MethodDescriptorProto) -> Lines:
         taken = ("stream " if method.client_streaming else "") + method.input_type
         given = ("stream " if method.server_streaming else "") + method.output_type
         head = f"rpc {method.name}({taken}) returns ({given})"
@@ -236,6 +223,7 @@ class _Printer:
         return list(_option_texts(known, ""))
 
     def _commented(self, path: Path, lines: Lines) -> Lines:
+        """The lines of a declaration with its comments before, beside or below the first line."""
         found = self._comments.get(path)
         if found is None:
             return lines
@@ -247,7 +235,7 @@ class _Printer:
         return leading + lines
 
 
-def _pool(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
+def _pool(files: Iterable[pb.FileDescriptorProto]) -> DescriptorPool:
     pool = DescriptorPool()
     for file in files:
         try:
@@ -258,6 +246,7 @@ def _pool(files: Iterable[FileDescriptorProto]) -> DescriptorPool:
 
 
 def _option_texts(options: Message, prefix: str) -> Iterator[str]:
+    """Options as `name = value`. A message with fields becomes one option for each field."""
     for field, value in options.ListFields():
         name = prefix + (f"({field.full_name})" if field.is_extension else field.name)
         if field.is_repeated:
@@ -308,20 +297,20 @@ def _comment(text: str) -> Lines:
     return [f"//{line.rstrip()}" for line in text.rstrip().split("\n")] if text.strip() else []
 
 
-def _is_group(field: FieldDescriptorProto) -> bool:
+def _is_group(field: pb.FieldDescriptorProto) -> bool:
     return field.type == _F.TYPE_GROUP
 
 
-def _local_type(field: FieldDescriptorProto) -> str:
+def _local_type(field: pb.FieldDescriptorProto) -> str:
     """The last part of the name of the field's type."""
     return field.type_name.rpartition(".")[2]
 
 
-def _type(field: FieldDescriptorProto) -> str:
+def _type(field: pb.FieldDescriptorProto) -> str:
     return field.type_name or _F.Type.Name(field.type)[5:].lower()
 
 
-def _default(field: FieldDescriptorProto) -> str:
+def _default(field: pb.FieldDescriptorProto) -> str:
     if field.type == _F.TYPE_STRING:
         return _quote(field.default_value)
     return f'"{field.default_value}"' if field.type == _F.TYPE_BYTES else field.default_value

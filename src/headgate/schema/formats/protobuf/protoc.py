@@ -7,8 +7,8 @@ Two entries of `grpc_tools._protoc_compiler` are used. `get_protos` reports erro
 `run_main` gives descriptors with comments, but prints what it finds to the terminal, so that it is called only when
 there is nothing to find. The public `grpc_tools.protoc` is not imported, because it changes `sys.meta_path`.
 
-C++ code that runs inside this process can hang or crash it: 100,000 reserved numbers take a minute, and an option
-value of 100,000 nested braces overflows the stack. Texts that are large enough for that are compiled by a child process.
+C++ code that runs inside this process can hang or crash it: 100,000 reserved numbers take a minute, and an option value
+of 100,000 nested braces overflows the stack. Texts that are large enough for that are compiled by a child process.
 """
 
 from __future__ import annotations
@@ -42,11 +42,7 @@ _SMALL, _SHALLOW, _FEW_BRACES, _FEW_FILES = 32_768, 64, 2_000, 50
 _FEW_PUBLIC_IMPORTS = 8
 _SHOWN = 10  # findings beside the first
 _NOT_A_FILE_NAME = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EINVAL, errno.EILSEQ}
-_CRASHES = {
-    -signal.SIGSEGV,
-    -signal.SIGBUS,
-    -signal.SIGABRT,
-}  # what a text can cause, by the exit status of the child
+_CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGABRT}  # what a text can cause, by the exit status of the child
 _PROTO = Path(__file__).parent / "proto"
 _FIRST_LINE = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/)*+(?:syntax|edition)\b", re.DOTALL)
 _PROTO2 = 'syntax = "proto2";\n\n'  # protoc prints a warning for a file without such a line
@@ -58,14 +54,16 @@ def read_files(text: str, references: Iterable[tuple[str, str]] = ()) -> list[Fi
 
     `references` are the names and texts of the files that it may import. Protobuf's own files, `google/type` and
     `confluent` need not be among them. A text may also be the base64 of a serialized descriptor. Descriptors have
-    absolute names, and comments unless they are of a file that was not given. Raises a `RefusedProto` or `ProtoTooLarge`.
+    absolute names, and comments unless they are of a file that was not given. Raises a `RefusedProto` or
+    `ProtoTooLarge`.
     """
     *imported, own = FileDescriptorSet.FromString(_compile(text, tuple(references))).file
     return [own, *imported]
 
 
 def proto_text(text: str, references: Iterable[tuple[str, str]] = ()) -> str:
-    """The .proto text of a registered schema. If the schema is a descriptor in base64, the descriptor is printed as text."""
+    """The .proto text of a registered schema. If the schema is a descriptor in base64, the descriptor is printed as
+    text."""
     file = serialized_descriptor(text)
     if file is None:
         return text
@@ -106,6 +104,8 @@ def _compile(text: str, references: tuple[tuple[str, str], ...]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
+    """What the compiler found, with its position from 1."""
+
     file: str
     line: int
     column: int
@@ -135,10 +135,7 @@ class _Job:
 
     def write(self, folder: Path) -> None:
         """A file whose name is no relative path is not written: protoc then says that it does not exist."""
-        for name, text in {
-            **self.texts,
-            self.root: f'syntax = "proto3"; import public "{self.own}";',
-        }.items():
+        for name, text in {**self.texts, self.root: f'syntax = "proto3"; import public "{self.own}";'}.items():
             if "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in name.split("/")):
                 continue
             plain = text.removeprefix("\ufeff")
@@ -154,7 +151,8 @@ class _Job:
                     raise
 
     def run(self, temporary: Path) -> bytes:
-        """A serialized `FileDescriptorSet` with the file `root` at its end. Raises OSError for a full disk and the like."""
+        """A serialized `FileDescriptorSet` with the file `root` at its end. Raises OSError for a full disk and the
+        like."""
         from grpc_tools import _protoc_compiler as protoc
 
         folder, out = temporary / "files", temporary / "descriptors"
@@ -199,6 +197,7 @@ class _Job:
         return True
 
     def _run_child(self, folder: Path, arguments: Sequence[str]) -> None:
+        """Compile in a process of its own, which may hang or crash."""
         command = [sys.executable, "-m", "grpc_tools.protoc", *arguments]
         try:
             done = subprocess.run(command, capture_output=True, timeout=TIMEOUT, check=False)
@@ -222,7 +221,7 @@ class _Job:
 
     def _refuse(self, found: Iterable[_Finding]) -> None:
         """Raise the first finding as an error of ours, with the others in its detail."""
-        findings = list(map(self._placed, found))
+        findings = list(map(self._normalised, found))
         broken = {one.file for one in findings if not _is_missing(one)}
         kept = [one for one in findings if not _is_missing(one) and not (_imported(one) in broken and len(broken) > 1)]
         if kept:
@@ -230,29 +229,31 @@ class _Job:
             others = tuple(map(str, kept[1 : _SHOWN + 1]))
             raise self._error(kept[0], others)
 
-    def _placed(self, one: _Finding) -> _Finding:
+    def _normalised(self, one: _Finding) -> _Finding:
+        """The finding with the line of the text as it was given, and with our kind of message."""
         line = one.line - _PROTO2.count("\n") if one.file in self.shifted else one.line
         text = one.text.strip().removesuffix(".")
         text = text[:1].lower() + text[1:] if text[1:2].islower() else text
         return _Finding(one.file, max(line, 1), max(one.column, 1), text)
 
     def _error(self, one: _Finding, others: tuple[str, ...]) -> errors.RefusedProto:
-        place = (one.file, one.line, one.column)
+        """The error of ours for a finding. The compiler's texts are the only way to tell them apart."""
+        position = (one.file, one.line, one.column)
         if name := _imported(one):
             problem = f'file "{name}" imported by "{one.file}" does not exist'
             known = (*self.texts, *_well_known_names())
-            return errors.MissingImport(*place, problem, others, name, similar_names(name, known))
+            return errors.MissingImport(*position, problem, others, name, similar_names(name, known))
         if found := re.match(r'"([^"]+)" (?:is not defined|is resolved to|seems to be defined)', one.text):
             similar = similar_names(found[1].removeprefix("."), self._types(one.file))
-            return errors.UnresolvedProtoType(*place, one.text, others, found[1], similar)
+            return errors.UnresolvedProtoType(*position, one.text, others, found[1], similar)
         if found := re.match(r'option "([^"]+)" unknown', one.text):
             problem = f'option "{found[1]}" does not exist'
             return errors.UnknownProtoOption(
-                *place, problem, others, found[1], similar_names(found[1], _option_names())
+                *position, problem, others, found[1], similar_names(found[1], _option_names())
             )
         if "maximum recursion limit" in one.text:
-            return errors.ProtoTooDeep(*place, "message is nested too deeply", (), MAX_MESSAGE_DEPTH)
-        return errors.MalformedProto(*place, one.text, others)
+            return errors.ProtoTooDeep(*position, "message is nested too deeply", (), MAX_MESSAGE_DEPTH)
+        return errors.MalformedProto(*position, one.text, others)
 
     def _types(self, name: str) -> Iterator[str]:
         """The messages and enums that a file may use, as it may write them."""
@@ -285,14 +286,7 @@ def _well_known_text(name: str) -> str:
 def _option_names() -> list[str]:
     from google.protobuf import descriptor_pb2
 
-    kinds = (
-        "FileOptions",
-        "MessageOptions",
-        "FieldOptions",
-        "OneofOptions",
-        "EnumOptions",
-        "EnumValueOptions",
-    )
+    kinds = ("FileOptions", "MessageOptions", "FieldOptions", "OneofOptions", "EnumOptions", "EnumValueOptions")
     return [name for kind in kinds for name in getattr(descriptor_pb2, kind).DESCRIPTOR.fields_by_name]
 
 
@@ -307,6 +301,7 @@ def _imported(one: _Finding) -> str:
 
 
 def _printed(lines: str, folder: Path) -> Iterator[_Finding]:
+    """The findings that a child process printed. Warnings are left out."""
     for line in lines.replace(f"{folder}/", "").splitlines():
         found = re.fullmatch(r"([^:]+):(?:(\d+):(\d+):)? (?!warning: )(.*)", line)
         if found:

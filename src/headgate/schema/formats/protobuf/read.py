@@ -6,81 +6,53 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+from google.protobuf import descriptor_pb2 as pb
 from google.protobuf.descriptor import Descriptor, FileDescriptor
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    EnumDescriptorProto,
-    FeatureSet,
-    FieldDescriptorProto,
-    FieldOptions,
-    FileDescriptorProto,
-)
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from headgate.errors import similar_names
+from headgate.schema import types as t
 from headgate.schema.errors import RecursiveSchema, SchemaTooDeep, UnknownMessage, UnsupportedType
-from headgate.schema.formats.documents import SizeLimit
-from headgate.schema.formats.protobuf.identifiers import Path, column_of
 from headgate.schema.formats.protobuf.protoc import read_files
-from headgate.schema.types import (
-    MAX_DEPTH,
-    MAX_PRECISION,
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Real,
-    Record,
-    Text,
-    Time,
-    TimestampTz,
-    Type,
-)
+from headgate.schema.formats.protobuf.write import Path, column_of
 from headgate.schema.values import dumps
+from headgate.schema.written import Member, SizeLimit
 
-_F = FieldDescriptorProto
-_SCALARS: Mapping[int, Type] = {
-    **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_SINT32, _F.TYPE_SFIXED32), Integer()),
-    **dict.fromkeys((_F.TYPE_INT64, _F.TYPE_SINT64, _F.TYPE_SFIXED64), Bigint()),
-    **dict.fromkeys((_F.TYPE_UINT32, _F.TYPE_FIXED32), Bigint()),
-    **dict.fromkeys((_F.TYPE_UINT64, _F.TYPE_FIXED64), Decimal(20, 0)),
-    _F.TYPE_DOUBLE: Double(),
-    _F.TYPE_FLOAT: Real(),
-    _F.TYPE_BOOL: Boolean(),
-    _F.TYPE_STRING: Text(),
-    _F.TYPE_BYTES: Bytes(),
+_F = pb.FieldDescriptorProto
+_SCALARS: Mapping[int, t.Type] = {
+    **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_SINT32, _F.TYPE_SFIXED32), t.Integer()),
+    **dict.fromkeys((_F.TYPE_INT64, _F.TYPE_SINT64, _F.TYPE_SFIXED64), t.Bigint()),
+    **dict.fromkeys((_F.TYPE_UINT32, _F.TYPE_FIXED32), t.Bigint()),
+    **dict.fromkeys((_F.TYPE_UINT64, _F.TYPE_FIXED64), t.Decimal(20, 0)),
+    _F.TYPE_DOUBLE: t.Double(),
+    _F.TYPE_FLOAT: t.Real(),
+    _F.TYPE_BOOL: t.Boolean(),
+    _F.TYPE_STRING: t.Text(),
+    _F.TYPE_BYTES: t.Bytes(),
 }
-_WELL_KNOWN: Mapping[str, Type] = {
-    ".google.protobuf.Timestamp": TimestampTz(),
-    ".google.type.Date": Date(),
-    ".google.type.TimeOfDay": Time(),
-    ".google.protobuf.Struct": Json(),
-    ".google.protobuf.Value": Json(),
-    ".google.protobuf.ListValue": Json(),
-    ".google.protobuf.DoubleValue": Double(),
-    ".google.protobuf.FloatValue": Real(),
-    ".google.protobuf.Int64Value": Bigint(),
-    ".google.protobuf.UInt64Value": Decimal(20, 0),
-    ".google.protobuf.Int32Value": Integer(),
-    ".google.protobuf.UInt32Value": Bigint(),
-    ".google.protobuf.BoolValue": Boolean(),
-    ".google.protobuf.StringValue": Text(),
-    ".google.protobuf.BytesValue": Bytes(),
+_WELL_KNOWN: Mapping[str, t.Type] = {
+    ".google.protobuf.Timestamp": t.TimestampTz(),
+    ".google.type.Date": t.Date(),
+    ".google.type.TimeOfDay": t.Time(),
+    ".google.protobuf.Struct": t.Json(),
+    ".google.protobuf.Value": t.Json(),
+    ".google.protobuf.ListValue": t.Json(),
+    ".google.protobuf.DoubleValue": t.Double(),
+    ".google.protobuf.FloatValue": t.Real(),
+    ".google.protobuf.Int64Value": t.Bigint(),
+    ".google.protobuf.UInt64Value": t.Decimal(20, 0),
+    ".google.protobuf.Int32Value": t.Integer(),
+    ".google.protobuf.UInt32Value": t.Bigint(),
+    ".google.protobuf.BoolValue": t.Boolean(),
+    ".google.protobuf.StringValue": t.Text(),
+    ".google.protobuf.BytesValue": t.Bytes(),
 }
 
 
 def from_protobuf(
-    file: FileDescriptorProto, message: str | None = None, dependencies: Sequence[FileDescriptorProto] = ()
-) -> Record:
+    file: pb.FileDescriptorProto, message: str | None = None, dependencies: Sequence[pb.FileDescriptorProto] = ()
+) -> t.Record:
     """The columns of a message of a compiled file, with docs from comments.
 
     `message` is a full name or one without package; None means the first message, as registries have it.
@@ -92,18 +64,9 @@ def from_protobuf(
     return reader.record(reader.choose(message), "$", ())
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedField:
-    """A field by the name of its column and by its number, and the fields of the message that it holds."""
-
-    name: str
-    number: int
-    inner: tuple[NumberedField, ...] = ()
-
-
 def numbered_fields(
-    file: FileDescriptorProto, message: str | None = None, dependencies: Sequence[FileDescriptorProto] = ()
-) -> tuple[NumberedField, ...]:
+    file: pb.FileDescriptorProto, message: str | None = None, dependencies: Sequence[pb.FileDescriptorProto] = ()
+) -> tuple[Member, ...]:
     """The fields of a message, to be compared with those of another version."""
     reader = _Reader(file, dependencies)
     return reader.numbered(reader.choose(message), ())
@@ -111,21 +74,25 @@ def numbered_fields(
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    proto: DescriptorProto
-    file: FileDescriptorProto
+    """A message with its file, its path there, and whether its fields have presence by default."""
+
+    proto: pb.DescriptorProto
+    file: pb.FileDescriptorProto
     path: Path
-    presence: FeatureSet.FieldPresence.ValueType
+    presence: pb.FeatureSet.FieldPresence.ValueType
 
 
 @dataclass(frozen=True, slots=True)
 class _EnumType:
-    proto: EnumDescriptorProto
-    file: FileDescriptorProto
+    proto: pb.EnumDescriptorProto
+    file: pb.FileDescriptorProto
     path: Path
 
 
 class _Reader:
-    def __init__(self, file: FileDescriptorProto, dependencies: Sequence[FileDescriptorProto]) -> None:
+    """Reads messages of one file and of those that it imports, all known by full name."""
+
+    def __init__(self, file: pb.FileDescriptorProto, dependencies: Sequence[pb.FileDescriptorProto]) -> None:
         self.file = file
         self._messages: dict[str, _Message] = {}
         self._enums: dict[str, _EnumType] = {}
@@ -135,6 +102,7 @@ class _Reader:
             self._index(other)
 
     def choose(self, name: str | None) -> str:
+        """The full name of a message that is given with or without its package."""
         package = f".{self.file.package}" if self.file.package else ""
         if name is None:
             if not self.file.message_type:
@@ -145,24 +113,25 @@ class _Reader:
                 return full
         raise UnknownMessage(name, similar_names(name, (known[1:] for known in self._messages)))
 
-    def numbered(self, name: str, outer: tuple[str, ...]) -> tuple[NumberedField, ...]:
+    def numbered(self, name: str, outer: tuple[str, ...]) -> tuple[Member, ...]:
+        """The fields of a message by number. A message inside itself, and a well-known one, have none."""
         found = self._messages.get(name)
         if found is None or name in outer or name in _WELL_KNOWN:
             return ()
-        return tuple(NumberedField(column_of(f), f.number, self._held(f, (*outer, name))) for f in found.proto.field)
+        return tuple(Member(column_of(f), (), f.number, self._held(f, (*outer, name))) for f in found.proto.field)
 
-    def _held(self, field: FieldDescriptorProto, outer: tuple[str, ...]) -> tuple[NumberedField, ...]:
+    def _held(self, field: pb.FieldDescriptorProto, outer: tuple[str, ...]) -> tuple[Member, ...]:
         """The fields of the message that a field holds; of a map, those of its values."""
         inner = self._messages.get(field.type_name) if field.type == _F.TYPE_MESSAGE else None
         if inner is not None and inner.proto.options.map_entry:
             return self._held(inner.proto.field[1], outer)
         return self.numbered(field.type_name, outer) if inner is not None else ()
 
-    def record(self, name: str, path: str, outer: tuple[str, ...]) -> Record:
+    def record(self, name: str, path: str, outer: tuple[str, ...]) -> t.Record:
         """The columns of a message. `outer` are the messages around it."""
         if name in outer:
             raise RecursiveSchema("Protobuf", path, name[1:])
-        if len(outer) >= MAX_DEPTH:
+        if len(outer) >= t.MAX_DEPTH:
             raise SchemaTooDeep("Protobuf", path)
         found = self._messages[name]
         docs = self._docs_of(found.file)
@@ -170,11 +139,12 @@ class _Reader:
             self._field(found, field, docs.get((*found.path, 2, index)), path, (*outer, name))
             for index, field in enumerate(found.proto.field)
         )
-        return Record(fields, name[1:], docs.get(found.path))
+        return t.Record(fields, name[1:], docs.get(found.path))
 
     def _field(
-        self, owner: _Message, field: FieldDescriptorProto, doc: str | None, path: str, outer: tuple[str, ...]
-    ) -> Field:
+        self, owner: _Message, field: pb.FieldDescriptorProto, doc: str | None, path: str, outer: tuple[str, ...]
+    ) -> t.Field:
+        """The column of a field. Lists and maps are never null: Protobuf has no such value."""
         name = column_of(field)
         here = f"{path}.{name}"
         self._size_limit.count(1, here)
@@ -182,22 +152,23 @@ class _Reader:
         entry = self._messages.get(field.type_name) if field.type == _F.TYPE_MESSAGE else None
         if entry is not None and entry.proto.options.map_entry:
             value = self._type(entry.proto.field[1], f"{here}{{}}", outer)
-            return Field(name, Map(value, value_nullable=False), False, doc, "{}")
+            return t.Field(name, t.Map(value, value_nullable=False), False, doc, "{}")
         if field.label == _F.LABEL_REPEATED:
             element = self._type(field, f"{here}[]", outer)
-            return Field(name, Array(element, element_nullable=False), False, doc, "[]")
+            return t.Field(name, t.Array(element, element_nullable=False), False, doc, "[]")
         type_, nullable = self._type(field, here, outer), self._is_nullable(owner, field)
         required = field.label == _F.LABEL_REQUIRED or field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP)
-        return Field(name, type_, nullable, doc, None if nullable or required else _zero(type_))
+        return t.Field(name, type_, nullable, doc, None if nullable or required else _zero(type_))
 
-    def _is_nullable(self, owner: _Message, field: FieldDescriptorProto) -> bool:
+    def _is_nullable(self, owner: _Message, field: pb.FieldDescriptorProto) -> bool:
+        """Whether a field can be missing, which depends on the syntax, the edition and the field."""
         if field.label == _F.LABEL_REQUIRED:
             return False
         if field.HasField("oneof_index") or field.type in (_F.TYPE_MESSAGE, _F.TYPE_GROUP):
-            return field.options.features.field_presence != FeatureSet.LEGACY_REQUIRED
-        return (field.options.features.field_presence or owner.presence) == FeatureSet.EXPLICIT
+            return field.options.features.field_presence != pb.FeatureSet.LEGACY_REQUIRED
+        return (field.options.features.field_presence or owner.presence) == pb.FeatureSet.EXPLICIT
 
-    def _type(self, field: FieldDescriptorProto, path: str, outer: tuple[str, ...]) -> Type:
+    def _type(self, field: pb.FieldDescriptorProto, path: str, outer: tuple[str, ...]) -> t.Type:
         """The type of one value of the field."""
         match field.type:
             case _F.TYPE_ENUM:
@@ -208,17 +179,17 @@ class _Reader:
             case _:
                 return _SCALARS[field.type]
 
-    def _enum(self, name: str) -> Enum:
+    def _enum(self, name: str) -> t.Enum:
         found = self._enums[name]
         symbols = tuple(value.name for value in found.proto.value)
-        return Enum(symbols, name[1:], None, self._docs_of(found.file).get(found.path))
+        return t.Enum(symbols, name[1:], None, self._docs_of(found.file).get(found.path))
 
-    def _docs_of(self, file: FileDescriptorProto) -> Mapping[Path, str]:
+    def _docs_of(self, file: pb.FileDescriptorProto) -> Mapping[Path, str]:
         if file.name not in self._docs:
             self._docs[file.name] = _docs_of(file)
         return self._docs[file.name]
 
-    def _index(self, file: FileDescriptorProto) -> None:
+    def _index(self, file: pb.FileDescriptorProto) -> None:
         scope = f".{file.package}" if file.package else ""
         presence = file.options.features.field_presence or _presence(file)
         for index, message in enumerate(file.message_type):
@@ -239,22 +210,22 @@ def _nested(message: _Message, scope: str) -> Iterator[tuple[str, _Message]]:
         yield from _nested(_Message(nested, message.file, (*message.path, 3, index), presence), name)
 
 
-def _presence(file: FileDescriptorProto) -> FeatureSet.FieldPresence.ValueType:
-    return FeatureSet.IMPLICIT if file.syntax == "proto3" else FeatureSet.EXPLICIT
+def _presence(file: pb.FileDescriptorProto) -> pb.FeatureSet.FieldPresence.ValueType:
+    return pb.FeatureSet.IMPLICIT if file.syntax == "proto3" else pb.FeatureSet.EXPLICIT
 
 
-def _confluent_decimal(field: FieldDescriptorProto, path: str) -> Type | None:
+def _confluent_decimal(field: pb.FieldDescriptorProto, path: str) -> t.Type | None:
     """A decimal if precision or scale are known. Otherwise it could hold anything and stays a message."""
     if field.type_name != ".confluent.type.Decimal":
         return None
     params = _meta_of(field.options).params
-    precision, scale = params.get("precision", str(MAX_PRECISION)), params.get("scale", "0")
+    precision, scale = params.get("precision", str(t.MAX_PRECISION)), params.get("scale", "0")
     if not params.keys() & {"precision", "scale"} or not (precision.isdecimal() and scale.isdecimal()):
         return None
-    if not 1 <= int(precision) <= MAX_PRECISION or int(scale) > int(precision):
-        why = f"a decimal has at most {MAX_PRECISION} digits, and not more of them after the point"
+    if not 1 <= int(precision) <= t.MAX_PRECISION or int(scale) > int(precision):
+        why = f"a decimal has at most {t.MAX_PRECISION} digits, and not more of them after the point"
         raise UnsupportedType(path, "Headgate", f"confluent.type.Decimal({precision},{scale})", why)
-    return Decimal(int(precision), int(scale))
+    return t.Decimal(int(precision), int(scale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +236,9 @@ class _Meta:
     params: Mapping[str, str] = field(default_factory=dict)
 
 
-def _meta_of(options: FieldOptions) -> _Meta:
-    """The library knows the option only if other code loaded its definition, so that it is read by a pool of our own."""
+def _meta_of(options: pb.FieldOptions) -> _Meta:
+    """The library knows the option only if other code loaded its definition, so that it is read by a pool of our
+    own."""
     if not options.ByteSize():
         return _Meta()
     known = GetMessageClass(_meta_pool().FindMessageTypeByName("google.protobuf.FieldOptions"))()
@@ -285,7 +257,7 @@ def _meta_pool() -> DescriptorPool:
 # docs
 
 
-def _docs_of(file: FileDescriptorProto) -> Mapping[Path, str]:
+def _docs_of(file: pb.FileDescriptorProto) -> Mapping[Path, str]:
     """The doc of each declaration: its leading comment, or otherwise the one that trails it."""
     found: dict[Path, str] = {}
     for location in file.source_code_info.location:
@@ -303,11 +275,11 @@ def _doc(comment: str) -> str:
 # linked descriptors
 
 
-def link(files: Sequence[FileDescriptorProto]) -> FileDescriptor:
+def link(files: Sequence[pb.FileDescriptorProto]) -> FileDescriptor:
     """The first of the files as Protobuf's library links it. The others are those that `read_files` gives."""
     pool = DescriptorPool()
     for file in (*files[1:], files[0]):
-        plain = FileDescriptorProto()
+        plain = pb.FileDescriptorProto()
         plain.CopyFrom(file)
         plain.ClearField("source_code_info")
         pool.Add(plain)
@@ -346,16 +318,16 @@ def _with_nested(messages: Iterable[Descriptor]) -> list[Descriptor]:
     return found
 
 
-def _zero(type_: Type) -> str:
+def _zero(type_: t.Type) -> str:
     """The value of a field that is not set and has no presence, as JSON text."""
     match type_:
-        case Boolean():
+        case t.Boolean():
             return "false"
-        case Integer() | Bigint() | Decimal():
+        case t.Integer() | t.Bigint() | t.Decimal():
             return "0"
-        case Real() | Double():
+        case t.Real() | t.Double():
             return "0.0"
-        case Enum(symbols):
+        case t.Enum(symbols):
             return dumps(symbols[0])
         case _:
             return '""'

@@ -1,62 +1,23 @@
-"""Writes a record as a file with one message. What the columns need, messages and enums, is nested in it.
+"""Write a record as a file with one message. What the columns need, messages and enums, is nested in it.
 
 Field numbers are stable: a column keeps its number from one version to the next, and a number is never used twice.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TypeAlias
 
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    EnumDescriptorProto,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-    SourceCodeInfo,
-)
+from google.protobuf import descriptor_pb2 as pb
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
+from headgate.schema import types as t
 from headgate.schema.errors import SchemaTooDeep, UnresolvedType, UnsupportedType
-from headgate.schema.formats.protobuf.identifiers import (
-    Path,
-    are_symbols,
-    column_of,
-    enum_name,
-    field_names,
-    free,
-    is_identifier,
-    json_name,
-    json_names,
-    map_entry_name,
-    type_name,
-)
-from headgate.schema.types import (
-    Array,
-    Bigint,
-    Boolean,
-    Bytes,
-    Date,
-    Decimal,
-    Double,
-    Enum,
-    Field,
-    Integer,
-    Json,
-    Map,
-    Named,
-    Real,
-    Record,
-    Scalar,
-    Text,
-    Time,
-    Timestamp,
-    TimestampTz,
-    Type,
-    Uuid,
-)
 
-_F = FieldDescriptorProto
+_F = pb.FieldDescriptorProto
 MAX_MESSAGE_DEPTH = 31  # protoc's own limit of messages within messages
 _RESERVED_NUMBERS = range(19000, 20000)  # Protobuf keeps these field numbers for itself
 # The messages that are not made for a column, and the files that have them.
@@ -69,21 +30,21 @@ FILES: Mapping[str, str] = {
 
 
 def to_protobuf(
-    record: Record, *, name: str, package: str, previous: FileDescriptorProto | None = None
-) -> FileDescriptorProto:
+    record: t.Record, *, name: str, package: str, previous: pb.FileDescriptorProto | None = None
+) -> pb.FileDescriptorProto:
     """A proto3 file whose first message, `package.name`, has the record's columns. Docs become comments.
 
     Fields are numbered from 1; with `previous`, the file generated before, a column keeps its number as long as its
     old values can be read, new ones get numbers never used, and those of removed columns are reserved. A nullable
     scalar is `optional`. Raises `UnsupportedType`, `UnresolvedType` or `SchemaTooDeep`, each with the path.
     """
-    file = FileDescriptorProto(syntax="proto3", name="/".join((*filter(None, package.split(".")), f"{name}.proto")))
+    file = pb.FileDescriptorProto(syntax="proto3", name="/".join((*filter(None, package.split(".")), f"{name}.proto")))
     if package:
         file.package = package
     writer = _Writer()
     before = next((found for found in previous.message_type if found.name == name), None) if previous else None
     full = f".{package}.{name}" if package else f".{name}"
-    message = writer.message(record, _Place(full, (4, 0), "$", before))
+    message = writer.message(record, _Target(full, (4, 0), "$", before))
     message.name = name
     file.message_type.append(message)
     file.dependency.extend(sorted(writer.imports))
@@ -92,29 +53,30 @@ def to_protobuf(
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Target:
     """The message to make: its full name, its path in the descriptor, the path of its column, its previous version."""
 
     name: str
     path: Path
     column: str
-    previous: DescriptorProto | None
+    previous: pb.DescriptorProto | None
 
-    def nested(self, name: str, index: int, column: str, previous: DescriptorProto | None) -> _Place:
+    def nested(self, name: str, index: int, column: str, previous: pb.DescriptorProto | None) -> _Target:
+        """The same for a message that is nested in this one."""
         if len(self.path) // 2 >= MAX_MESSAGE_DEPTH:
             raise SchemaTooDeep("Protobuf", column)
-        return _Place(f"{self.name}.{name}", (*self.path, 3, index), column, previous)
+        return _Target(f"{self.name}.{name}", (*self.path, 3, index), column, previous)
 
 
 @dataclass(frozen=True, slots=True)
-class _Home:
+class _Draft:
     """A message under construction, its previous version, and the names that are taken in it."""
 
-    message: DescriptorProto
-    place: _Place
-    before: Made
+    message: pb.DescriptorProto
+    target: _Target
+    before: MessageIndex
     taken: set[str]
-    entries: dict[str, DescriptorProto]  # the messages of maps, by name
+    entries: dict[str, pb.DescriptorProto]  # the messages of maps, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,127 +84,135 @@ class _Value:
     """A value that needs a type: the field that names its message, its type and path, and its previous field."""
 
     base: str
-    type: Type
+    type: t.Type
     path: str
-    old: FieldDescriptorProto | None
+    old: pb.FieldDescriptorProto | None
 
 
 class _Writer:
+    """Makes one file. ``imports`` and ``comments`` are collected on the way."""
+
     def __init__(self) -> None:
         self.imports: set[str] = set()
-        self.comments: list[SourceCodeInfo.Location] = []
+        self.comments: list[pb.SourceCodeInfo.Location] = []
 
-    def message(self, record: Record, place: _Place) -> DescriptorProto:
-        self._comment(place.path, record.doc)
-        message = DescriptorProto()
-        names = field_names((column.name for column in record.fields), place.column)
+    def message(self, record: t.Record, target: _Target) -> pb.DescriptorProto:
+        self._comment(target.path, record.doc)
+        message = pb.DescriptorProto()
+        names = field_names((column.name for column in record.fields), target.column)
         spelt = json_names(names)
         if len({json_name(field) for field in names.values()}) < len(names):
             message.options.deprecated_legacy_json_field_conflicts = True  # Otherwise protoc refuses aB beside a_b.
-        home = _Home(message, place, Made(place.previous), {*names.values()}, {})
+        draft = _Draft(message, target, MessageIndex(target.previous), {*names.values()}, {})
         for column in record.fields:
-            if isinstance(column.type, Map):
-                _add_entry(home, names[column.name], f"{place.column}.{column.name}")
+            if isinstance(column.type, t.Map):
+                _add_entry(draft, names[column.name], f"{target.column}.{column.name}")
         for index, column in enumerate(record.fields):
             field = message.field.add(name=names[column.name], json_name=spelt[column.name], label=_F.LABEL_OPTIONAL)
-            self._column(home, field, column)
-            self._comment((*place.path, 2, index), column.doc)
-        number_fields(message, place.previous)
+            self._column(draft, field, column)
+            self._comment((*target.path, 2, index), column.doc)
+        number_fields(message, target.previous)
         _add_synthetic_oneofs(message)
         return message
 
-    def _column(self, home: _Home, field: FieldDescriptorProto, column: Field) -> None:
-        path = f"{home.place.column}.{column.name}"
-        old = home.before.fields.get(column.name)
+    def _column(self, draft: _Draft, field: pb.FieldDescriptorProto, column: t.Field) -> None:
+        """Set the type and the label of a column's field."""
+        path = f"{draft.target.column}.{column.name}"
+        old = draft.before.fields.get(column.name)
         match column.type:
-            case Array(element):
+            case t.Array(element):
                 field.label = _F.LABEL_REPEATED
-                self._single(home, field, _Value(field.name, element, f"{path}[]", old))
-            case Map(value):
+                self._single(draft, field, _Value(field.name, element, f"{path}[]", old))
+            case t.Map(value):
                 field.label = _F.LABEL_REPEATED
-                inner = _Value(field.name, value, f"{path}{{}}", home.before.values_of(old))
-                self._map(home, field, inner)
+                inner = _Value(field.name, value, f"{path}{{}}", draft.before.values_of(old))
+                self._map(draft, field, inner)
             case _:
-                self._single(home, field, _Value(field.name, column.type, path, old))
+                self._single(draft, field, _Value(field.name, column.type, path, old))
                 if column.nullable and field.type != _F.TYPE_MESSAGE:
                     field.proto3_optional = True
 
-    def _single(self, home: _Home, field: FieldDescriptorProto, value: _Value) -> None:
+    def _single(self, draft: _Draft, field: pb.FieldDescriptorProto, value: _Value) -> None:
+        """Set the type of one value. An array in an array needs a message around it, because Protobuf cannot
+        nest lists."""
         match value.type:
-            case Array() | Map():
-                wrapped = Record((Field("items", value.type, nullable=False),))
-                self._record(home, field, type_name(value.base, "Items"), wrapped, value)
-            case Record():
-                self._record(home, field, type_name(value.base, ""), value.type, value)
-            case Enum() if _fits_enum(value.type, home.before.message_of(value.old)):
-                self._enum(home, field, value.type, value)
-            case Named():
+            case t.Array() | t.Map():
+                wrapped = t.Record((t.Field("items", value.type, nullable=False),))
+                self._record(draft, field, type_name(value.base, "Items"), wrapped, value)
+            case t.Record():
+                self._record(draft, field, type_name(value.base, ""), value.type, value)
+            case t.Enum() if _fits_enum(value.type, draft.before.message_of(value.old)):
+                self._enum(draft, field, value.type, value)
+            case t.Named():
                 raise UnresolvedType(value.path, ".".join(value.type.parts))
             case _:
-                field.type, field.type_name = _scalar(value.type)
+                field.type, field.type_name = _SCALARS[type(value.type)]
                 if field.type_name:
                     self.imports.add(FILES[field.type_name])
                 else:
                     field.ClearField("type_name")
 
-    def _record(self, home: _Home, field: FieldDescriptorProto, name: str, record: Record, value: _Value) -> None:
-        name = free(name, home.taken)
-        nested = home.message.nested_type.add()
-        previous = home.before.message_of(value.old)
-        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, previous)
-        nested.CopyFrom(self.message(record, place))
+    def _record(
+        self, draft: _Draft, field: pb.FieldDescriptorProto, name: str, record: t.Record, value: _Value
+    ) -> None:
+        """Nest the message of a record and refer to it."""
+        name = free(name, draft.taken)
+        nested = draft.message.nested_type.add()
+        previous = draft.before.message_of(value.old)
+        target = draft.target.nested(name, len(draft.message.nested_type) - 1, value.path, previous)
+        nested.CopyFrom(self.message(record, target))
         nested.name = name
-        field.type, field.type_name = _F.TYPE_MESSAGE, place.name
+        field.type, field.type_name = _F.TYPE_MESSAGE, target.name
 
-    def _enum(self, home: _Home, field: FieldDescriptorProto, type_: Enum, value: _Value) -> None:
+    def _enum(self, draft: _Draft, field: pb.FieldDescriptorProto, type_: t.Enum, value: _Value) -> None:
         """The enum gets a message of its own, because its symbols are names of the scope that declares it."""
-        name = free(type_name(value.base, "Enum"), home.taken)
-        nested = home.message.nested_type.add(name=name)
-        previous = home.before.message_of(value.old)
-        place = home.place.nested(name, len(home.message.nested_type) - 1, value.path, previous)
+        name = free(type_name(value.base, "Enum"), draft.taken)
+        nested = draft.message.nested_type.add(name=name)
+        previous = draft.before.message_of(value.old)
+        target = draft.target.nested(name, len(draft.message.nested_type) - 1, value.path, previous)
         enum = nested.enum_type.add()
-        old = place.previous.enum_type if place.previous else ()
+        old = target.previous.enum_type if target.previous else ()
         number_symbols(enum, type_.symbols, old[0] if old else None)
         enum.name = enum_name(symbol.name for symbol in enum.value)
-        self._comment((*place.path, 4, 0), type_.doc)
-        field.type, field.type_name = _F.TYPE_ENUM, f"{place.name}.{enum.name}"
+        self._comment((*target.path, 4, 0), type_.doc)
+        field.type, field.type_name = _F.TYPE_ENUM, f"{target.name}.{enum.name}"
 
-    def _map(self, home: _Home, field: FieldDescriptorProto, value: _Value) -> None:
+    def _map(self, draft: _Draft, field: pb.FieldDescriptorProto, value: _Value) -> None:
         name = map_entry_name(field.name)
-        self._single(home, home.entries[name].field[1], value)
-        field.type, field.type_name = _F.TYPE_MESSAGE, f"{home.place.name}.{name}"
+        self._single(draft, draft.entries[name].field[1], value)
+        field.type, field.type_name = _F.TYPE_MESSAGE, f"{draft.target.name}.{name}"
 
     def _comment(self, path: Path, doc: str | None) -> None:
         if doc and doc.strip():
             self.comments.append(comment_at(path, doc))
 
 
-def _add_entry(home: _Home, field: str, path: str) -> None:
+def _add_entry(draft: _Draft, field: str, path: str) -> None:
     """Add the message of a map field. The type of its values is set later."""
     name = map_entry_name(field)
-    if name in home.taken or not is_identifier(name):
+    if name in draft.taken or not is_identifier(name):
         why = f'the message "{name}" that Protobuf makes for a map has no name of its own'
         raise UnsupportedType(path, "Protobuf", "map", why, "another column name")
-    home.taken.add(name)
-    entry = home.message.nested_type.add(name=name)
-    home.entries[name] = entry
+    draft.taken.add(name)
+    entry = draft.message.nested_type.add(name=name)
+    draft.entries[name] = entry
     entry.options.map_entry = True
     entry.field.add(name="key", json_name="key", number=1, label=_F.LABEL_OPTIONAL, type=_F.TYPE_STRING)
     entry.field.add(name="value", json_name="value", number=2, label=_F.LABEL_OPTIONAL)
 
 
-def _fits_enum(type_: Enum, previous: DescriptorProto | None) -> bool:
+def _fits_enum(type_: t.Enum, previous: pb.DescriptorProto | None) -> bool:
     """Whether a Protobuf enum can have all symbols of the type, and those that it keeps."""
     return are_symbols({*_kept_symbols(previous), *type_.symbols})
 
 
-def _kept_symbols(previous: DescriptorProto | None) -> list[str]:
+def _kept_symbols(previous: pb.DescriptorProto | None) -> list[str]:
     """The symbol of number 0 of an enum that was made before. It stays, because proto3 needs one."""
     enums = previous.enum_type if previous is not None else ()
     return [value.name for enum in enums for value in enum.value if value.number == 0]
 
 
-def _add_synthetic_oneofs(message: DescriptorProto) -> None:
+def _add_synthetic_oneofs(message: pb.DescriptorProto) -> None:
     """Add the oneof that protoc makes for every optional field of proto3, under a name that is still free."""
     names = {field.name for field in message.field}
     for field in message.field:
@@ -255,48 +225,36 @@ def _add_synthetic_oneofs(message: DescriptorProto) -> None:
             message.oneof_decl.add(name=name)
 
 
-def _scalar(type_: Scalar) -> tuple[_F.Type.ValueType, str]:
-    match type_:
-        case Boolean():
-            return _F.TYPE_BOOL, ""
-        case Integer():
-            return _F.TYPE_INT32, ""
-        case Bigint():
-            return _F.TYPE_INT64, ""
-        case Real():
-            return _F.TYPE_FLOAT, ""
-        case Double():
-            return _F.TYPE_DOUBLE, ""
-        case Text() | Decimal() | Timestamp() | Uuid() | Enum():
-            return _F.TYPE_STRING, ""
-        case Bytes():
-            return _F.TYPE_BYTES, ""
-        case Date():
-            return _F.TYPE_MESSAGE, ".google.type.Date"
-        case Time():
-            return _F.TYPE_MESSAGE, ".google.type.TimeOfDay"
-        case TimestampTz():
-            return _F.TYPE_MESSAGE, ".google.protobuf.Timestamp"
-        case Json():
-            return _F.TYPE_MESSAGE, ".google.protobuf.Value"
-        case _:
-            assert_never(type_)
+# The field type of each scalar, and the message that is written for it.
+_SCALARS: Mapping[type, tuple[_F.Type.ValueType, str]] = {
+    t.Boolean: (_F.TYPE_BOOL, ""),
+    t.Integer: (_F.TYPE_INT32, ""),
+    t.Bigint: (_F.TYPE_INT64, ""),
+    t.Real: (_F.TYPE_FLOAT, ""),
+    t.Double: (_F.TYPE_DOUBLE, ""),
+    **dict.fromkeys((t.Text, t.Decimal, t.Timestamp, t.Uuid, t.Enum), (_F.TYPE_STRING, "")),
+    t.Bytes: (_F.TYPE_BYTES, ""),
+    t.Date: (_F.TYPE_MESSAGE, ".google.type.Date"),
+    t.Time: (_F.TYPE_MESSAGE, ".google.type.TimeOfDay"),
+    t.TimestampTz: (_F.TYPE_MESSAGE, ".google.protobuf.Timestamp"),
+    t.Json: (_F.TYPE_MESSAGE, ".google.protobuf.Value"),
+}
 
 
-class Made:
-    """A message that was written before: its fields by column, and its nested messages by name."""
+class MessageIndex:
+    """A message with its fields by column and its nested messages by name. Without a message, both are empty."""
 
-    def __init__(self, message: DescriptorProto | None) -> None:
-        self.message = message or DescriptorProto()
+    def __init__(self, message: pb.DescriptorProto | None) -> None:
+        self.message = message or pb.DescriptorProto()
         self.fields = {column_of(field): field for field in self.message.field}
         self._nested = {nested.name: nested for nested in self.message.nested_type}
 
-    def values_of(self, field: FieldDescriptorProto | None) -> FieldDescriptorProto | None:
+    def values_of(self, field: pb.FieldDescriptorProto | None) -> pb.FieldDescriptorProto | None:
         """The field that holds the values of a map; None if the field is no map."""
         entry = self.message_of(field)
         return entry.field[1] if entry is not None and entry.options.map_entry else None
 
-    def message_of(self, field: FieldDescriptorProto | None) -> DescriptorProto | None:
+    def message_of(self, field: pb.FieldDescriptorProto | None) -> pb.DescriptorProto | None:
         """The message that was made for a field or around its enum.
 
         It is found through the field and not by its name: names of messages depend on the order of the columns.
@@ -307,9 +265,9 @@ class Made:
         return self._nested.get(full.rpartition(".")[2])
 
 
-def number_fields(message: DescriptorProto, previous: DescriptorProto | None) -> None:
+def number_fields(message: pb.DescriptorProto, previous: pb.DescriptorProto | None) -> None:
     """Give every field its number, and reserve the numbers and names of those that are gone."""
-    old, new = Made(previous), Made(message)
+    old, new = MessageIndex(previous), MessageIndex(message)
     before = old.message
     for column, field in new.fields.items():
         if (same := old.fields.get(column)) and _is_read_alike(old, same, new, field):
@@ -327,9 +285,11 @@ def number_fields(message: DescriptorProto, previous: DescriptorProto | None) ->
     message.reserved_name.extend(_without((*before.reserved_name, *(field.name for field in before.field)), names))
 
 
-def number_symbols(enum: EnumDescriptorProto, symbols: Iterable[str], previous: EnumDescriptorProto | None) -> None:
+def number_symbols(
+    enum: pb.EnumDescriptorProto, symbols: Iterable[str], previous: pb.EnumDescriptorProto | None
+) -> None:
     """Give every symbol its number. The symbol of number 0 stays, because proto3 needs one."""
-    before = previous or EnumDescriptorProto()
+    before = previous or pb.EnumDescriptorProto()
     old = {value.name: value.number for value in before.value}
     reserved = {number for found in before.reserved_range for number in range(found.start, found.end + 1)}
     following = max({*old.values(), *reserved}, default=-1) + 1
@@ -345,7 +305,9 @@ def number_symbols(enum: EnumDescriptorProto, symbols: Iterable[str], previous: 
     enum.reserved_name.extend(_without((*before.reserved_name, *old), set(numbers)))
 
 
-def _is_read_alike(before: Made, old: FieldDescriptorProto, after: Made, new: FieldDescriptorProto) -> bool:
+def _is_read_alike(
+    before: MessageIndex, old: pb.FieldDescriptorProto, after: MessageIndex, new: pb.FieldDescriptorProto
+) -> bool:
     """Whether the new field reads every old value unchanged.
 
     The wire allows more, which is not enough: an int64 that is read as int32 is cut, a bool becomes a number, and a
@@ -370,7 +332,110 @@ def _without(names: Iterable[str], used: set[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in used]
 
 
-def comment_at(path: Path, doc: str) -> SourceCodeInfo.Location:
+def comment_at(path: Path, doc: str) -> pb.SourceCodeInfo.Location:
     """The doc of a declaration as its comment. It has no position, because there is no text yet."""
     lines = (f" {line}".rstrip() for line in doc.strip().split("\n"))
-    return SourceCodeInfo.Location(path=path, span=[0, 0, 0], leading_comments="".join(f"{line}\n" for line in lines))
+    return pb.SourceCodeInfo.Location(
+        path=path, span=[0, 0, 0], leading_comments="".join(f"{line}\n" for line in lines)
+    )
+
+
+# Names: those that protoc derives, and those made for columns, messages and enums
+
+Path: TypeAlias = tuple[int, ...]  # of a declaration in its file, as `SourceCodeInfo.Location.path`
+
+# protoc would read an enum value of such a name as a statement of the enum.
+_STATEMENTS = frozenset(("option", "reserved"))
+
+
+def is_identifier(text: str) -> bool:
+    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is not None
+
+
+def json_name(name: str) -> str:
+    """lowerCamelCase as protoc derives it from a field's name."""
+    return re.sub(r"_+(.?)", lambda found: _ascii_upper(found[1]), name)
+
+
+def map_entry_name(name: str) -> str:
+    """The name of the message that protoc makes for a map field."""
+    return _camel_case(name) + "Entry"
+
+
+def _camel_case(name: str) -> str:
+    """UpperCamelCase as protoc derives it from a field's name; may be empty or begin with a digit."""
+    return re.sub(r"(?:^|_+)([^_]?)", lambda found: _ascii_upper(found[1]), name)
+
+
+def _ascii_upper(text: str) -> str:
+    return text.upper() if text.isascii() else text
+
+
+def field_names(columns: Iterable[str], path: str) -> Mapping[str, str]:
+    """The field of each column: the column's own name if it is an identifier, otherwise one made from it."""
+    named = tuple(columns)
+    taken = {column for column in named if is_identifier(column)}
+    found: dict[str, str] = {}
+    for column in named:
+        if (column.startswith("[") and column.endswith("]")) or "\0" in column:
+            why = "a JSON name cannot be in brackets or hold a NUL, and the name is no identifier"
+            raise UnsupportedType(f"{path}.{column}", "Protobuf", "column", why)
+        if not is_identifier(column):
+            made = re.sub(r"[^A-Za-z0-9_]", "_", column)
+            made = made if is_identifier(made) and json_name(made) != column else f"x_{made}"
+            found[column] = free(made, taken)
+        else:
+            found[column] = column
+    return found
+
+
+def column_of(field: FieldDescriptorProto) -> str:
+    """The column of a field: its name, or its JSON name if that is written out and is no identifier."""
+    given = field.json_name and field.json_name != json_name(field.name)
+    return field.json_name if given and not is_identifier(field.json_name) else field.name
+
+
+def json_names(fields: Mapping[str, str]) -> Mapping[str, str]:
+    """The JSON name of each column: protoc's, or the column itself if it is no identifier or if two would be equal."""
+    spelt = {column: json_name(field) if field == column else column for column, field in fields.items()}
+    counts = Counter(spelt.values())
+    return {column: name if counts[name] == 1 else column for column, name in spelt.items()}
+
+
+def type_name(field: str, suffix: str) -> str:
+    """The name for the message or enum of a field, before clashes are resolved."""
+    name = _camel_case(field) + suffix
+    return name if is_identifier(name) else f"T{name}"
+
+
+def free(name: str, taken: set[str]) -> str:
+    """The name, or if it is taken, with the smallest number behind it that is not. Adds it to `taken`."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        found = f"{name}{number}"
+    taken.add(found)
+    return found
+
+
+def enum_name(symbols: Iterable[str]) -> str:
+    """The name of the enum that a message is made around. Its symbols are names beside it."""
+    taken = set(symbols)
+    return free("Values", taken) if "Value" in taken else "Value"
+
+
+def are_symbols(symbols: Iterable[str]) -> bool:
+    """Whether an enum can have these symbols.
+
+    protoc refuses two symbols that it would derive the same name from, such as `F` and `f`.
+    """
+    named = set(symbols)
+    plain = {_pascal_case(symbol, enum_name(named)) for symbol in named}
+    return len(plain) == len(named) and all(is_identifier(one) and one not in _STATEMENTS for one in named)
+
+
+def _pascal_case(symbol: str, enum: str) -> str:
+    """As protoc derives it: without the enum's name at its beginning, and without case and `_` within words."""
+    prefix = re.match("_*" + "_*".join(enum.lower()) + "_*", symbol, re.IGNORECASE)
+    rest = symbol[prefix.end() :] if prefix else ""
+    return "".join(word.capitalize() for word in (rest or symbol).split("_"))

@@ -9,65 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
-from headgate.registry.compatibility.json_schema.nodes import (
-    Anything,
-    Array,
-    Boolean,
-    Combined,
-    Common,
-    Conditional,
-    Const,
-    Enum,
-    Node,
-    Not,
-    Nothing,
-    Null,
-    Number,
-    Object,
-    Reference,
-    String,
-)
+from headgate.registry.compatibility import json_nodes as n
 from headgate.registry.json_documents import REFERENCES, Documents, Draft
-from headgate.schema.formats.documents import Json, compact
+from headgate.schema.written import Json, compact
 
 Schema = dict[str, Json]
 
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
 CONDITIONS = ("if", "then", "else")
-NUMBER_KEYWORDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
-STRING_KEYWORDS = frozenset(("minLength", "maxLength", "pattern", "format"))
-ARRAY_KEYWORDS = frozenset(
-    (
-        "items",
-        "additionalItems",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "prefixItems",
-        "unevaluatedItems",
-        "contains",
-    )
-)
-OBJECT_KEYWORDS = frozenset(
-    (
-        *("properties", "required", "minProperties", "maxProperties", "dependencies", "patternProperties"),
-        *(
-            "additionalProperties",
-            "propertyNames",
-            "dependentRequired",
-            "dependentSchemas",
-            "unevaluatedProperties",
-        ),
-    )
-)
+_NUMBER_KEYWORDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+# The keywords that constrain values of a type.
 KEYWORDS = {
-    "string": STRING_KEYWORDS,
-    "integer": NUMBER_KEYWORDS,
-    "number": NUMBER_KEYWORDS,
-    "array": ARRAY_KEYWORDS,
-    "object": OBJECT_KEYWORDS,
-}
+    "string": frozenset(("minLength", "maxLength", "pattern", "format")),
+    "integer": _NUMBER_KEYWORDS,
+    "number": _NUMBER_KEYWORDS,
+    "array": frozenset((
+        "items", "additionalItems", "minItems", "maxItems", "uniqueItems", "prefixItems", "unevaluatedItems",
+        "contains",
+    )),
+    "object": frozenset((
+        "properties", "required", "minProperties", "maxProperties", "dependencies", "patternProperties",
+        "additionalProperties", "propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
+    )),
+}  # fmt: skip
 _SINCE_6 = (Draft.V6, Draft.V7, Draft.V2019_09, Draft.V2020_12)
 # The drafts that know a keyword. A keyword that is not listed is known to all.
 LIFE = {
@@ -89,41 +55,41 @@ class Loader:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._nodes: dict[int, Node] = {}
+        self._nodes: dict[int, n.Node] = {}
         self._targets: dict[int, Json] = {}
         # Kept as long as the loader, because pairs of nodes are known by identity.
-        self._anything, self._nothing = Anything(), Nothing()
+        self._anything, self._nothing = n.Anything(), n.Nothing()
 
-    def root(self) -> Node:
+    def root(self) -> n.Node:
         return self.node(self._documents.root)
 
-    def target(self, reference: Reference) -> Node:
+    def target(self, reference: n.Reference) -> n.Node:
         """The node that a reference leads to, through other references if necessary."""
         seen: set[int] = set()
-        node: Node = reference
-        while isinstance(node, Reference):
+        node: n.Node = reference
+        while isinstance(node, n.Reference):
             if node.target in seen:
                 return self._anything  # a reference that leads to itself constrains nothing
             seen.add(node.target)
             node = self.node(self._targets[node.target])
         return node
 
-    def node(self, schema: Json) -> Node:
+    def node(self, schema: Json) -> n.Node:
         if not isinstance(schema, dict):
             return self._nothing if schema is False else self._anything
         if id(schema) not in self._nodes:
             self._nodes[id(schema)] = self._load(schema)
         return self._nodes[id(schema)]
 
-    def _load(self, schema: Schema) -> Node:
+    def _load(self, schema: Schema) -> n.Node:
         parts = [*self._parts(schema)]
         common = _common(schema, self._documents.draft(schema))
         if not parts:
-            return Anything(common)
-        node = parts[0] if len(parts) == 1 else Combined("allOf", tuple(parts))
+            return n.Anything(common)
+        node = parts[0] if len(parts) == 1 else n.Combined("allOf", tuple(parts))
         return replace(node, common=common)
 
-    def _parts(self, schema: Schema) -> Iterator[Node]:
+    def _parts(self, schema: Schema) -> Iterator[n.Node]:
         draft = self._documents.draft(schema)
         for keyword in REFERENCES if draft > Draft.V7 else ("$ref",):
             if isinstance(reference := schema.get(keyword), str):
@@ -131,19 +97,19 @@ class Loader:
                 if draft <= Draft.V7:
                     return
         if isinstance(values := schema.get("enum"), list):
-            yield Enum(frozenset(_text(value) for value in values))
+            yield n.Enum(frozenset(_text(value) for value in values))
         for criterion in COMBINATIONS:
             if isinstance(members := schema.get(criterion), list):
-                yield Combined(criterion, tuple(self.node(member) for member in members))
+                yield n.Combined(criterion, tuple(self.node(member) for member in members))
         if "not" in schema:
-            yield Not(self.node(schema["not"]))
+            yield n.Not(self.node(schema["not"]))
         if "const" in schema and draft >= Draft.V6:
-            yield Const(_text(schema["const"]))
+            yield n.Const(_text(schema["const"]))
         yield from self._typed(schema)
         if draft >= Draft.V7 and any(keyword in schema for keyword in CONDITIONS):
-            yield Conditional(compact([schema.get(keyword) for keyword in CONDITIONS], sort_keys=True))
+            yield n.Conditional(compact([schema.get(keyword) for keyword in CONDITIONS], sort_keys=True))
 
-    def _typed(self, schema: Schema) -> Iterator[Node]:
+    def _typed(self, schema: Schema) -> Iterator[n.Node]:
         """The nodes of `type`, then those of keywords for types that `type` does not name."""
         written = schema.get("type")
         named = [written] if isinstance(written, str) else written if isinstance(written, list) else []
@@ -151,7 +117,7 @@ class Loader:
         if isinstance(written, str):
             yield self._of_type(schema, written)
         elif types:
-            yield Combined("anyOf", tuple(self._of_type(schema, name) for name in types))
+            yield n.Combined("anyOf", tuple(self._of_type(schema, name) for name in types))
         covered = frozenset(keyword for name in types for keyword in KEYWORDS.get(name, ()))
         draft = self._documents.draft(schema)
         present = {keyword for keyword in schema if draft in LIFE.get(keyword, Draft)}
@@ -159,12 +125,12 @@ class Loader:
             if (KEYWORDS[name] - covered) & present:
                 yield self._of_type(schema, name)
 
-    def _of_type(self, schema: Schema, name: str) -> Node:
+    def _of_type(self, schema: Schema, name: str) -> n.Node:
         match name:
             case "string":
                 pattern = schema.get("pattern")
                 longest, shortest = _number(schema, "maxLength"), _number(schema, "minLength")
-                return String(longest, shortest, pattern if isinstance(pattern, str) else None)
+                return n.String(longest, shortest, pattern if isinstance(pattern, str) else None)
             case "number" | "integer":
                 return self._of_number(schema, is_integer=name == "integer")
             case "array":
@@ -172,25 +138,22 @@ class Loader:
             case "object":
                 return self._of_object(schema)
             case "boolean":
-                return Boolean()
+                return n.Boolean()
             case _:
-                return Null()
+                return n.Null()
 
-    def _of_number(self, schema: Schema, *, is_integer: bool) -> Number:
+    def _of_number(self, schema: Schema, *, is_integer: bool) -> n.Number:
         # Draft 4 has "exclusiveMaximum": true beside "maximum". It is not compared, like in Confluent's registry.
-        return Number(
-            _number(schema, "maximum"),
-            _number(schema, "minimum"),
-            _number(schema, "exclusiveMaximum"),
-            _number(schema, "exclusiveMinimum"),
-            _number(schema, "multipleOf"),
-            is_integer,
-        )
+        limit = partial(_number, schema)
+        return n.Number(
+            limit("maximum"), limit("minimum"), limit("exclusiveMaximum"), limit("exclusiveMinimum"),
+            limit("multipleOf"), is_integer,
+        )  # fmt: skip
 
-    def _of_array(self, schema: Schema) -> Array:
+    def _of_array(self, schema: Schema) -> n.Array:
         draft = self._documents.draft(schema)
         contains = "contains" in schema and draft >= Draft.V2019_09
-        array = Array(
+        array = n.Array(
             max_items=_number(schema, "maxItems"),
             min_items=_number(schema, "minItems"),
             max_contains=_number(schema, "maxContains") if contains else None,
@@ -200,7 +163,7 @@ class Loader:
         )
         return self._with_items(schema, array, draft)
 
-    def _with_items(self, schema: Schema, array: Array, draft: Draft) -> Array:
+    def _with_items(self, schema: Schema, array: n.Array, draft: Draft) -> n.Array:
         """`prefixItems` and `items` of 2020-12 are `items` and `additionalItems` of earlier drafts."""
         items, prefix = schema.get("items"), schema.get("prefixItems")
         if draft >= Draft.V2020_12:
@@ -213,20 +176,20 @@ class Loader:
             return array if rest is False else self._with_additional(array, rest)
         return self._with_additional(self._with_tuple(array, items), rest)
 
-    def _with_tuple(self, array: Array, items: Json) -> Array:
+    def _with_tuple(self, array: n.Array, items: Json) -> n.Array:
         members = items if isinstance(items, list) else []
         return replace(array, tuple_=tuple(self.node(item) for item in members))
 
-    def _with_additional(self, array: Array, rest: Json) -> Array:
+    def _with_additional(self, array: n.Array, rest: Json) -> n.Array:
         if isinstance(rest, dict):
             return replace(array, additional=self.node(rest))
         return replace(array, permits_additional=rest is not False)
 
-    def _of_object(self, schema: Schema) -> Object:
+    def _of_object(self, schema: Schema) -> n.Object:
         draft = self._documents.draft(schema)
         rest, required = schema.get("additionalProperties"), schema.get("required")
         names = required if isinstance(required, list) else []
-        node = Object(
+        node = n.Object(
             properties=self._named(schema, "properties"),
             required=frozenset(name for name in names if isinstance(name, str)),
             permits_additional=rest is not False,
@@ -236,28 +199,27 @@ class Loader:
             max_properties=_number(schema, "maxProperties"),
             min_properties=_number(schema, "minProperties"),
         )
-        if draft >= Draft.V2019_09:
-            schemas = self._named(schema, "dependentSchemas")
-            return replace(node, property_dependencies=_lists(schema, "dependentRequired"), schema_dependencies=schemas)
-        schemas = self._named(schema, "dependencies")
-        return replace(node, property_dependencies=_lists(schema, "dependencies"), schema_dependencies=schemas)
+        split = draft >= Draft.V2019_09  # before, one keyword held both kinds of dependencies
+        lists = _lists(schema, "dependentRequired" if split else "dependencies")
+        schemas = self._named(schema, "dependentSchemas" if split else "dependencies")
+        return replace(node, property_dependencies=lists, schema_dependencies=schemas)
 
-    def _named(self, schema: Schema, keyword: str) -> dict[str, Node]:
+    def _named(self, schema: Schema, keyword: str) -> dict[str, n.Node]:
         named = schema.get(keyword)
         members = named.items() if isinstance(named, dict) else ()
         return {name: self.node(inner) for name, inner in members if isinstance(inner, dict | bool)}
 
-    def _optional(self, schema: Schema, keyword: str) -> Node | None:
+    def _optional(self, schema: Schema, keyword: str) -> n.Node | None:
         return self.node(schema[keyword]) if keyword in schema else None
 
-    def _reference(self, schema: Schema, written: str) -> Reference:
+    def _reference(self, schema: Schema, written: str) -> n.Reference:
         target, _ = self._documents.follow(schema, written)
         self._targets[id(target)] = target
-        return Reference(id(target), written)
+        return n.Reference(id(target), written)
 
 
-def _common(schema: Schema, draft: Draft) -> Common:
-    return Common(
+def _common(schema: Schema, draft: Draft) -> n.Common:
+    return n.Common(
         _string(schema, "id" if draft is Draft.V4 else "$id"),
         _string(schema, "title"),
         _string(schema, "description"),
