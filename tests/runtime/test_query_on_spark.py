@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 from typing import cast
 
 import orjson
@@ -12,10 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.connectors.connections import Clients, ServerOptions
 from headgate.plan.definitions import QueryDefinition, SelectDefinition
+from headgate.runtime.errors import QueryCancelled
 from headgate.runtime.query import COLLECTED_BYTES, BatchQuery, Columns, Failed, Finished, QueryRequest, Rows
 from headgate.runtime.spool import Receiver
+from tests.embedded.world_fixtures import eventually
 
 pytestmark = pytest.mark.spark
+
+TIMEOUT = 60.0  # seconds, on a busy machine
 
 Answers = Callable[[str, int | None], tuple[list[list[object]], bool]]
 
@@ -80,3 +85,25 @@ def test_a_row_is_large_also_by_what_is_inside_of_a_value(answers: Answers, valu
 
 def test_a_limit_of_no_rows_gives_none(answers: Answers) -> None:
     assert answers("SELECT id FROM range(9) LIMIT 0", 0)[0] == []
+
+
+def test_a_query_whose_rows_are_collected_can_be_cancelled(session: SparkSession, tmp_path: Path) -> None:
+    """Spark runs the job of `toArrow` in a thread of its own, which must have the tag of the query."""
+    receiver = Receiver(tmp_path, 1 << 26)
+    sql = "SELECT sum(a.id % (b.id + 1)) AS x FROM range(1000000) AS a CROSS JOIN range(1000000) AS b LIMIT 1"
+    select = SelectDefinition(QueryDefinition(sql, (("x", None),), limit=1), {})
+    query = BatchQuery(session, QueryRequest(select, ServerOptions({}, {}), {}), cast("Clients", None), receiver.open())
+    running = Thread(target=query.run, args=(receiver.address, "pool"), daemon=True)
+    running.start()
+    tracker = session.sparkContext.statusTracker()
+    assert eventually(lambda: bool(tracker.getActiveJobsIds()), TIMEOUT)
+    assert eventually(lambda: _has_ended(query, running), TIMEOUT)
+    (answer,) = query.answers()
+    assert isinstance(answer, Failed)
+    assert isinstance(answer.error, QueryCancelled)
+    receiver.close()
+
+
+def _has_ended(query: BatchQuery, running: Thread) -> bool:
+    query.cancel()
+    return not running.is_alive()
