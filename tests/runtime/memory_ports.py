@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.catalog.errors import LeaseLost
 from headgate.catalog.positions import KafkaPosition, KafkaRecord, Position, Positions, furthest, limited
 from headgate.catalog.tasks import Quarantined, QuarantineFolder, require_ledger
-from headgate.runtime.errors import Fenced
+from headgate.runtime.errors import ComputationFailed, Fenced
 from headgate.runtime.ports import (
     Append,
     Batch,
     Changes,
+    InputRange,
     Ledger,
     Limit,
     Mark,
@@ -137,6 +138,11 @@ class KeepPlan:
         if not self._keyed:
             return Append(frame([row for row in rows if row[1] is not None and passes(row[1])]))
         return Upsert(frame(list(latest(rows).items())), ("key",))
+
+    def locate(
+        self, session: SparkSession, failed: ComputationFailed, error: BaseException, ranges: Mapping[int, InputRange]
+    ) -> ComputationFailed:  # fmt: skip
+        return failed
 
 
 def latest(rows: Iterable[Row]) -> dict[str, int | None]:
@@ -256,6 +262,9 @@ class MemoryStore:
         """What an engine does before it writes: raise if it has lost the lease."""
         if self.lease != self.shared.lease:
             raise LeaseLost("memory", self.lease, "another engine")
+
+    def task_uuid(self, task: int) -> str:
+        return f"{task:032x}"
 
     def next_epoch(self, task: int) -> int:
         self._starts += 1

@@ -31,7 +31,7 @@ class Records:
         cluster = SimpleNamespace(brokers="b:1", mean_record_bytes=self._mean_record_bytes)
         clients = cast("Clients", SimpleNamespace(kafka=lambda _: cluster))
         source = SourceDefinition(1, "s", "t", 3, plan("WITH (ON ERROR = SKIP)"))
-        self.input = KafkaInput(source, clients, 2, 'sink "out"', "b:1")
+        self.input = KafkaInput(source, clients, 2, 'sink "out"', "b:1", "headgate-2")
 
     def _mean_record_bytes(self, topic: str, places: Sequence[tuple[int, int]]) -> float:
         assert topic == Topic("t", "id", PARTITIONS).name

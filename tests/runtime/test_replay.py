@@ -124,7 +124,7 @@ def made_task(
     view = QueryDefinition(f"SELECT {query} AS text FROM {spark_name(1)}", (("text", None),), (1,))
     relations: dict[int, RelationDefinition] = {1: source, 4: ViewDefinition(4, "v", view, ("text",))}
     sink = SinkDefinition("s", 1 if query is None else 4, "out", 3, None, value, None, "NONE")
-    input_ = KafkaInput(source, clients, 2, 'sink "s"', "b:1")
+    input_ = KafkaInput(source, clients, 2, 'sink "s"', "b:1", "headgate-2")
     input_.reader = Reader(session, source, clients, records)
     plan_ = SinkPlan(TaskDefinition(2, "s", source, relations, sink))
     task = Task(2, "s", {1: input_}, plan_, Target(sink, cast("KafkaCluster", cluster)), cast("LedgerStore", None))

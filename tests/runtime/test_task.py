@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.catalog.positions import KafkaPosition, Position
+from headgate.catalog.positions import KafkaPosition, Position, Positions
 from headgate.catalog.tasks import QuarantineFolder
 from headgate.connectors.errors import BrokerUnreachable
 from headgate.runtime.errors import Fenced, SparkGone, TaskFailed
@@ -284,10 +284,14 @@ def test_an_engine_that_lost_its_lease_writes_nothing() -> None:
 
 
 class CountingStep:
-    """Counts how often the target was brought in step, and up to where."""
+    """Counts how often the target was brought in step, and up to where. It takes so many batches."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: int = 1) -> None:
         self.ends: list[Position] = []
+        self._parts = parts
+
+    def is_last(self, positions: Positions) -> bool:
+        return len(self.ends) + 1 >= self._parts
 
     def write(self, session: SparkSession, batch: Batch) -> None:
         self.ends.append(batch.end[SOURCE])
@@ -316,6 +320,32 @@ def test_a_target_is_brought_in_step_also_if_there_is_nothing_to_read() -> None:
     setup.run()
     assert not setup.task.has_work({SOURCE: setup.topic.end()})
     assert step.ends == [topic_at(3)]
+
+
+def test_a_target_is_in_step_when_the_last_part_of_its_keys_is_written() -> None:
+    setup, step = Setup(), CountingStep(3)
+    setup.run()
+    setup.start("replaced", step)
+    written = []
+    for _ in range(3):
+        assert setup.run() == 0
+        assert setup.shared.ledger is not None
+        written.append((setup.shared.ledger.number, setup.shared.ledger.definition))
+    assert written == [(2, "keep"), (3, "keep"), (4, "replaced")]
+    assert step.ends == [topic_at(3)] * 3
+    assert setup.run() is None
+
+
+def test_all_parts_are_written_again_if_the_task_ends_between_them() -> None:
+    setup = Setup()
+    setup.run()
+    setup.start("replaced", CountingStep(2))
+    setup.run()
+    setup.start("replaced", step := CountingStep(2))
+    setup.run()
+    setup.run()
+    assert len(step.ends) == 2
+    assert setup.run() is None
 
 
 def test_an_open_mark_is_reached_before_the_target_is_brought_in_step() -> None:

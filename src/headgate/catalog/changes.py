@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from headgate.catalog.objects import Column, Dependency, DesiredTaskState, Growth, Object
+from headgate.catalog.positions import RecordPosition
 from headgate.catalog.secrets import SecretSource
 from headgate.schema.types import Type
 from headgate.sql.statement import Create
@@ -102,4 +103,4 @@ class Commit:
     changes: tuple[Change, ...]
     cause: str
     statement: str | None = None
-    position: str | None = None
+    position: RecordPosition | None = None

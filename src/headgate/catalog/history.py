@@ -15,6 +15,7 @@ from typing import assert_never
 from headgate.catalog import changes as c
 from headgate.catalog.apply import AppliedChange
 from headgate.catalog.objects import Column, DesiredTaskState, Object
+from headgate.catalog.positions import RecordPosition
 from headgate.schema.names import quote_identifier
 from headgate.schema.render import print_type
 
@@ -29,7 +30,7 @@ class Entry:
     object: str
     change: str
     cause: str
-    position: str | None
+    position: RecordPosition | None
     statement: str | None
 
 

@@ -140,7 +140,9 @@ def _events(_: Catalog, reader: Reader) -> Iterator[Row]:
 
 
 def _history(_: Catalog, reader: Reader) -> Iterator[Row]:
-    return ((e.time, e.object, e.change, e.cause, e.position, e.statement) for e in reader.history())
+    for e in reader.history():
+        position = None if e.position is None else dump_record(e.position)
+        yield e.time, e.object, e.change, e.cause, position, e.statement
 
 
 def _schemas(catalog: Catalog, _: Reader) -> Iterator[Row]:
@@ -220,7 +222,7 @@ HEADGATE_CATALOG = (
     ),
     _table("events", _events, "time timestamptz!, object text!, event text!, detail text"),
     _table(
-        "history", _history, "time timestamptz!, object text!, change text!, cause text!, position text, statement text"
+        "history", _history, "time timestamptz!, object text!, change text!, cause text!, position json, statement text"
     ),
     _table("schemas", _schemas, "id bigint!, subject text!, text text!, format text!, registry text!, object text!"),
     _table(

@@ -30,6 +30,7 @@ from headgate.resolve.statements import kafka_server, registry_server, topic_nam
 from headgate.runtime.errors import SinkCannotFollow
 from headgate.schema.types import Field, Record
 from headgate.sql.formats import Format
+from headgate.sql.query.marked_sql import marked_sql
 from headgate.sql.query.scope import AnalysedQuery
 from headgate.sql.query.tree import ColumnRef
 from headgate.sql.registry_formats import RegistryFormat
@@ -79,7 +80,21 @@ def task_definition(catalog: Catalog, sink: Object) -> d.TaskDefinition:
     assert isinstance(source, d.SourceDefinition)
     key = _source_key(catalog, planned) if source.layout.envelope != "NONE" else {}
     definition = _definition_name(catalog, relations)
-    return d.TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version, definition)
+    marked = _marked_sql(catalog, planned.relation, relations, source, key) if key else None
+    return d.TaskDefinition(sink.id, sink.name, source, relations, planned, key, catalog.version, definition, marked)
+
+
+def _marked_sql(
+    catalog: Catalog, relation: int, relations: d.Relations, source: d.SourceDefinition, key: Iterable[str]
+) -> str | None:
+    """One query for all views between a sink and its source, lowest first."""
+    views: list[d.ViewDefinition] = []
+    while isinstance(view := relations[relation], d.ViewDefinition):
+        views.insert(0, view)
+        (relation,) = view.query.relations
+    trees = [(valid_query(catalog, catalog.get(view.id)).tree, view.columns) for view in views]
+    columns = [column.name for column in source.layout.columns]
+    return marked_sql(d.spark_name(source.id), columns, trees, tuple(key), d.PRESENT)
 
 
 def _definition_name(catalog: Catalog, relations: Iterable[int]) -> str:
@@ -141,10 +156,17 @@ def _relation(catalog: Catalog, relation: Object) -> d.RelationDefinition:
 
 def query_definition(analysed: AnalysedQuery) -> d.QueryDefinition:
     """What the runtime needs of an analysed query."""
-    columns = tuple((column.name, column.type) for column in analysed.columns)
     system = system_relations_read(analysed)
-    hidden = frozenset(name for name in system if names_hidden_columns(analysed, name))
-    return d.QueryDefinition(analysed.spark_sql, columns, relations_read(analysed), system, hidden)
+    return d.QueryDefinition(
+        analysed.spark_sql,
+        tuple((column.name, column.type) for column in analysed.columns),
+        relations_read(analysed),
+        system,
+        frozenset(name for name in system if names_hidden_columns(analysed, name)),
+        tuple(d.ExpressionText(w.start, w.end, w.text, w.column) for w in analysed.written),
+        analysed.row_by_row,
+        analysed.limit,
+    )
 
 
 def columns_read(catalog: Catalog, analysed: AnalysedQuery) -> dict[str, Record]:

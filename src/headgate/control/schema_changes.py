@@ -92,7 +92,11 @@ class SchemaChanges:
         ids = ", ".join(str(a.schema.id) for a in new)
         unit = Commit((*planned.changes, *sinks), f"schema id {ids}", None, new[0].record)
         self._store.commit_all([unit], planned=catalog.version)
-        log.info('source "%s" follows schema id %s, first seen at %s', source.name, ids, new[0].record)
+        at = new[0].record
+        log.info(
+            'source "%s" follows schema id %s, first seen at topic "%s" partition %s offset %s',
+            source.name, ids, at.topic, at.partition, at.offset,
+        )  # fmt: skip
 
     def _registered(self, catalog: Catalog, sink: SinkChange) -> DefinitionChanged | None:
         try:

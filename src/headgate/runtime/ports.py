@@ -24,13 +24,17 @@ from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from headgate.catalog.positions import Position, Positions
 from headgate.catalog.tasks import Ledger as Ledger
 from headgate.catalog.tasks import Mark as Mark
 from headgate.catalog.tasks import Quarantined, QuarantineFolder
 from headgate.connectors.kafka import Topic
+from headgate.plan.definitions import PRESENT
+from headgate.runtime.errors import ComputationFailed
 from headgate.runtime.source import Arrived
+from headgate.schema.render import spark_identifier
 
 # Batches and ledgers
 
@@ -113,6 +117,9 @@ class LedgerStore(Protocol):
     """Where ledgers live that their target cannot hold: the catalog. Every write raises LeaseLost once another engine has
     taken the catalog over. Writes of several tasks at one moment share one transaction."""
 
+    def task_uuid(self, task: int) -> str:
+        """What identifies a task outside of the catalog: two projects may share a cluster or a database."""
+
     def next_epoch(self, task: int) -> int:
         """A new epoch for a task that starts: larger than all before it, also of engines that had the lease earlier."""
 
@@ -164,12 +171,24 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """The present row of each changed key, without old rows. `changed` has the key of every change, each once: a key that has
-    no row in `rows` is deleted. None if nothing is deleted."""
+    """The present row of each changed key, without old rows. Keys that are deleted are told in one of two ways:
+
+    - `marked`: `rows` has a row for every changed key, and its column `PRESENT` says whether the key has a row now. The
+      other columns of a deleted key mean nothing, but for its key.
+    - `changed` has the key of every change, each once: a key that has no row in `rows` is deleted. None if none is.
+    """
 
     rows: DataFrame
     key: tuple[str, ...]
     changed: DataFrame | None = None
+    marked: bool = False
+
+    def unmarked(self) -> Upsert:
+        """The same changes in the second way."""
+        if not self.marked:
+            return self
+        keys = self.rows.select(*[F.col(spark_identifier(name)) for name in self.key])
+        return Upsert(self.rows.where(PRESENT).drop(PRESENT), self.key, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +283,15 @@ class Input(Protocol):
 # Plans and targets
 
 
+@dataclass(frozen=True, slots=True)
+class InputRange:
+    """What a failed batch read of an input, and how to read a part of it again."""
+
+    start: Position
+    end: Position
+    read: Callable[[Position, Position], Changes]
+
+
 class Plan(Protocol):
     """What a task computes. Made from a resolved definition; keeps what does not depend on a batch."""
 
@@ -273,6 +301,12 @@ class Plan(Protocol):
 
     def compute(self, session: SparkSession, changes: Mapping[int, Changes], batch: Batch) -> Changes:
         """The changes of the output for the changes of the inputs. Nothing is run yet."""
+
+    def locate(
+        self, session: SparkSession, failed: ComputationFailed, error: BaseException, ranges: Mapping[int, InputRange]
+    ) -> ComputationFailed:
+        """The same error, which names the expression and the record that cannot be computed, as far as they can be found in
+        a bounded time. ``error`` is what the write raised."""
 
 
 class Target(Protocol):

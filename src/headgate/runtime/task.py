@@ -4,8 +4,8 @@
              otherwise the first positions, which are stored at once
     choose   an end for each input, not before an open mark; nothing new: no batch
     mark     for targets whose ledger is in the catalog: the end becomes durable before anything is written
-    write    the plan over (start, end] goes to the target. If the plan is another one than that of the ledger, a batch
-             without new records brings a keyed target in step first
+    write    the plan over (start, end] goes to the target. If the plan is another one than that of the ledger, batches
+             without new records bring a keyed target in step first, each for a part of the keys
     commit   the ledger moves by compare-and-set, with the rejected records; then the inputs are released
 
 After a crash the next batch starts at the ledger. A target with its own ledger has either all of the lost batch or nothing.
@@ -19,6 +19,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, islice
 from typing import Protocol
 
@@ -28,11 +29,12 @@ from headgate.catalog.positions import Positions, lag, reaches
 from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder
 from headgate.errors import HeadgateError
 from headgate.runtime.crash_points import crash_point
-from headgate.runtime.errors import Fenced, SparkGone, TaskFailed
+from headgate.runtime.errors import ComputationFailed, Fenced, SparkGone, TaskFailed
 from headgate.runtime.ports import (
     Batch,
     BatchResult,
     Input,
+    InputRange,
     LedgerStore,
     Limit,
     Plan,
@@ -53,10 +55,15 @@ NO_MARK = Mark(None, 0)
 
 
 class Step(Protocol):
-    """Brings a keyed target in step with a plan that was replaced, up to the ledger's positions."""
+    """Brings a keyed target in step with a plan that was replaced, up to the ledger's positions, in one or more batches: each is
+    a part of the keys. The ledger gets the new definition with the last one. After a crash all parts are written again;
+    what was written before does not differ any more."""
+
+    def is_last(self, positions: Positions) -> bool:
+        """Whether the next part is the last one."""
 
     def write(self, session: SparkSession, batch: Batch) -> None:
-        """Write the difference between what the target holds and what the plan gives. May be repeated after a crash."""
+        """Write the difference between what the target holds and what the plan gives, for the next part of the keys."""
 
 
 class Task:
@@ -97,6 +104,7 @@ class Task:
         self._crash = crash
         self._mark = NO_MARK
         self._counted = False  # whether the attempt under way is counted in the mark
+        self._tried: Batch | None = None  # the batch of the attempt under way
 
     # Where it stands
 
@@ -178,7 +186,7 @@ class Task:
                 if attempt < LEARN_TRIES and self._learned(error):
                     self._uncount_attempt()
                     continue
-                raise self._failure(error) from error
+                raise self._failure(session, error) from error
         raise AssertionError("the last attempt returns or raises")
 
     def _learned(self, error: BaseException) -> bool:
@@ -188,18 +196,15 @@ class Task:
 
     def _run(self, session: SparkSession, limit: Limit, available: Positions) -> BatchResult | None:
         began = time.monotonic()
-        self._counted = False
+        self._counted, self._tried = False, None
         if self.ledger is None:
             self.begin()
         # First up to an open mark: the target may already have newer rows than those of the ledger.
         step = self._step if self._is_out_of_step() and self._mark.end is None else None
-        batch = (
-            self._choose(session, limit, available)
-            if step is None
-            else self._batch(self.positions, self.plan.definition)
-        )
+        batch = self._choose(session, limit, available) if step is None else self._step_batch(step)
         if batch is None:
             return None
+        self._tried = batch
         self._crash("after_choose", batch.number)
         self._save_mark(batch)
         self._crash("after_mark", batch.number)
@@ -227,6 +232,11 @@ class Task:
         if not reaches(end, mark):
             self._drop_mark("a record before its end halts the task, or its records are gone")
         return self._batch(end, ledger.definition if self._is_out_of_step() else self.plan.definition)
+
+    def _step_batch(self, step: Step) -> Batch:
+        """A batch without new records. The target has the new definition when the last of them is committed."""
+        last = step.is_last(self.positions)
+        return self._batch(self.positions, self.plan.definition if last else self._known_ledger().definition)
 
     def _batch(self, end: Positions, definition: str) -> Batch:
         ledger, now = self._known_ledger(), datetime.now(UTC)
@@ -317,12 +327,14 @@ class Task:
 
     # Failures
 
-    def _failure(self, error: BaseException) -> HeadgateError:
+    def _failure(self, session: SparkSession, raised: BaseException) -> HeadgateError:
         """The error to show. What the target has is not known any more, so the next batch begins anew."""
-        error = self.target.explain(error)
+        error = self.target.explain(raised)
         for id_, position in self.positions.items():
             error = self.inputs[id_].explain(error, position)
         self.ledger = None
+        if isinstance(error, ComputationFailed):
+            error = self._located(session, error, raised)
         if not isinstance(error, HeadgateError):
             log.error("task %s failed", self.name, exc_info=error)
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
@@ -331,6 +343,19 @@ class Task:
         if error.retryable and not isinstance(error, SparkGone):
             self._uncount_attempt()
         return error
+
+    def _located(self, session: SparkSession, failed: ComputationFailed, raised: BaseException) -> ComputationFailed:
+        if self._tried is None:
+            return failed
+        start, end = self._tried.start, self._tried.end
+        ranges = {
+            id_: InputRange(start[id_], end[id_], partial(input_.read, session)) for id_, input_ in self.inputs.items()
+        }
+        try:
+            return self.plan.locate(session, failed, raised, ranges)
+        except Exception:  # what failed is known, and that it cannot be said more exactly is no other failure
+            log.exception("task %s: the record that cannot be computed was not found", self.name)
+            return failed
 
     def _uncount_attempt(self) -> None:
         """An attempt that failed for an outage or a new schema says nothing against its range."""

@@ -132,12 +132,12 @@ def test_a_text_that_is_not_unicode_is_refused(store: SqliteStore) -> None:
 
 def test_history_tells_what_changed_in_order_with_cause_and_statement(store: SqliteStore) -> None:
     view = create(store, Kind.VIEW, "v")
-    store.commit([ObjectRenamed(view, "w")], cause="schema 7 of orders-value", position="orders/0/42")
+    store.commit([ObjectRenamed(view, "w")], cause="schema 7 of orders-value", position=KafkaRecord("orders", 0, 42))
     store.commit([ObjectDropped(view)], cause="statement", statement="DROP VIEW w")
     lines = [(e.object, e.change, e.cause, e.position, e.statement) for e in store.history()]
     assert lines == [
         ("v", "created view", "statement", None, "CREATE VIEW v"),
-        ("w", "renamed from v to w", "schema 7 of orders-value", "orders/0/42", None),
+        ("w", "renamed from v to w", "schema 7 of orders-value", KafkaRecord("orders", 0, 42), None),
         ("w", "dropped view", "statement", None, "DROP VIEW w"),
     ]
     assert [e.sequence for e in store.history(view)] == [1, 2, 3]
@@ -417,3 +417,17 @@ def test_a_megabyte_statement_that_touches_many_objects_is_stored_once(store: Sq
     store.commit(changes, cause="statement", statement=text)
     assert {e.statement for e in store.history()} == {text}
     assert sum(file.stat().st_size for file in path.parent.iterdir()) < 5_000_000
+
+
+def test_a_task_has_a_uuid_from_its_creation_to_its_end(store: SqliteStore, path: Path) -> None:
+    sink, other = create(store, Kind.SINK, "s"), create(store, Kind.SINK, "t")
+    given = store.task_uuid(sink)
+    assert len(given) == 32
+    assert given != store.task_uuid(other)
+    store.commit([TaskStateSet(sink, DesiredTaskState.PAUSED)], cause="statement")
+    store.close()
+    with SqliteStore(path) as again:
+        assert again.task_uuid(sink) == given
+        again.commit([ObjectDropped(sink)], cause="statement")
+        with pytest.raises(InternalError):
+            again.task_uuid(sink)

@@ -14,6 +14,7 @@ from typing import Protocol
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.changes import Change, Commit
 from headgate.catalog.history import Entry, Event
+from headgate.catalog.positions import RecordPosition
 from headgate.catalog.tasks import Ledger, Mark, Quarantined, QuarantineFolder, TaskStatus
 
 
@@ -30,6 +31,9 @@ class Reader(Protocol):
         """The events with a greater sequence number, oldest first."""
 
     def statuses(self) -> tuple[TaskStatus, ...]: ...
+
+    def task_uuid(self, task: int) -> str:
+        """What identifies a task outside of the catalog, given when it was created. Other catalogs have other ones."""
 
     def ledger(self, task: int) -> Ledger | None: ...
 
@@ -59,7 +63,7 @@ class Store(Reader, Protocol):
         *,
         cause: str,
         statement: str | None = None,
-        position: str | None = None,
+        position: RecordPosition | None = None,
         planned: int | None = None,
     ) -> Catalog:
         """All the changes or none, durable on return. `planned` is the version that the changes were made for;

@@ -16,6 +16,7 @@ from headgate.catalog.tasks import (
     TaskStatus,
     require_ledger,
 )
+from headgate.errors import InternalError
 
 
 def write_status(database: sqlite3.Connection, status: TaskStatus) -> None:
@@ -40,6 +41,13 @@ def read_statuses(database: sqlite3.Connection) -> Iterator[TaskStatus]:
             task, State(state), from_micros(since), error, batch, read, skipped, lag, batches, seconds, committed,
             failures,
         )  # fmt: skip
+
+
+def read_uuid(database: sqlite3.Connection, task: int) -> str:
+    row = database.execute("SELECT uuid FROM task_uuids WHERE task = ?", (task,)).fetchone()
+    if row is None:
+        raise InternalError(f"task {task} has no uuid")
+    return str(row[0])
 
 
 def write_ledger(database: sqlite3.Connection, expected: Ledger | None, new: Ledger) -> None:

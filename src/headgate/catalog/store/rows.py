@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from headgate.catalog.objects import (
     Growth,
     Object,
 )
+from headgate.catalog.positions import dump_record, load_record
 from headgate.catalog.secrets import EncryptedSecret, FromEnvironment, FromFile, SecretSource, redacted_statement
 from headgate.catalog.store.codec import definition_text, read_definition, read_type, type_text
 from headgate.sql.query.tree import ColumnRef
@@ -107,7 +109,7 @@ def _column_row(object_id: int, position: int, c: Column) -> tuple[object, ...]:
 
 def _forget(database: sqlite3.Connection, gone: int) -> None:
     """Delete what was recorded about a dropped task. History and events stay."""
-    for table in ("task_status", "ledgers", "marks", "quarantine"):
+    for table in ("task_status", "task_uuids", "ledgers", "marks", "quarantine"):
         database.execute(f"DELETE FROM {table} WHERE task = ?", (gone,))
     database.execute("DELETE FROM quarantine WHERE object = ?", (gone,))
 
@@ -122,6 +124,8 @@ def _write_desired(database: sqlite3.Connection, old: dict[int, DesiredTaskState
     database.executemany("DELETE FROM desired WHERE task = ?", [(i,) for i in old.keys() - new.desired.keys()])
     changed = [(i, d.value) for i, d in new.desired.items() if old.get(i) is not d]
     database.executemany("INSERT OR REPLACE INTO desired VALUES (?,?)", changed)
+    uuids = [(i, uuid.uuid4().hex) for i in new.desired.keys() - old.keys()]
+    database.executemany("INSERT INTO task_uuids VALUES (?,?)", uuids)
 
 
 _SECRETS: dict[str, type[SecretSource]] = {"sealed": EncryptedSecret, "environment": FromEnvironment, "file": FromFile}
@@ -191,11 +195,11 @@ def append_history(database: sqlite3.Connection, unit: Commit, steps: Sequence[A
     """Append the lines and events of one statement."""
     text = shown_statement(steps, unit.statement)
     written = None if text is None else _write_statement(database, text)
-    time = to_micros(now)
+    time, position = to_micros(now), None if unit.position is None else dump_record(unit.position)
     database.executemany(
         "INSERT INTO history (time, object_id, object, change, cause, position, statement) VALUES (?,?,?,?,?,?,?)",
         [
-            (time, object_id_of(step.change), step.name_after, line, unit.cause, unit.position, written)
+            (time, object_id_of(step.change), step.name_after, line, unit.cause, position, written)
             for step in steps
             for line in describe(step)
         ],
@@ -219,8 +223,9 @@ def read_history(database: sqlite3.Connection, object_id: int | None) -> Iterato
         " WHERE ?1 IS NULL OR h.object_id = ?1 ORDER BY h.sequence",
         (object_id,),
     )
-    for sequence, time, *rest in rows:
-        yield Entry(sequence, from_micros(time), *rest)
+    for sequence, time, id_, name, change, cause, position, statement in rows:
+        at = None if position is None else load_record(position)
+        yield Entry(sequence, from_micros(time), id_, name, change, cause, at, statement)
 
 
 def read_events(database: sqlite3.Connection, after: int) -> Iterator[Event]:

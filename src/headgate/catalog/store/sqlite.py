@@ -25,6 +25,7 @@ from headgate.catalog.changes import Change, Commit, SecretChanged
 from headgate.catalog.errors import CatalogChanged, CatalogDamaged, CatalogError, CatalogFull
 from headgate.catalog.history import Entry, Event
 from headgate.catalog.objects import ROOT
+from headgate.catalog.positions import RecordPosition
 from headgate.catalog.secrets import EncryptedSecret, Secret
 from headgate.catalog.store import lease as leases
 from headgate.catalog.store import progress, rows
@@ -79,6 +80,10 @@ class SqliteReader:
 
     def statuses(self) -> tuple[TaskStatus, ...]:
         return self._all(progress.read_statuses)
+
+    def task_uuid(self, task: int) -> str:
+        with self._reading() as database:
+            return progress.read_uuid(database, task)
 
     def ledger(self, task: int) -> Ledger | None:
         with self._reading() as database:
@@ -167,7 +172,7 @@ class SqliteStore(SqliteReader):
         *,
         cause: str,
         statement: str | None = None,
-        position: str | None = None,
+        position: RecordPosition | None = None,
         planned: int | None = None,
     ) -> Catalog:
         """See `Store.commit`."""

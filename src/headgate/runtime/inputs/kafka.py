@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 
@@ -28,6 +29,8 @@ from headgate.runtime.ports import (
 from headgate.runtime.quarantine import QuarantineFiles, explained, quarantined
 from headgate.runtime.source import SourceReader, Suspect
 
+log = logging.getLogger(__name__)
+
 SURE_ROWS = 1_000  # a batch of so few records is not worth a look at their size
 LOOKS = 4  # partitions in which records are looked at
 LOOK_EVERY = 10  # large batches that one look serves
@@ -35,8 +38,8 @@ LOOK_EVERY = 10  # large batches that one look serves
 
 class KafkaInput:
     """One source of a task. `task_id` and `task_name` appear in quarantined records and errors; `brokers` names the
-    clusters that a failed batch may not have reached. `files` is where many bad records go; without it all go to the
-    catalog, which has `in_catalog` of the task already."""
+    clusters that a failed batch may not have reached, and `group` is the consumer group. `files` is where many bad
+    records go; without it all go to the catalog, which has `in_catalog` of the task already."""
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class KafkaInput:
         task_id: int,
         task_name: str,
         brokers: str,
+        group: str,
         files: QuarantineFiles | None = None,
         in_catalog: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -52,6 +56,7 @@ class KafkaInput:
         self.task_id = task_id
         self.task_name = task_name
         self._brokers = brokers
+        self._group = group
         self._files = files
         self._in_catalog = in_catalog
         self._decoded: DataFrame | None = None
@@ -158,7 +163,7 @@ class KafkaInput:
     def _raw(self, session: SparkSession, start: KafkaPosition, end: KafkaPosition) -> DataFrame:
         begin = start.by_partition
         first = {p: begin.get(p, 0) for p in end.by_partition}
-        return self.reader.between(session, first, end.by_partition, f"headgate-task-{self.task_id}")
+        return self.reader.between(session, first, end.by_partition, self._group)
 
     def read(self, session: SparkSession, start: Position, end: Position) -> Changes:
         begin, until = _kafka(start), _kafka(end)
@@ -172,11 +177,12 @@ class KafkaInput:
 
     def changes(self, accepted: DataFrame, *, in_one_part: bool = False) -> Changes:
         """The changes that accepted records mean. For a keyed source these are the last records of each key."""
-        rows = self.reader.current(accepted)
         if self.reader.layout.envelope == "NONE":
-            return Append(rows, in_one_part)
+            return Append(self.reader.current(accepted), in_one_part)
         key = tuple(column.name for column in self.reader.layout.columns if column.key)
-        return Upsert(rows, key, self.reader.columns(accepted))
+        if (marked := self.reader.marked(accepted)) is not None:
+            return Upsert(marked, key, marked=True)
+        return Upsert(self.reader.current(accepted), key, self.reader.columns(accepted))
 
     def release(self, position: Position) -> None:
         """The batch is committed, so a schema that was tried in it halts nothing."""
@@ -211,16 +217,31 @@ class KafkaInput:
     def rejected(self) -> Rejected:
         """The write has counted them. They are read once more only if there are some and they are kept: by the driver if they
         are few, otherwise by the executors alone."""
-        count = 0 if self._observed is None else self._observed.get[REJECTED]
-        if self._observed is None or self._decoded is None or count == 0:
+        if self._observed is None or self._decoded is None:
+            return NOTHING_REJECTED
+        metrics = self._metrics(self._observed)
+        if (count := metrics[REJECTED]) == 0:
             return NOTHING_REJECTED
         if self.reader.layout.on_error == "SKIP":
             return Rejected(count)
         bad = explained(self.reader.with_problems(self._decoded).where("hg_problem IS NOT NULL"), self.reader)
-        files, size = self._files, self._observed.get[REJECTED_BYTES] or 0
+        files, size = self._files, metrics[REJECTED_BYTES] or 0
         if files is not None and files.takes(count, size, self._in_catalog()):
             return Rejected(many=ManyRejected(self.reader.id, count, lambda folder: files.write(bad, folder)))
         return Rejected(records=(quarantined(row, self.reader.id, self.task_id) for row in bad.toLocalIterator()))
+
+    def _metrics(self, observed: Observation) -> Mapping[str, int]:
+        """What the write has counted. Spark reads no record for an output that needs none, as of `WHERE false`; the records are
+        part of the batch all the same, so they are then counted by a job of their own."""
+        try:
+            return observed.get
+        except Exception as error:  # noqa: BLE001 - Spark gives an empty row, which PySpark cannot read
+            log.debug("the write has counted no records: %s", type(error).__name__)
+        assert self._decoded is not None
+        again = Observation()
+        counted = self.reader.count_rejected(self._decoded, again)
+        counted.select("offset").write.format("noop").mode("append").save()
+        return again.get
 
 
 def _kafka(position: Position) -> KafkaPosition:
